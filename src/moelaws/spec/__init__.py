@@ -1,0 +1,1 @@
+"""What a run, a grid and a study are: schemas, validation and identity, nothing else."""

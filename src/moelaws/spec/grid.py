@@ -1,0 +1,166 @@
+"""A grid is data: settings, sweeps (products and zips of axes) and named derivations.
+
+Nothing in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
+
+Scalar = bool | int | float | str
+
+
+class Settings(Frozen):
+    """What a grid may set for a run, all optional: the rest is derived or has a default.
+
+    ``C`` is the compute budget in FLOPs, ``S`` the sparsity (E - k) / E and ``G`` the granularity,
+    as in the papers; the others are RunConfig's fields by the same names.
+    """
+
+    C: Positive | None = None
+    S: Annotated[float, Field(ge=0, lt=1)] | None = None
+    G: Positive | None = None
+    ffn: Literal["moe", "dense"] | None = None
+    n_layers: Count | None = None
+    d_model: Count | None = None
+    n_heads: Count | None = None
+    n_kv: Count | None = None
+    context: Count | None = None
+    vocab_size: Count | None = None
+    qk_norm: bool | None = None
+    tied_embeddings: bool | None = None
+    rope_theta: Positive | None = None
+    init_std: Positive | None = None
+    n_experts: Count | None = None
+    top_k: Count | None = None
+    d_expert: Count | None = None
+    n_shared: Whole | None = None
+    d_ffn: Count | None = None
+    normalize_top_k: bool | None = None
+    load_balance: NonNegative | None = None
+    router_z: NonNegative | None = None
+    steps: Count | None = None
+    batch: Count | None = None
+    balance_group: Count | None = None
+    lr: Positive | None = None
+    beta1: Fraction | None = None
+    beta2: Fraction | None = None
+    eps: Positive | None = None
+    weight_decay: NonNegative | None = None
+    scale_free: bool | None = None
+    clip: NonNegative | None = None
+    schedule: Literal["cosine", "wsd"] | None = None
+    warmup: Fraction | None = None
+    decay: Fraction | None = None
+    final: Fraction | None = None
+    precision: Literal["fp32", "bf16"] | None = None
+    evaluation_sequences: Count | None = None
+    max_epochs: Positive | None = None
+    seed: Whole | None = None
+
+
+class ExpertsFromSparsity(Frozen):
+    """n_experts = top_k / (1 - S), which must be whole."""
+
+    rule: Literal["sparsity"]
+
+
+class WidthFromGranularity(Frozen):
+    """d_expert = multiple * d_model / G: 4 in the sparsity paper, 2 in the leverage paper."""
+
+    rule: Literal["granularity"]
+    multiple: Positive
+
+
+class HeadsFromWidth(Frozen):
+    """n_heads = max(1, d_model / width), which must be whole; n_kv alike unless it is set."""
+
+    rule: Literal["head_width"]
+    width: Count
+
+
+class StepsFromCompute(Frozen):
+    """steps = C / (FLOPs per token * batch * context), rounded; refused below ``min_steps``."""
+
+    rule: Literal["compute"]
+    convention: Literal[
+        "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
+    ]
+    min_steps: Count
+
+
+class PowerOf(Frozen):
+    """value * product over settings x of (x / at[x]) ** exponent[x]."""
+
+    rule: Literal["power"]
+    value: Positive
+    at: dict[str, Positive]
+    exponent: dict[str, Real]
+
+    @model_validator(mode="after")
+    def _same_settings(self) -> PowerOf:
+        if set(self.at) != set(self.exponent):
+            raise ValueError("at and exponent must name the same settings")
+        return self
+
+
+class Derivations(Frozen):
+    """Settings that follow from others; one that is set in a sweep is not derived."""
+
+    n_experts: ExpertsFromSparsity | None = None
+    d_expert: WidthFromGranularity | None = None
+    n_heads: HeadsFromWidth | None = None
+    lr: PowerOf | None = None
+    steps: StepsFromCompute | None = None
+
+
+class Sweep(Frozen):
+    """The product of ``axes`` and of the zipped groups in ``zip``."""
+
+    axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
+    zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> Sweep:
+        names = [*self.axes, *(name for group in self.zip for name in group)]
+        for name in names:
+            if name not in Settings.model_fields:
+                raise ValueError(
+                    f"unknown setting {name!r}; known: {', '.join(Settings.model_fields)}"
+                )
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is set twice in one sweep")
+        for name, values in self.axes.items():
+            if values == ():
+                raise ValueError(f"axis {name!r} has no values")
+        for group in self.zip:
+            if len({len(values) for values in group.values()}) != 1:
+                lengths = {name: len(values) for name, values in group.items()}
+                raise ValueError(f"zipped axes must be equally long, not {lengths}")
+        return self
+
+    def points(self) -> Iterator[dict[str, Scalar]]:
+        """Each combination once, the last axis fastest."""
+        choices: list[list[dict[str, Scalar]]] = [
+            [{name: value} for value in (values if isinstance(values, tuple) else (values,))]
+            for name, values in self.axes.items()
+        ]
+        for group in self.zip:
+            rows = zip(*group.values(), strict=True)
+            choices.append([dict(zip(group, row, strict=True)) for row in rows])
+        for combination in product(*choices):
+            yield {name: value for part in combination for name, value in part.items()}
+
+
+class Grid(Frozen):
+    """The runs of one tier: ``settings`` for all, and the union of the sweeps."""
+
+    settings: Settings = Settings()
+    derive: Derivations = Derivations()
+    sweeps: tuple[Sweep, ...] = Field(min_length=1)

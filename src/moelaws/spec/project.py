@@ -1,0 +1,104 @@
+"""config/config.yaml and the studies beside it: what a user edits first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import model_validator
+
+from moelaws.spec.base import Fraction, Frozen, Whole, parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Name, Study, Tier
+
+CONFIG = Path("config/config.yaml")
+
+
+class Project(Frozen):
+    """Which tier of which studies, on which text and device."""
+
+    tier: Tier = "demo"
+    studies: Literal["all"] | tuple[Name, ...] = "all"
+    corpus: str | tuple[str, ...] = "stdlib"  # or text files, by paths or globs
+    validation: Fraction = 0.05  # share of the text that is held out, by whole documents
+    device: Literal["cpu", "cuda"] = "cpu"
+    seed: Whole = 0  # added to the seed of every run
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_study(cls, data: Any) -> Any:
+        # `--config studies=sparsity` gives a bare name, as a user would type it.
+        names = data.get("studies") if isinstance(data, Mapping) else None
+        if isinstance(names, str) and names != "all":
+            return {**data, "studies": tuple(names.split(","))}
+        return data
+
+
+def load_project(
+    root: Path = Path(), overrides: Mapping[str, Any] | None = None, path: Path = CONFIG
+) -> Project:
+    """The project's configuration with ``overrides`` of its keys.
+
+    Raises:
+        UserError: for a missing file, broken YAML, an unknown key or a wrong value.
+    """
+    return parse(Project, {**read_yaml(root / path), **(overrides or {})}, path)
+
+
+def study_names(root: Path = Path()) -> tuple[str, ...]:
+    """The studies that have a file in config/studies/."""
+    return tuple(sorted(path.stem for path in (root / "config/studies").glob("*.yaml")))
+
+
+def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
+    """The studies that the project asks for."""
+    names = study_names(root) if project.studies == "all" else project.studies
+    return tuple(load_study(name, root) for name in names)
+
+
+def load_study(name: str, root: Path = Path()) -> Study:
+    """The study ``name`` of config/studies/.
+
+    Raises:
+        UserError: for an unknown study, broken YAML, an unknown key or a wrong value.
+    """
+    known = study_names(root)
+    if name not in known:
+        raise UserError(f"unknown study {name!r}; there are: {', '.join(known) or 'none'}")
+    path = Path("config/studies") / f"{name}.yaml"
+    study = parse(Study, read_yaml(root / path), path)
+    if study.study != name:
+        raise UserError(f"{path}: study is {study.study!r}; it must be the file's name, {name!r}")
+    return study
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; data only (safe_load).
+
+    Raises:
+        UserError: for a missing or empty file, broken YAML or a repeated key.
+    """
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; run from the repository's root") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: keys and values are wanted, not {type(data).__name__}")
+    return data
+
+
+class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML silently keeps the last of repeated keys; here that is a mistake."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key!r} stands twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]

@@ -1,0 +1,73 @@
+"""Row expressions ``COLUMN OP NUMBER [and ...]``, parsed here and never evaluated."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moelaws.spec.errors import UserError
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_CLAUSE = re.compile(rf"\s*([A-Za-z_]\w*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
+
+
+@dataclass(frozen=True)
+class Clause:
+    column: str
+    op: str
+    number: float
+
+
+def parse_rows(expression: str) -> tuple[Clause, ...]:
+    """The clauses of ``expression``, all of which must hold; none for an empty text.
+
+    Raises:
+        UserError: where the text is not of the form above.
+    """
+    if not expression.strip():
+        return ()
+    clauses = []
+    for part in re.split(r"\band\b", expression):
+        match = _CLAUSE.fullmatch(part)
+        if match is None:
+            raise UserError(
+                f"rows expression {expression!r}: {part.strip()!r} is not COLUMN OP NUMBER; "
+                f"OP is one of {' '.join(_OPERATORS)}, clauses are joined by 'and'"
+            )
+        clauses.append(Clause(match[1], match[2], float(match[3])))
+    return tuple(clauses)
+
+
+def select(columns: Mapping[str, Any], expression: str) -> Any:
+    """Boolean mask (n,) of the rows where every clause of ``expression`` holds; NaN never does.
+
+    ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows
+    and gives ``True``, which NumPy and pandas broadcast.
+
+    Raises:
+        UserError: for an expression that does not parse or a column that is not there.
+    """
+    mask: Any = True
+    for clause in parse_rows(expression):
+        if clause.column not in columns:
+            raise UserError(
+                f"rows expression {expression!r}: no column {clause.column!r}; "
+                f"there are {', '.join(sorted(columns))}"
+            )
+        column = columns[clause.column]
+        holds = _OPERATORS[clause.op](column, clause.number)
+        if clause.op == "!=":  # NaN != x is true to IEEE, but a missing value selects nothing
+            holds = holds & (column == column)
+        mask = mask & holds
+    return mask

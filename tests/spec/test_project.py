@@ -1,0 +1,67 @@
+"""A user's mistakes in YAML: the file, the key, the value, what is allowed; never a traceback."""
+
+import shutil
+
+import pytest
+
+from conftest import REPOSITORY
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project, load_study, read_yaml
+
+
+@pytest.fixture
+def root(tmp_path):
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    return tmp_path
+
+
+def edit(root, old, new, file="config/studies/sparsity.yaml"):
+    path = root / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_the_shipped_configuration_loads(root):
+    assert load_project(root).tier == "demo"
+    study = load_study("sparsity", root)
+    assert {"demo", "paper"} <= set(study.grids)
+
+
+def test_numbers_that_yaml_leaves_as_strings(tmp_path):
+    (tmp_path / "x.yaml").write_text("lr: 3e-3\nC: 1e20\n")
+    assert read_yaml(tmp_path / "x.yaml") == {"lr": "3e-3", "C": "1e20"}  # why numbers are coerced
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("tier: demo", "teir: demo", "unknown key teir; allowed here: corpus, device, "),
+        ("tier: demo", "tier: huge", "tier is 'huge'; Input should be 'demo', 'gpu' or 'paper'"),
+        ("seed: 0", "seed: -1", "seed is -1; Input should be greater than or equal to 0"),
+        ("device: cpu", "device: tpu", "device is 'tpu'; Input should be 'cpu' or 'cuda'"),
+        ("tier: demo", "tier: demo\ntier: gpu", "key 'tier' stands twice"),
+        ("tier: demo", "tier: [demo", "not YAML"),
+    ],
+)
+def test_mistakes_in_config(root, old, new, message):
+    edit(root, old, new, "config/config.yaml")
+    with pytest.raises(UserError) as caught:
+        load_project(root)
+    assert "config.yaml: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_unknown_study(root):
+    with pytest.raises(UserError, match=r"unknown study 'sparsty'; there are: .*sparsity"):
+        load_study("sparsty", root)
+
+
+def test_missing_config(tmp_path):
+    with pytest.raises(UserError, match=r"no such file; run from the repository's root"):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["sparsity,allocation", ["sparsity", "allocation"]])
+def test_studies_as_a_user_types_them(root, form):
+    assert load_project(root, {"studies": form}).studies == ("sparsity", "allocation")

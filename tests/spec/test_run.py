@@ -1,0 +1,109 @@
+"""A run's identity: what changes it, what does not, and that old ids stay."""
+
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+
+
+def test_golden_id(run_data):
+    # Runs on disk go by this id: a change here orphans every trained model.
+    config = RunConfig.model_validate(run_data)
+    assert config.canonical_json() == (
+        '{"balance_group":4,"batch":4,"corpus":{"source":{"digest":"' + "0" * 64 + '"},'
+        '"vocab_size":300},"model":{"context":64,"d_model":32,"ffn":{"d_expert":32,"kind":"moe",'
+        '"n_experts":8,"top_k":2},"n_heads":2,"n_kv":2,"n_layers":2,"vocab_size":300},'
+        '"optimizer":{"lr":0.003},"steps":10}'
+    )
+    assert config.run_id == "851235e800d2cb35"
+
+
+def test_spelled_out_defaults_and_strings_are_the_same_run(run_data):
+    plain = RunConfig.model_validate(run_data)
+    spelled = copy.deepcopy(run_data)
+    spelled["optimizer"] = {"beta2": 0.95, "lr": "3e-3"}
+    spelled["model"]["ffn"]["n_shared"] = "0"
+    spelled["schedule"] = {"kind": "cosine", "warmup": 0.02}
+    assert RunConfig.model_validate(spelled).run_id == plain.run_id
+
+
+def test_every_field_that_decides_the_result_decides_the_id(run_data):
+    base = RunConfig.model_validate(run_data).run_id
+    changes = [
+        {"seed": 1}, {"steps": 11}, {"precision": "bf16"}, {"optimizer": {"lr": 4e-3}},
+        {"schedule": {"warmup": 0.1}}, {"evaluation": {"sequences": 7}},
+        {"balance_group": 2}, {"max_epochs": 2},
+    ]  # fmt: skip
+    ids = {RunConfig.model_validate({**run_data, **change}).run_id for change in changes}
+    assert len(ids | {base}) == len(changes) + 1
+
+
+def test_identity_does_not_depend_on_hash_seed(run_data):
+    code = (
+        "import json, sys; from moelaws.spec.run import RunConfig;"
+        "print(RunConfig.model_validate(json.loads(sys.argv[1])).run_id)"
+    )
+    ids = {
+        subprocess.run(
+            [sys.executable, "-c", code, json.dumps(run_data)],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(ids) == 1
+
+
+@given(st.permutations(["model", "corpus", "steps", "batch", "balance_group", "optimizer"]))
+def test_key_order_is_nothing(order):
+    data = {
+        "model": {
+            "n_layers": 1, "d_model": 8, "n_heads": 1, "n_kv": 1, "context": 8, "vocab_size": 300,
+            "ffn": {"kind": "dense", "d_ffn": 16},
+        },
+        "corpus": {"source": {"digest": "x"}, "vocab_size": 300},
+        "steps": 1, "batch": 1, "balance_group": 1, "optimizer": {"lr": 1},
+    }  # fmt: skip
+    shuffled = {key: data[key] for key in order}
+    expected = RunConfig.model_validate(data)
+    assert RunConfig.model_validate(shuffled).run_id == expected.run_id
+    assert RunConfig.model_validate_json(expected.canonical_json()) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("model.ffn.top_k", 9, "k must be at most E"),
+        ("model.d_model", 33, "head width must be"),
+        ("model.n_kv", 3, "must divide n_heads"),
+        ("steps", 0, "steps is 0; Input should be greater than or equal to 1"),
+        ("steps", 1.5, "a whole number is wanted"),
+        ("steps", True, "a number is wanted, not a boolean"),
+        ("optimizer.lr", "fast", "optimizer.lr is 'fast'; a number is wanted"),
+        ("optimizer.lr", float("nan"), "a finite number is wanted"),
+        ("optimizer.lr", "inf", "a finite number is wanted"),
+        ("optimizer.learning_rate", 1, "unknown key optimizer.learning_rate; allowed here: beta1"),
+        ("corpus.vocab_size", 400, "differs from corpus.vocab_size"),
+        ("balance_group", 3, "must divide batch"),
+    ],
+)
+def test_mistakes_are_named(run_data, path, value, message):
+    *outer, last = path.split(".")
+    target = run_data
+    for key in outer:
+        target = target[key]
+    target[last] = value
+    with pytest.raises(UserError) as caught:
+        parse(RunConfig, run_data, "run.json")
+    assert str(caught.value).startswith("run.json: ")
+    assert message in str(caught.value)
