@@ -1,0 +1,1 @@
+"""FLOPs in each paper's convention, parameters by group, cost estimates: pure functions."""
