@@ -1,0 +1,64 @@
+"""Atomic files: written beside their place, then renamed into it, so no reader sees half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from moelaws.spec.errors import UserError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block ends well.
+
+    The suffix of ``path`` is kept, for writers that go by it. On any error the temporary file is
+    removed and ``path`` is as it was.
+
+    Raises:
+        UserError: when the disk is full or the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.stem}.{uuid4().hex[:8]}.tmp{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        # Errors of other files pass through: they are not about this write.
+        if error.filename is None or str(path.parent) in str(error.filename):
+            raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` atomically, as UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write ``data`` as indented JSON atomically; NaN and inf are refused."""
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The data of a JSON file.
+
+    Raises:
+        UserError: where the file is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: not a JSON file: {error}") from None

@@ -1,0 +1,54 @@
+"""Where everything lies below ``results/``; its paths stand here alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Results:
+    """The folders of one ``results/`` tree."""
+
+    root: Path = Path("results")
+
+    def corpus(self, corpus_id: str) -> Path:
+        """Tokenizer, shards and meta.json of a prepared corpus."""
+        return self.root / "corpora" / corpus_id
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    def run(self, run_id: str) -> Path:
+        """config.json, history.parquet, summary.json, provenance.json and the log of a run."""
+        return self.runs / run_id
+
+    def summary(self, run_id: str) -> Path:
+        """Written last: a run is done when this file exists."""
+        return self.run(run_id) / "summary.json"
+
+    def checkpoint(self, run_id: str) -> Path:
+        """Of an unfinished run; outside its folder, which Snakemake may clear before a retry."""
+        return self.root / "checkpoints" / run_id
+
+    def weights(self, run_id: str) -> Path:
+        """Final weights of the runs that a study keeps."""
+        return self.root / "weights" / run_id
+
+    def tier(self, tier: str, simulated: bool = False) -> Path:
+        """Tables, fits and figures of a tier; simulated ones have a tree of their own."""
+        return self.root / tier / "simulated" if simulated else self.root / tier
+
+    def table(self, tier: str, study: str, simulated: bool = False) -> Path:
+        return self.tier(tier, simulated) / "tables" / f"{study}.parquet"
+
+    def derived(self, tier: str, study: str, name: str, simulated: bool = False) -> Path:
+        return self.tier(tier, simulated) / "derived" / study / f"{name}.parquet"
+
+    def fit(self, tier: str, study: str, fit: str, simulated: bool = False) -> Path:
+        return self.tier(tier, simulated) / "fits" / study / f"{fit}.json"
+
+    def figure(self, tier: str, study: str, figure: str, simulated: bool = False) -> Path:
+        """The PDF; the PNG and the CSV of the plotted numbers lie beside it."""
+        return self.tier(tier, simulated) / "figures" / study / f"{figure}.pdf"

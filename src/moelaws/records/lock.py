@@ -1,0 +1,169 @@
+"""The lock of a run: a file with host, process, job and heartbeat, for trainers on many nodes.
+
+A process id means nothing on another node, so a lock from elsewhere is judged by its heartbeat,
+the file's modification time as the shared file system's own clock gives it. A lock of this node is
+judged at once by whether its process lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from moelaws.spec.errors import UserError
+
+HEARTBEAT = 10.0  # seconds between heartbeats
+STALE = 90.0  # seconds without one after which a lock from another node is broken
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A held lock. ``held`` is false once another trainer has broken it."""
+
+    path: Path
+    token: str
+
+    def held(self) -> bool:
+        return bool(_read(self.path).get("token") == self.token)
+
+
+@contextmanager
+def acquire(
+    folder: Path,
+    wait_seconds: float = float("inf"),
+    on_wait: Callable[[str], None] | None = None,
+    heartbeat: float = HEARTBEAT,
+    stale: float = STALE,
+) -> Iterator[Lock]:
+    """Hold ``folder/lock`` while the block runs; waits for another holder.
+
+    Args:
+        wait_seconds: how long to wait for another holder.
+        on_wait: called once with a description of the holder when waiting begins.
+
+    Raises:
+        UserError: when the lock is still held after ``wait_seconds``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / "lock", uuid4().hex)
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    while not _try_create(lock):
+        owner = _read(lock.path)
+        if _is_dead(lock.path, owner, stale):
+            _break(lock.path, owner)
+            continue
+        who = f"{owner.get('host', '?')}, process {owner.get('pid', '?')}" + (
+            f", job {owner['job']}" if owner.get("job") else ""
+        )
+        if time.monotonic() >= deadline:
+            raise UserError(f"{lock.path}: held by {who}; try again when it is done")
+        if on_wait and not told:
+            on_wait(who)
+            told = True
+        time.sleep(min(0.5, heartbeat))
+    stop = threading.Event()
+    beat = threading.Thread(target=_beat, args=(lock, stop, heartbeat), daemon=True)
+    beat.start()
+    try:
+        yield lock
+    finally:
+        stop.set()
+        if lock.held():
+            lock.path.unlink(missing_ok=True)
+
+
+def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
+    """Who holds the lock of ``folder`` (token, host, pid, job); empty if nobody alive does."""
+    path = folder / "lock"
+    owner = _read(path)
+    return owner if owner and not _is_dead(path, owner, stale) else {}
+
+
+def _try_create(lock: Lock) -> bool:
+    """Create the lock file with its content in one step: a link fails where the name exists."""
+    owner = {
+        "token": lock.token,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "process": _process(os.getpid()),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+    }
+    draft = lock.path.with_name(f".lock.{lock.token}")
+    draft.write_text(json.dumps(owner))
+    try:
+        os.link(draft, lock.path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    return True
+
+
+def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
+    here = _process(os.getpid())
+    if owner.get("process") and here and owner["process"][0] == here[0]:
+        return bool(_process(owner["pid"]) != owner["process"])
+    # The file system's clock, not this node's: compare with a file touched now.
+    probe = path.with_name(f".clock.{uuid4().hex}")
+    probe.touch()
+    now = probe.stat().st_mtime
+    probe.unlink()
+    try:
+        return now - path.stat().st_mtime > stale
+    except FileNotFoundError:
+        return False
+
+
+def _break(path: Path, owner: dict[str, Any]) -> None:
+    """Remove the lock of ``owner``; of several that try, one renames it away."""
+    aside = path.with_name(f".broken.{uuid4().hex}")
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    if _read(aside).get("token") != owner.get("token"):
+        # Another trainer broke it first and this is its fresh lock: give it back.
+        # Where a third one took it meanwhile, the second sees that its lock is not held.
+        with suppress(FileExistsError):
+            os.link(aside, path)
+    aside.unlink()
+
+
+def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
+    while not stop.wait(interval):
+        try:
+            if not lock.held():
+                return
+            os.utime(lock.path)
+        except OSError:
+            continue  # a hiccup of a network file system; the next beat tries again
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _process(pid: int) -> list[str] | None:
+    """Boot and process namespace, and start time: one process for certain; None off Linux."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+        # Fields after the parenthesised command name, which may hold spaces; 20th is start time.
+        started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+    return [f"{boot} {namespace}", started]

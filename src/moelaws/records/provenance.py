@@ -1,0 +1,77 @@
+"""What made a run: code, commit, packages, hardware, time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from moelaws import __version__
+from moelaws.records.code import PACKAGE, training_code
+
+PACKAGES = ("torch", "numpy", "tokenizers", "megablocks", "triton", "pyarrow", "pydantic")
+
+
+def collect() -> dict[str, Any]:
+    """A JSON-ready record of this process' code and machine, at this moment."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "code": training_code(),
+        "moelaws": __version__,
+        **_git(),
+        "python": platform.python_version(),
+        "packages": {name: v for name in PACKAGES if (v := _version(name))},
+        "host": socket.gethostname(),
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+    }
+
+
+def _git() -> dict[str, Any]:
+    """Commit and dirty flag of the checkout that the package is imported from, if it is one."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(PACKAGE), *words],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
+
+    try:
+        # A package installed into someone else's checkout has no commit of its own.
+        if Path(git("rev-parse", "--show-toplevel")) not in PACKAGE.parents or not git(
+            "ls-files", "--", "__init__.py"
+        ):
+            return {"commit": None, "dirty": None}
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": bool(git("status", "--porcelain", "--untracked-files=no", "--", ".")),
+        }
+    except (OSError, subprocess.SubprocessError):
+        return {"commit": None, "dirty": None}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

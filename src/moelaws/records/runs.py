@@ -1,0 +1,113 @@
+"""The record of the sweep: which runs there are, in what state, made by which code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moelaws.records.code import training_code
+from moelaws.records.layout import Results
+from moelaws.records.lock import holder
+from moelaws.spec.errors import UserError
+
+UNSUCCESSFUL = ("diverged", "out_of_memory")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is on record of one run; what a file does not hold yet is empty."""
+
+    run_id: str
+    config: dict[str, Any]
+    summary: dict[str, Any]
+    provenance: dict[str, Any]
+    owner: dict[str, Any]  # of the lock, while a trainer is at work
+
+    @property
+    def status(self) -> str:
+        """completed, diverged, out_of_memory; or running, or interrupted."""
+        if self.summary:
+            return str(self.summary.get("status", "unknown"))
+        return "running" if self.owner else "interrupted"
+
+    def is_stale(self, code: str) -> bool:
+        """Whether other training code than ``code`` made it."""
+        return bool(self.provenance) and self.provenance.get("code") != code
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "status": self.status,
+            "stale": self.is_stale(training_code()),
+            "config": self.config,
+            "summary": self.summary,
+            "provenance": self.provenance,
+            "owner": self.owner,
+        }
+
+
+def all_records(results: Results) -> list[Record]:
+    """Every run below ``results/runs``, by id."""
+    folders = sorted(results.runs.iterdir()) if results.runs.is_dir() else []
+    return [read_record(results, folder.name) for folder in folders if folder.is_dir()]
+
+
+def read_record(results: Results, run_id: str) -> Record:
+    """The record of one run."""
+    folder = results.run(run_id)
+    return Record(
+        run_id,
+        _mapping(folder / "config.json"),
+        _mapping(folder / "summary.json"),
+        _mapping(folder / "provenance.json"),
+        holder(folder),
+    )
+
+
+def find_record(results: Results, prefix: str) -> Record:
+    """The run whose id begins with ``prefix``.
+
+    Raises:
+        UserError: where there is none, or more than one.
+    """
+    ids = sorted(p.name for p in results.runs.glob(f"{prefix}*")) if prefix.isalnum() else []
+    if len(ids) != 1:
+        found = f"{len(ids)} runs begin so: {', '.join(ids[:5])}" if ids else "no such run"
+        raise UserError(f"run {prefix!r}: {found}; `moelaws runs` lists them")
+    return read_record(results, ids[0])
+
+
+def retry(results: Results, record: Record) -> None:
+    """Ask for an unsuccessful run again: the next call of the workflow trains it."""
+    results.checkpoint(record.run_id).unlink(missing_ok=True)
+    results.summary(record.run_id).unlink(missing_ok=True)
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Dotted key -> the two values, for all that differs between two nested mappings."""
+    flat_a, flat_b = flatten(a), flatten(b)
+    keys = sorted(flat_a.keys() | flat_b.keys())
+    pairs = {key: (flat_a.get(key), flat_b.get(key)) for key in keys}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    """A JSON file's mapping; empty where the file is not there yet or was cut short."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
