@@ -1,0 +1,135 @@
+"""Training batches that any process can resume at any step, and the fixed held-out set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.spec.errors import UserError
+
+
+class Batches:
+    """Windows of the training tokens, in a fresh seeded order in each epoch.
+
+    A window is ``context`` + 1 consecutive tokens: inputs ``[:, :-1]``, targets ``[:, 1:]``. In
+    an epoch each token is a target at most once; only the last, incomplete window is left out.
+    Step t takes the windows at positions [t batch, (t+1) batch) of the order, whatever was asked
+    before: resuming costs nothing.
+    """
+
+    def __init__(
+        self, corpus: PreparedCorpus, batch: int, context: int, seed: int, max_epochs: float = 1.0
+    ) -> None:
+        """Raises: UserError: where the text is shorter than one window."""
+        self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
+        self.max_epochs = max_epochs
+        self.step = 0
+        self.windows = (corpus.train_tokens - 1) // context
+        if self.windows < 1:
+            raise UserError(
+                f"{corpus.folder}: {corpus.train_tokens} training tokens are fewer than one "
+                f"context of {context}; add text or shorten model.context"
+            )
+        self._orders: dict[int, NDArray[np.intp]] = {}
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the training text so far."""
+        return self.step * self.batch / self.windows
+
+    def check(self, steps: int) -> None:
+        """Raises: UserError: when ``steps`` steps need more than ``max_epochs`` passes."""
+        needed, allowed = steps * self.batch, self.max_epochs * self.windows
+        if needed > allowed * (1 + 1e-9):
+            raise UserError(
+                f"{self.corpus.folder}: {steps} steps of {self.batch} x {self.context} tokens are "
+                f"{needed / self.windows:.3g} passes over {self.windows * self.context:,} training "
+                f"tokens; max_epochs is {self.max_epochs:g}: raise it, add text or lower the budget"
+            )
+
+    def next(self) -> NDArray[np.int64]:
+        """The tokens of the next step, (batch, context + 1)."""
+        self.check(self.step + 1)
+        position = np.arange(self.step * self.batch, (self.step + 1) * self.batch)
+        epoch, place = np.divmod(position, self.windows)
+        window = np.empty(self.batch, np.intp)
+        for e in np.unique(epoch):
+            window[epoch == e] = self._order(int(e))[place[epoch == e]]
+        self.step += 1
+        return _windows(self.corpus.train, window * self.context, self.context)
+
+    def state(self) -> dict[str, Any]:
+        """What ``restore`` needs; plain JSON."""
+        return {"step": self.step, "identity": self._identity()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where ``state`` was taken.
+
+        Raises:
+            UserError: when it was taken with other data, batch, context or seed.
+        """
+        mine, theirs = self._identity(), state["identity"]
+        differing = [key for key in mine if mine[key] != theirs.get(key)]
+        if differing:
+            shown = ", ".join(f"{k} was {theirs.get(k)!r}, is {mine[k]!r}" for k in differing)
+            raise UserError(f"the checkpoint was made with other data: {shown}; start the run anew")
+        self.step = int(state["step"])
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "train.bin": self.corpus.shard_hashes["train.bin"],
+            "batch": self.batch,
+            "context": self.context,
+            "seed": self.seed,
+        }
+
+    def _order(self, epoch: int) -> NDArray[np.intp]:
+        """The permutation of an epoch, (windows,)."""
+        if epoch not in self._orders:
+            # NumPy promises to keep the raw bits of a generator, not what permutation() makes of
+            # them: sorting raw bits is the same order under every version.
+            bits = np.random.Philox(key=[self.seed, epoch]).random_raw(self.windows)
+            recent = {e: order for e, order in self._orders.items() if e == epoch - 1}
+            order: NDArray[np.intp] = np.argsort(np.asarray(bits), kind="stable")
+            self._orders = {**recent, epoch: order}
+        return self._orders[epoch]
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The held-out set: ``n`` windows, the same for every run of the corpus and context."""
+
+    tokens: NDArray[np.int64]  # (n, context + 1)
+    documents: NDArray[np.int64]  # (n, context): which document each target token belongs to
+    target_bytes: NDArray[np.int64]  # (n, context): bytes of text each target stands for
+
+
+def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validation:
+    """``sequences`` windows without overlap, evenly strided over all validation documents.
+
+    Raises:
+        UserError: when the validation text is too short for so many.
+    """
+    last = corpus.validation_tokens - 1
+    if sequences * context > last:
+        raise UserError(
+            f"{corpus.folder}: {corpus.validation_tokens} validation tokens hold "
+            f"{max(last, 0) // context} sequences of {context}; evaluation.sequences is "
+            f"{sequences}: lower it, raise corpus.validation or add text"
+        )
+    starts = np.arange(sequences) * last // sequences
+    tokens = _windows(corpus.validation, starts, context)
+    positions = starts[:, None] + 1 + np.arange(context)
+    documents = np.searchsorted(corpus.validation_starts, positions, side="right") - 1
+    return Validation(tokens, documents, corpus.token_bytes[tokens[:, 1:]])
+
+
+def _windows(
+    shard: NDArray[np.unsignedinteger[Any]], starts: NDArray[np.intp], context: int
+) -> NDArray[np.int64]:
+    tokens: NDArray[np.int64] = shard[starts[:, None] + np.arange(context + 1)].astype(np.int64)
+    return tokens

@@ -1,0 +1,108 @@
+"""A prepared corpus on disk: memory-mapped token shards, checked against their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.records.files import read_json
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import Corpus
+
+META = "meta.json"
+TOKENIZER = "tokenizer.json"
+BOUNDARIES = "validation_documents.npy"
+SHARDS = {"train": "train.bin", "validation": "validation.bin"}
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedCorpus:
+    """Tokens of both splits, read as they are needed.
+
+    ``train`` (train_tokens,) and ``validation`` (validation_tokens,) are memory maps of unsigned
+    integers; ``validation_starts`` (documents + 1,) int64 says where each validation document
+    begins, and ends with their total; ``token_bytes`` (V,) int64 the bytes a token stands for.
+    """
+
+    folder: Path
+    corpus: Corpus
+    meta: dict[str, Any]
+    train: NDArray[np.unsignedinteger[Any]]
+    validation: NDArray[np.unsignedinteger[Any]]
+    validation_starts: NDArray[np.int64]
+    token_bytes: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, folder: Path, verify: bool = True) -> PreparedCorpus:
+        """Open a folder that ``prepare`` made; ``verify`` compares the files' SHA-256 too.
+
+        Raises:
+            UserError: where the folder is not whole: prepare it again.
+        """
+        path = folder / META
+        if not path.exists():
+            raise UserError(f"{folder}: no prepared corpus (no {META}); prepare it: moelaws corpus")
+        meta = read_json(path)
+        try:
+            corpus = parse(Corpus, meta["corpus"], path)
+            _check(folder, meta["files"], verify)
+            dtype = np.dtype("<u2" if corpus.vocab_size <= 1 << 16 else "<u4")
+            shards = {
+                split: np.memmap(folder / name, dtype, mode="r", shape=(meta[split]["tokens"],))
+                for split, name in SHARDS.items()
+            }
+            starts = np.load(folder / BOUNDARIES, allow_pickle=False)
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            raise UserError(
+                f"{folder}: broken ({error!r}); delete it and prepare it again"
+            ) from None
+        token_bytes = Tokenizer.load(folder / TOKENIZER).token_bytes
+        return cls(folder, corpus, meta, shards["train"], shards["validation"], starts, token_bytes)
+
+    @property
+    def train_tokens(self) -> int:
+        return len(self.train)
+
+    @property
+    def validation_tokens(self) -> int:
+        return len(self.validation)
+
+    @property
+    def vocab_size(self) -> int:
+        return self.corpus.vocab_size
+
+    @property
+    def end_of_document(self) -> int:
+        return self.corpus.vocab_size - 1
+
+    @property
+    def shard_hashes(self) -> dict[str, str]:
+        """File name -> SHA-256, for a run's provenance."""
+        return {name: record["sha256"] for name, record in self.meta["files"].items()}
+
+
+def file_record(path: Path) -> dict[str, Any]:
+    """Size and SHA-256 of a file, as meta.json holds them."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
+
+
+def _check(folder: Path, files: dict[str, dict[str, Any]], verify: bool) -> None:
+    for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
+        path, expected = folder / name, files[name]
+        if not path.is_file():
+            raise UserError(f"{path}: missing; delete {folder} and prepare the corpus again")
+        size = path.stat().st_size
+        if size != expected["bytes"] or (verify and file_record(path) != expected):
+            raise UserError(
+                f"{path}: not what {META} says of it (damaged or changed); "
+                f"delete {folder} and prepare the corpus again"
+            )

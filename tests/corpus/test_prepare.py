@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import random
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus_helpers import Prepare, corpus_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.corpus.documents import pieces, split
+from moelaws.corpus.prepare import prepare
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.spec.errors import UserError
+
+
+def documents(corpus: PreparedCorpus, shard: np.ndarray) -> list[str]:
+    """The texts of a shard, by its ends of documents alone."""
+    tokenizer = Tokenizer.load(corpus.folder / "tokenizer.json")
+    ends = np.flatnonzero(shard == corpus.end_of_document) + 1
+    return [tokenizer.decode(shard[a:b].tolist()) for a, b in pairwise([0, *ends])]
+
+
+def test_shards_hold_every_document_once_whole_and_on_one_side(
+    texts: Path, prepared: Prepare
+) -> None:
+    written = [path.read_text("utf-8") for path in texts.iterdir()]
+    (texts / "copy.txt").write_text(written[0], encoding="utf-8")
+    (texts / "blank.txt").write_text("")
+    corpus = prepared(validation=0.2)
+    train, held_out = documents(corpus, corpus.train), documents(corpus, corpus.validation)
+    assert sorted(train + held_out) == sorted(written)
+    meta = corpus.meta
+    assert meta["duplicates_dropped"] == 1
+    assert (meta["train"]["documents"], meta["validation"]["documents"]) == (
+        len(train),
+        len(held_out),
+    )
+    total = sum(len(text.encode()) for text in written)
+    assert meta["train"]["bytes"] + meta["validation"]["bytes"] == total
+    assert 0.15 * total < meta["validation"]["bytes"] <= 0.2 * total
+    assert corpus.token_bytes[corpus.train].sum() == meta["train"]["bytes"]
+    assert corpus.train_tokens == meta["train"]["tokens"]
+    assert corpus.vocab_size == 300
+    ends = np.flatnonzero(corpus.validation == corpus.end_of_document) + 1
+    np.testing.assert_array_equal(corpus.validation_starts, [0, *ends])
+
+
+def test_split_and_order_follow_contents_and_seed_not_names(texts: Path, prepared: Prepare) -> None:
+    first = prepared("first")
+    for path in list(texts.iterdir()):
+        path.rename(texts / f"{99 - int(path.stem)}.txt")
+    renamed = prepared("renamed")
+    assert renamed.shard_hashes == first.shard_hashes
+    assert renamed.corpus != first.corpus
+    other = prepared("other", seed=1)
+    assert set(documents(other, other.validation)) != set(documents(first, first.validation))
+    by_name = [path.read_text("utf-8") for path in sorted(texts.iterdir())]
+    order = [by_name.index(text) for text in documents(renamed, renamed.train)]
+    assert order not in (sorted(order), sorted(order, reverse=True))
+
+
+def test_files_changed_since_their_digest_are_refused(texts: Path, tmp_path: Path) -> None:
+    sources = resolve("*.txt", texts)
+    corpus = corpus_of(sources)
+    (texts / "03.txt").write_text("changed")
+    with pytest.raises(UserError, match="files changed since the digest"):
+        prepare(corpus, sources, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_changed_while_it_is_read_is_refused(texts: Path, tmp_path: Path) -> None:
+    sources = resolve("*.txt", texts)
+    corpus = corpus_of(sources)
+    document = split(corpus, sources).train[0]
+    document.path.write_text("changed")
+    with pytest.raises(UserError, match="changed while it was read"):
+        document.text()
+
+
+@pytest.mark.parametrize("name", ["train.bin", "validation.bin", "tokenizer.json"])
+def test_damage_is_found_and_mended_by_preparing_again(prepared: Prepare, name: str) -> None:
+    corpus = prepared()
+    path = corpus.folder / name
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(UserError, match=f"{name}: not what meta.json says.*prepare the corpus"):
+        PreparedCorpus.open(corpus.folder)
+    path.write_bytes(good[:-1])
+    with pytest.raises(UserError, match=f"{name}: not what meta.json says"):
+        PreparedCorpus.open(corpus.folder, verify=False)
+    path.unlink()
+    with pytest.raises(UserError, match=f"{name}: missing"):
+        PreparedCorpus.open(corpus.folder)
+    assert prepared().shard_hashes == corpus.shard_hashes
+    assert path.read_bytes() == good
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"corpus": {"vocab_size": 1}}'])
+def test_a_broken_meta_is_one_clear_message(prepared: Prepare, text: str) -> None:
+    folder = prepared().folder
+    (folder / "meta.json").write_text(text)
+    with pytest.raises(UserError, match=str(folder)):
+        PreparedCorpus.open(folder)
+    (folder / "meta.json").unlink()
+    with pytest.raises(UserError, match="no prepared corpus"):
+        PreparedCorpus.open(folder)
+    assert prepared().meta["train"]["documents"] > 0
+
+
+def test_a_whole_corpus_is_kept(prepared: Prepare) -> None:
+    path = prepared().folder / "train.bin"
+    before = path.stat()
+    prepared()
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_an_interrupted_preparation_leaves_nothing(texts: Path, tmp_path: Path) -> None:
+    sources = resolve("*.txt", texts)
+
+    def interrupt(stage: str, done: int, total: int) -> None:
+        assert 0 < done <= total
+        if stage == "validation":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(corpus_of(sources), sources, tmp_path / "out" / "corpus", interrupt)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_with_other_files_is_never_replaced(texts: Path) -> None:
+    sources = resolve("*.txt", texts)
+    with pytest.raises(UserError, match="not a prepared corpus"):
+        prepare(corpus_of(sources), sources, texts)
+    assert len(list(texts.iterdir())) == 40
+
+
+def test_a_place_that_cannot_be_written_is_named(texts: Path, tmp_path: Path) -> None:
+    sources = resolve("*.txt", texts)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file/out: cannot be written"):
+        prepare(corpus_of(sources), sources, tmp_path / "file" / "out")
+    with pytest.raises(UserError, match="file: cannot be written"):
+        prepare(corpus_of(sources), sources, tmp_path / "file")
+
+
+def test_one_large_file_is_cut_into_documents(texts: Path, tmp_path: Path) -> None:
+    whole = "\n\n".join(path.read_text("utf-8") for path in sorted(texts.iterdir()))
+    (tmp_path / "whole.txt").write_text(whole, encoding="utf-8")
+    sources = resolve("whole.txt", tmp_path)
+    prepare(corpus_of(sources, validation=0.1), sources, tmp_path / "out")
+    corpus = PreparedCorpus.open(tmp_path / "out")
+    parts = documents(corpus, corpus.train) + documents(corpus, corpus.validation)
+    assert len(parts) > 5
+    assert sum(len(part) for part in parts) == len(whole)
+    assert all(part in whole for part in parts)
+
+
+@given(st.text("aé\n😀", max_size=300), st.integers(4, 50))
+def test_pieces_are_text_within_the_limit_and_add_up(text: str, limit: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "text")
+        path.write_bytes(text.encode())
+        parts = list(pieces(path, limit))
+    assert "".join(part.decode() for part in parts) == text
+    assert all(0 < len(part) <= limit for part in parts)
+
+
+def test_a_single_document_is_refused(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("the same few words")
+    sources = resolve("*.txt", tmp_path)
+    with pytest.raises(UserError, match="single document"):
+        prepare(corpus_of(sources), sources, tmp_path / "out")
+
+
+def test_a_share_too_small_for_any_document_holds_out_the_smallest(
+    texts: Path, prepared: Prepare
+) -> None:
+    corpus = prepared(validation=1e-6)
+    smallest = min((path.read_bytes() for path in texts.iterdir()), key=len)
+    assert documents(corpus, corpus.validation) == [smallest.decode()]
+
+
+def test_validation_of_everything_is_refused(texts: Path, tmp_path: Path) -> None:
+    sources = resolve("*.txt", texts)
+    with pytest.raises(UserError, match="validation is 1"):
+        prepare(corpus_of(sources, validation=1.0), sources, tmp_path / "out")
+
+
+def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> None:
+    draw = random.Random(2)
+    for i in range(70):
+        words = ("".join(draw.choices("abcdefghijkl", k=12)) for _ in range(400))
+        (texts / f"{i:02}.txt").write_text(" ".join(words))
+    sources = resolve("*.txt", texts)
+    prepare(corpus_of(sources, vocab_size=70_000), sources, tmp_path / "out")
+    corpus = PreparedCorpus.open(tmp_path / "out")
+    assert corpus.train.dtype == np.uint32
+    assert corpus.train.max() == corpus.end_of_document == 69_999
+    assert sorted(documents(corpus, corpus.train) + documents(corpus, corpus.validation)) == sorted(
+        path.read_text() for path in texts.iterdir()
+    )

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from moelaws.corpus import sources as module
+from moelaws.corpus.sources import resolve
+from moelaws.spec.errors import UserError
+
+
+def old(folder: Path) -> None:
+    """Make the files' time stamps old enough to be trusted by the cache."""
+    for path in folder.iterdir():
+        os.utime(path, (1e9, 1e9))
+
+
+def test_stdlib_is_sources_and_prose_without_tests_and_parts_packaged_apart(tmp_path: Path) -> None:
+    sources = resolve("stdlib", tmp_path)
+    names = [name for name, _ in sources.files]
+    assert sources.name == "stdlib"
+    assert names == sorted(names)
+    assert {"ast.py", "asyncio/events.py", "pydoc_data/topics.py"} <= set(names)
+    forbidden = {"test", "tests", "site-packages", "idlelib", "tkinter", "lib2to3", "__pycache__"}
+    assert not [name for name in names if forbidden & set(name.split("/"))]
+    assert not [name for name in names if "_sysconfigdata" in name or name == "sitecustomize.py"]
+    assert 7e6 < sources.bytes < 12e6
+    assert sources.bytes == sum(path.stat().st_size for _, path in sources.files)
+    sources.digest()  # all of it is UTF-8
+
+
+def test_digest_is_of_names_and_contents_wherever_they_lie(texts: Path, tmp_path: Path) -> None:
+    digest = resolve("*.txt", texts).digest()
+    moved = tmp_path / "elsewhere"
+    texts.rename(moved)
+    assert resolve([str(moved / "[1-3]*.txt"), str(moved / "0*.txt")], tmp_path).digest() == digest
+    (moved / "00.txt").rename(moved / "000.txt")
+    renamed = resolve("*.txt", moved).digest()
+    assert renamed != digest
+    (moved / "000.txt").write_text("other")
+    assert resolve("*.txt", moved).digest() not in {digest, renamed}
+
+
+def test_patterns_that_overlap_name_a_file_once_and_go_into_folders(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "one.txt").write_text("one")
+    (tmp_path / "a" / "b" / "two[2].txt").write_text("two")
+    both = resolve(["a/**/*.txt", "a/one.txt"], tmp_path)
+    assert [name for name, _ in both.files] == ["b/two[2].txt", "one.txt"]
+    assert [name for name, _ in resolve("a/b/two[2].txt", tmp_path).files] == ["two[2].txt"]
+
+
+def test_warm_digest_reads_no_file(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old(texts)
+    sources = resolve("*.txt", texts)
+    digest = sources.digest(tmp_path / "cache.json")
+    assert digest == sources.digest(None)
+    read: list[Path] = []
+    honest = module._file_digest
+    monkeypatch.setattr(module, "_file_digest", lambda path: read.append(path) or honest(path))
+    assert resolve("*.txt", texts).digest(tmp_path / "cache.json") == digest
+    assert read == []
+    (texts / "07.txt").write_text("new text")
+    assert resolve("*.txt", texts).digest(tmp_path / "cache.json") != digest
+    assert read == [texts / "07.txt"]
+
+
+def test_a_file_rewritten_within_its_time_stamp_is_noticed(tmp_path: Path) -> None:
+    path, cache = tmp_path / "a.txt", tmp_path / "cache.json"
+    path.write_text("one")
+    now = time.time()
+    os.utime(path, (now, now))
+    first = resolve("a.txt", tmp_path).digest(cache)
+    path.write_text("two")
+    os.utime(path, (now, now))
+    assert resolve("a.txt", tmp_path).digest(cache) != first
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"x": 1}', '{"PATH": [1, 2]}', b"\xff"])
+def test_a_broken_cache_is_replaced(texts: Path, tmp_path: Path, content: str | bytes) -> None:
+    old(texts)
+    cache = tmp_path / "cache.json"
+    if isinstance(content, str):
+        content = content.replace("PATH", str(texts / "00.txt")).encode()
+    cache.write_bytes(content)
+    sources = resolve("*.txt", texts)
+    assert sources.digest(cache) == sources.digest(None)
+    assert len(module._load(cache)) == 40
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(texts: Path, tmp_path: Path) -> None:
+    old(texts)
+    (tmp_path / "file").write_text("")
+    sources = resolve("*.txt", texts)
+    assert sources.digest(tmp_path) == sources.digest(None)  # a folder is there
+    assert sources.digest(tmp_path / "file" / "cache.json") == sources.digest(None)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("missing.txt", "missing.txt: no such file"),
+        (["00.txt", "gone.txt"], "gone.txt: no such file"),
+        ("*.md", r"\*.md matches no file"),
+        (".", r"\. is a folder; name its text files, such as \./\*\*/\*.txt"),
+        ("empty", "no text"),
+        ([], "write stdlib, or paths or globs"),
+        (None, "write stdlib, or paths or globs"),
+        ([3], "write stdlib, or paths or globs"),
+        (["stdlib", "00.txt"], "cannot be mixed"),
+    ],
+)
+def test_what_is_not_text_is_named(texts: Path, setting: object, says: str) -> None:
+    (texts / "empty").write_text("")
+    with pytest.raises(UserError, match=says):
+        resolve(setting, texts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", "é".encode("latin-1"), "é".encode()[:1]])
+def test_text_that_is_not_utf8_is_named(texts: Path, data: bytes) -> None:
+    (texts / "17.txt").write_bytes(b"x" * module.BLOCK + data)
+    with pytest.raises(UserError, match=r"17\.txt: not UTF-8"):
+        resolve("*.txt", texts).digest()
+
+
+def test_a_character_across_two_reads_is_utf8(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x" * (module.BLOCK - 1) + "é".encode())
+    assert len(resolve("a.txt", tmp_path).digest()) == 64

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.spec.errors import UserError
+
+TEXTS = [Path(os.__file__).read_text(encoding="utf-8"), Path(re.__file__).read_text("utf-8")]
+TOKENIZER = Tokenizer.train(TEXTS, 400)
+
+
+@given(st.text() | st.text("def self(): \n\t<|endoftext|>", max_size=200))
+def test_any_text_round_trips_and_its_bytes_are_counted(text: str) -> None:
+    tokens = TOKENIZER.encode(text)
+    assert TOKENIZER.decode(tokens) == text
+    assert TOKENIZER.token_bytes[tokens].sum() == len(text.encode())
+    assert TOKENIZER.end_of_document not in tokens
+
+
+@given(st.text("abdefilnorstu ()\n", max_size=80))
+def test_encoding_is_byte_pair_encoding(text: str) -> None:
+    """Against the textbook algorithm: apply the first learnt merge there is, again and again."""
+    model = json.loads(TOKENIZER._backend.to_str())["model"]
+    rank = {tuple(pair): i for i, pair in enumerate(model["merges"])}
+    expected = []
+    # GPT-2's words, for the alphabet above.
+    for word in re.findall(r" ?[a-z]+| ?[()]+|\s+(?!\S)|\s+", text):
+        parts = [{" ": "Ġ", "\n": "Ċ"}.get(c, c) for c in word]
+        while pairs := [p for p in pairwise(parts) if p in rank]:
+            first = min(pairs, key=rank.__getitem__)
+            i = list(pairwise(parts)).index(first)
+            parts[i : i + 2] = ["".join(first)]
+        expected += [model["vocab"][part] for part in parts]
+    assert TOKENIZER.encode(text) == expected
+
+
+def test_smallest_vocabulary_is_bytes_and_an_end() -> None:
+    tokenizer = Tokenizer.train(["any text"], 257)
+    assert tokenizer.end_of_document == 256
+    assert len(tokenizer.encode("naïve")) == len("naïve".encode())
+    np.testing.assert_array_equal(tokenizer.token_bytes, [1] * 256 + [0])
+
+
+@pytest.mark.parametrize(
+    ("size", "says"), [(256, "at least 257"), (5000, "finds only 2.. entries; lower vocab_size")]
+)
+def test_impossible_vocabularies_are_refused(size: int, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        Tokenizer.train(["a short text"], size)
+
+
+def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenizer(
+    tmp_path: Path,
+) -> None:
+    program = (
+        "import os, re, sys; from pathlib import Path\n"
+        "from moelaws.corpus.tokenizer import Tokenizer\n"
+        "texts = [Path(m.__file__).read_text('utf-8') for m in (re, os)]\n"
+        "Tokenizer.train(texts, 400).save(Path(sys.argv[1]))\n"
+    )
+    threads = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    saved = tmp_path / "other.json"
+    subprocess.run(
+        [sys.executable, "-c", program, str(saved)], env={**os.environ, **threads}, check=True
+    )
+    TOKENIZER.save(tmp_path / "mine.json")
+    assert saved.read_bytes() == (tmp_path / "mine.json").read_bytes()
+    loaded = Tokenizer.load(saved)
+    assert loaded.vocab_size == 400
+    assert loaded.encode(TEXTS[0]) == TOKENIZER.encode(TEXTS[0])
