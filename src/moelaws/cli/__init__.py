@@ -1,0 +1,76 @@
+"""``moelaws ...``: thin commands over the package, one module a command, imported when called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from moelaws import __version__
+from moelaws.spec.errors import UserError
+
+# command -> one line of help; the module moelaws.cli.<command> holds a click.Command `command`.
+# Help is written here so that `moelaws --help` imports none of them.
+COMMANDS = {
+    "grid": "The runs that a study's grid expands to: sizes, FLOPs, estimated cost.",
+    "corpus": "Prepare the text: tokenizer, token shards, hashes.",
+    "train": "Train one run; resumes by itself from its last checkpoint.",
+    "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
+    "laws": "Every law, or one: equation, source, parameters, published values, errata.",
+    "eval": "One prediction of a law.",
+    "fit": "Fit a law to a table, with intervals and diagnostics.",
+    "derive": "Make a study's derived table, such as the isoFLOP optima.",
+    "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
+    "runs": "The runs on record: status, loss, times; which ones other code made.",
+    "show": "Everything on record of one run.",
+    "diff": "What differs between two runs: configuration, code, packages, results.",
+    "query": "SQL over the tables and the runs on record.",
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"moelaws.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """Scaling laws of Mixture-of-Experts language models, from grid to figure.
+
+    Run from the folder that holds config/config.yaml. Every command prints a table for people and,
+    with --json, one JSON object. A user's mistake ends with exit code 2.
+    """
+
+
+def main() -> None:
+    """Entry point: runs the command line and turns a user's mistake into one clear message."""
+    try:
+        cli(standalone_mode=False)
+    except UserError as error:
+        click.echo(f"moelaws: {error}", err=True)
+        sys.exit(2)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("moelaws: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(141)

@@ -1,0 +1,3 @@
+from moelaws.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""``moelaws aggregate``: a study's table from its runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moelaws.cli.output import json_option, print_json
+from moelaws.cli.project import project_options
+from moelaws.spec.project import Project
+
+
+@click.command(name="aggregate")
+@click.argument("study")
+@project_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The Parquet file; results/<tier>/tables/<study>.parquet by default.",
+)
+@json_option
+def command(study: str, project: Project, out: Path | None, as_json: bool) -> None:
+    """Collect the summaries of STUDY's runs in one Parquet table."""
+    from moelaws.grids.sweep import expand_study
+    from moelaws.records.layout import Results
+    from moelaws.spec.project import load_study
+    from moelaws.tables.aggregate import aggregate
+    from moelaws.tables.parquet import write_table
+    from moelaws.tables.schema import COLUMNS
+
+    results = Results()
+    sweep = expand_study(load_study(study), project)
+    frame = aggregate(study, project.tier, sweep.runs, results)
+    path = out or results.table(project.tier, study)
+    write_table(frame, COLUMNS, path, {"study": study, "tier": project.tier})
+    counts = frame["status"].value_counts().to_dict()
+    if as_json:
+        print_json({"table": str(path), "rows": len(frame), "status": counts})
+    else:
+        shown = ", ".join(f"{n} {status}" for status, n in counts.items())
+        click.echo(f"{path}: {len(frame)} runs ({shown})")

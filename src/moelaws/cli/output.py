@@ -1,0 +1,61 @@
+"""How commands print: a table for people, one JSON object for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def print_json(data: Any) -> None:
+    """``data`` as JSON on standard output; numbers stay numbers, NaN and inf become null."""
+    click.echo(json.dumps(_finite(data), allow_nan=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Rows under headings; numbers right-aligned."""
+    from tabulate import tabulate
+
+    body = [list(row) for row in rows]
+    numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
+    if title:
+        click.echo(title)
+    click.echo(
+        tabulate(
+            [[format_cell(cell) for cell in row] for row in body],
+            headers=list(columns),
+            tablefmt="plain",
+            disable_numparse=True,
+            colalign=["right" if n else "left" for n in numeric] if body else None,
+        )
+    )
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def format_cell(cell: object) -> str:
+    """A cell's text: whole numbers in full below a million, others to four significant digits."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        return str(cell)
+    if isinstance(cell, int) and abs(cell) < 1_000_000:
+        return str(cell)
+    return f"{cell:.4g}"
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {str(key): _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

@@ -1,0 +1,80 @@
+"""``moelaws train``: one run from its configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from moelaws.cli.output import json_option, print_json
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.records.summary import RunSummary
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+
+
+@click.command()
+@click.argument("config")
+@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@click.option("--out", help="A folder for this run alone, instead of RESULTS/runs/RUN_ID.")
+@click.option("--corpus", help="Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
+@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
+@click.option("--backend", default="auto", help="Of the experts; auto chooses.", show_default=True)
+@json_option
+def command(
+    config: str,
+    results: str,
+    out: str | None,
+    corpus: str | None,
+    device: str,
+    backend: str,
+    as_json: bool,
+) -> None:
+    """Train the run that CONFIG, a JSON file or - for standard input, describes.
+
+    A run that is done is not trained again; an unfinished one continues from its checkpoint.
+    SIGTERM and Ctrl-C write a checkpoint first (exit codes 143 and 130).
+    """
+    run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
+    tree = Results(Path(results))
+    folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)
+
+    from moelaws.training.run import train
+    from moelaws.training.signals import Stopped
+
+    try:
+        summary = train(
+            run, tree, folder, device, backend, progress=True, out=Path(out) if out else None
+        )
+    except Stopped as stopped:
+        click.echo(f"{run.run_id}: {stopped}; checkpoint written, call again to continue", err=True)
+        sys.exit(128 + stopped.signum)
+    if as_json:
+        print_json(summary.model_dump(mode="json"))
+    else:
+        click.echo(_line(summary))
+
+
+def _read(config: str) -> object:
+    if config != "-":
+        return read_json(Path(config))
+    try:
+        return json.load(sys.stdin)
+    except json.JSONDecodeError as error:
+        raise UserError(f"standard input: not JSON: {error}") from None
+
+
+def _line(summary: RunSummary) -> str:
+    head = f"{summary.run_id} {summary.status}"
+    if summary.loss is None:
+        note = f": {summary.message}" if summary.message else ""
+        return f"{head} at step {summary.steps}{note}, {summary.wall_seconds:.1f} s"
+    error = "" if summary.loss_se is None else f" +- {summary.loss_se:.4f}"
+    return (
+        f"{head}: loss {summary.loss:.4f}{error} nats/token, "
+        f"{summary.bits_per_byte:.3f} bits/byte, {summary.wall_seconds:.1f} s"
+    )

@@ -1,0 +1,1 @@
+"""Grids expanded to runs."""

@@ -1,0 +1,109 @@
+"""The named derivations of a grid: each fills in one setting from others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import (
+    Derivations,
+    ExpertsFromSparsity,
+    HeadsFromWidth,
+    PowerOf,
+    StepsFromCompute,
+    WidthFromGranularity,
+)
+from moelaws.spec.run import Model
+
+Point = dict[str, Any]
+
+
+def derive_settings(point: Point, rules: Derivations) -> Point:
+    """``point`` with experts, widths, heads and learning rate derived where they are not set.
+
+    Raises:
+        UserError: where a rule lacks a setting, or what follows is not a whole number.
+    """
+    point = dict(point)
+    if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":
+        point["n_experts"] = experts_from_sparsity(point, rules.n_experts)
+    if rules.d_expert and "d_expert" not in point and point.get("ffn") != "dense":
+        point["d_expert"] = width_from_granularity(point, rules.d_expert)
+    if rules.n_heads and "n_heads" not in point:
+        point["n_heads"] = heads_from_width(point, rules.n_heads)
+    if "n_heads" in point:
+        point.setdefault("n_kv", point["n_heads"])
+    if rules.lr and "lr" not in point:
+        point["lr"] = power_of(point, rules.lr, "lr")
+    return point
+
+
+def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
+    """E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
+    k: int = _need(point, "top_k", rule.rule)
+    sparsity: float = _need(point, "S", rule.rule)
+    if sparsity >= 1:
+        raise UserError(f"S is {sparsity!r}; sparsity must be below 1, for k experts are active")
+    experts = k / (1 - sparsity)
+    if not math.isclose(experts, round(experts), rel_tol=1e-9):
+        raise UserError(
+            f"S is {sparsity!r} with top_k = {k}: E = k / (1 - S) = {experts:.4g} is not whole; "
+            "choose S = 1 - k / E for a whole E, or set n_experts"
+        )
+    return round(experts)
+
+
+def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
+    """d_expert = multiple * d_model / G."""
+    width = rule.multiple * _need(point, "d_model", rule.rule) / _need(point, "G", rule.rule)
+    if width < 1:
+        raise UserError(f"G is {point['G']!r}: experts of width {width:.3g}; G must be smaller")
+    return int(width + 1e-9)
+
+
+def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
+    """n_heads = d_model / width, at least one."""
+    heads = max(1.0, _need(point, "d_model", rule.rule) / rule.width)
+    if not heads.is_integer():
+        raise UserError(
+            f"d_model is {point['d_model']!r}; it must be a multiple of the head width {rule.width}"
+        )
+    return int(heads)
+
+
+def power_of(point: Point, rule: PowerOf, name: str) -> float:
+    """A power law in other settings, rounded to 6 digits so that identities are stable."""
+    value = rule.value
+    for setting, exponent in rule.exponent.items():
+        value *= (_need(point, setting, f"{rule.rule} ({name})") / rule.at[setting]) ** exponent
+    return float(f"{value:.6g}")
+
+
+def steps_from_compute(point: Point, model: Model, rule: StepsFromCompute) -> int:
+    """Optimizer steps that spend C in the rule's convention.
+
+    Raises:
+        UserError: where C buys fewer than ``min_steps`` steps.
+    """
+    compute = _need(point, "C", rule.rule)
+    flops_per_step = (
+        train_flops_per_token(model, rule.convention)
+        * _need(point, "batch", rule.rule)
+        * model.context
+    )
+    steps = round(compute / flops_per_step)
+    if steps < rule.min_steps:
+        raise UserError(
+            f"C is {compute:g}: enough for {compute / flops_per_step:.3g} steps of "
+            f"{flops_per_step:.3g} FLOPs; at least min_steps = {rule.min_steps} are wanted: "
+            "raise C, or lower batch, context or the model's size"
+        )
+    return int(steps)
+
+
+def _need(point: Point, setting: str, rule: str) -> Any:
+    if point.get(setting) is None:
+        raise UserError(f"{setting} is missing; the derivation {rule!r} needs it")
+    return point[setting]

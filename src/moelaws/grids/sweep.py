@@ -1,0 +1,67 @@
+"""A study's sweep in this project: the tier's grid expanded with the project's text and seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from moelaws.corpus.sources import Sources, resolve
+from moelaws.grids.expand import CorpusChoice, Run, expand
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
+from moelaws.spec.run import Corpus
+from moelaws.spec.study import Study
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs that a study asks for at a tier."""
+
+    study: Study
+    tier: str
+    runs: tuple[Run, ...]
+
+    @property
+    def corpora(self) -> dict[str, Corpus]:
+        """The corpora of the runs, by identity."""
+        return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
+
+
+def project_sources(project: Project, root: Path = Path()) -> Sources:
+    """The files of the project's text."""
+    return resolve(project.corpus, root)
+
+
+def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
+    """The sweep of ``study``.
+
+    Raises:
+        UserError: where the study has no grid for the tier, a point is impossible or the text is
+            missing.
+    """
+    where = f"config/studies/{study.study}.yaml, grids.{project.tier}"
+    if project.tier not in study.grids:
+        raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
+    digests = Results(root / "results").corpus("digests.json")
+    corpus = CorpusChoice(
+        digest=project_sources(project, root).digest(digests),
+        validation=project.validation,
+        seed=0,
+    )
+    runs = expand(study.grids[project.tier], corpus, where, project.seed)
+    return Sweep(study, project.tier, tuple(runs))
+
+
+def too_long_for(runs: tuple[Run, ...], sources: Sources) -> str:
+    """What is wrong where a run needs more tokens than its text can hold; empty if none does."""
+    for run in runs:
+        config = run.config
+        # A token stands for a byte at least: the text's bytes are more than its tokens.
+        if config.tokens > sources.bytes * config.max_epochs:
+            return (
+                f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than "
+                f"{config.max_epochs:g} epochs of a text of {sources.bytes:.4g} bytes can give; "
+                "set corpus in config/config.yaml to a larger text, or choose a smaller C or tier"
+            )
+    return ""

@@ -1,0 +1,68 @@
+"""A study's table from the summaries of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from moelaws.grids.expand import Run
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.records.summary import RunSummary
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.tables.describe import describe
+from moelaws.tables.schema import COLUMNS
+
+
+def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> pd.DataFrame:
+    """One row a run, in the grid's order, with the columns of ``tables.schema``.
+
+    Raises:
+        UserError: where a run has no summary yet, or one that is not of that run.
+    """
+    rows = [_row(study, tier, run, results) for run in runs]
+    frame = pd.DataFrame(rows, columns=["_configuration", *(c.name for c in COLUMNS)])
+    groups = frame.groupby("_configuration")["L"]
+    frame["L_seed_sd"] = groups.transform("std")
+    frame["n_seeds"] = groups.transform("count").astype("int64")
+    for column in COLUMNS:  # pandas has no missing integers of its own
+        if column.type == "int" and column.nullable:
+            frame[column.name] = frame[column.name].astype("Int64")
+        elif column.type == "float":
+            frame[column.name] = frame[column.name].astype("float64")
+    return frame.drop(columns="_configuration")
+
+
+def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
+    path = results.summary(run.run_id)
+    summary = parse(RunSummary, read_json(path), path)
+    if summary.run_id != run.run_id:
+        raise UserError(f"{path}: run_id is {summary.run_id!r}; it must be {run.run_id!r}")
+    balance = summary.balance
+    return {
+        "_configuration": run.config.model_copy(update={"seed": 0}).fingerprint(),
+        **describe(run.config),
+        "study": study,
+        "tier": tier,
+        "source": "trained",
+        "status": summary.status,
+        "C": run.C,
+        "epochs": summary.epochs,
+        "L": summary.loss,
+        "L_se": summary.loss_se,
+        "bpb": summary.bits_per_byte,
+        "L_train": summary.train_loss,
+        "balance_cv": balance and balance.cv,
+        "balance_entropy": balance and balance.entropy,
+        "balance_kl": balance and balance.kl,
+        "overflow": balance and balance.overflow,
+        "unused": balance and balance.unused,
+        "never_used": balance and balance.never_used,
+        "seconds": summary.wall_seconds,
+        "tokens_per_second": summary.tokens_per_second,
+        "peak_memory": float(summary.peak_memory_bytes),
+        "code": read_json(results.run(run.run_id) / "provenance.json")["code"],
+    }

@@ -1,0 +1,57 @@
+"""The columns of a table that follow from a run's configuration alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.parameters import count_parameters
+from moelaws.spec.run import Model, MoE, RunConfig
+
+
+def describe(config: RunConfig) -> dict[str, Any]:
+    """Names and values, as ``tables.schema`` declares them."""
+    model, tokens = config.model, config.tokens
+    parameters = count_parameters(model)
+    ffn = model.ffn
+    moe = isinstance(ffn, MoE)
+    width = ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn
+    return {
+        "run_id": config.run_id,
+        "seed": config.seed,
+        "kind": ffn.kind,
+        "N_total": parameters.total,
+        "N_active": parameters.active,
+        "N_total_nonemb": parameters.total - parameters.embeddings,
+        "N_active_nonemb": parameters.active - parameters.embeddings,
+        "C_6N": train_flops_per_token(model, "six_n") * tokens,
+        "C_sparsity": train_flops_per_token(model, "sparsity") * tokens,
+        "C_allocation": train_flops_per_token(model, "allocation") * tokens,
+        "C_leverage": train_flops_per_token(model, "leverage") * tokens,
+        "D": tokens,
+        **_experts(model),
+        "G": 2 * model.d_model / width if moe else None,
+        "n_layers": model.n_layers,
+        "d_model": model.d_model,
+        "n_heads": model.n_heads,
+        "n_kv": model.n_kv,
+        "d_expert": width,
+        "context": model.context,
+        "vocab_size": model.vocab_size,
+        "lr": config.optimizer.lr,
+        "batch_tokens": config.batch * model.context,
+        "steps": config.steps,
+    }
+
+
+def _experts(model: Model) -> dict[str, Any]:
+    ffn = model.ffn
+    if isinstance(ffn, MoE):
+        return {
+            "S": ffn.sparsity,
+            "A": ffn.activation,
+            "E": ffn.n_experts,
+            "k": ffn.top_k,
+            "E_s": ffn.n_shared,
+        }
+    return {"S": 0.0, "A": 1.0, "E": 1, "k": 1, "E_s": 0}

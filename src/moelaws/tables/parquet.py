@@ -1,0 +1,115 @@
+"""Parquet with declared columns: units and meanings in the metadata, checked both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from moelaws.records.files import replacing
+from moelaws.spec.errors import UserError
+
+_ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's name, type, unit ("1" for a pure number) and meaning."""
+
+    name: str
+    type: Literal["string", "float", "int", "bool"]
+    unit: str
+    description: str
+    nullable: bool = False
+
+
+def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str] = {}) -> pa.Schema:
+    fields = [
+        pa.field(
+            c.name,
+            _ARROW[c.type],
+            nullable=c.nullable,
+            metadata={"unit": c.unit, "description": c.description},
+        )
+        for c in columns
+    ]
+    return pa.schema(fields, metadata=dict(metadata))
+
+
+def write_table(
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    path: Path,
+    metadata: Mapping[str, str] = {},
+) -> None:
+    """Write ``frame`` atomically with exactly the declared columns, in their order.
+
+    The bytes depend on the content alone: no time, no pandas index.
+
+    Raises:
+        UserError: for a missing or undeclared column, a wrong type or a null where none may be.
+    """
+    missing = [c.name for c in columns if c.name not in frame.columns]
+    extra = [name for name in frame.columns if name not in {c.name for c in columns}]
+    if missing or extra:
+        raise UserError(f"{path}: columns missing: {missing}, not declared: {extra}")
+    try:
+        table = pa.Table.from_pandas(
+            frame[[c.name for c in columns]],
+            schema=arrow_schema(columns, metadata).remove_metadata(),
+            preserve_index=False,
+        ).replace_schema_metadata(None)
+        table = table.cast(arrow_schema(columns, metadata))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from error
+    _refuse_nulls(table, columns, path)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
+    """The table at ``path``; with ``columns`` given, those must be there with their types.
+
+    Raises:
+        UserError: for a missing, cut or foreign file, a missing column, a wrong type or null.
+    """
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such table; run the workflow first") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file: {error}") from None
+    for column in columns:
+        if column.name not in table.column_names:
+            raise UserError(f"{path}: column {column.name!r} is missing ({column.description})")
+        kind = table.schema.field(column.name).type
+        if kind != _ARROW[column.type]:
+            raise UserError(f"{path}: column {column.name!r} is {kind}; {column.type} is wanted")
+    _refuse_nulls(table, columns, path)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def column_metadata(path: Path) -> dict[str, tuple[str, str]]:
+    """Unit and description of each column that declares them."""
+    schema = pq.read_schema(path)
+    return {
+        f.name: (f.metadata[b"unit"].decode(), f.metadata[b"description"].decode())
+        for f in schema
+        if f.metadata and b"unit" in f.metadata
+    }
+
+
+def _refuse_nulls(table: pa.Table, columns: Sequence[Column], path: Path) -> None:
+    for column in columns:
+        if not column.nullable and (nulls := table[column.name].null_count):
+            first = table[column.name].is_null().to_pylist().index(True)
+            raise UserError(
+                f"{path}: column {column.name!r} has {nulls} missing values, "
+                f"the first in row {first}"
+            )

@@ -1,0 +1,119 @@
+"""Grids: what they expand to, what they refuse, and identities under rewriting."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
+from moelaws.grids.expand import CorpusChoice, expand
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import Grid, Sweep
+
+TEXT = CorpusChoice(digest="0" * 64, validation=0.05, seed=0)
+DATA = {
+    "settings": {
+        "context": 128, "vocab_size": 512, "n_layers": 2, "top_k": 2, "G": 2, "batch": 8,
+    },
+    "derive": {
+        "n_experts": {"rule": "sparsity"},
+        "d_expert": {"rule": "granularity", "multiple": 4},
+        "n_heads": {"rule": "head_width", "width": 16},
+        "lr": {"rule": "power", "value": 6e-3, "at": {"d_model": 48},
+               "exponent": {"d_model": -0.5}},
+        "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 20},
+    },
+    "sweeps": [{"axes": {"C": ["1e11", 2e11], "S": [0, 0.75], "d_model": [16, 32, 48]}}],
+}  # fmt: skip
+
+
+def changed(path, value):
+    import copy
+
+    data = copy.deepcopy(DATA)
+    *outer, last = path.split(".")
+    target = data
+    for key in outer:
+        target = target[int(key) if key.isdigit() else key]
+    target[last] = value
+    return data
+
+
+def runs_of(data):
+    return expand(parse(Grid, data, "g.yaml"), TEXT, "g.yaml, grids.demo")
+
+
+def test_product_and_derivations():
+    runs = runs_of(DATA)
+    assert len(runs) == 2 * 2 * 3
+    sparse = runs[3].config  # C = 1e11, S = .75, d_model = 16
+    assert sparse.model.ffn.n_experts == 8  # E = k / (1 - S)
+    assert sparse.model.ffn.d_expert == 32  # 4 d / G
+    assert sparse.optimizer.lr == pytest.approx(6e-3 * 3**0.5, rel=1e-5)
+    assert sparse.balance_group == sparse.batch
+
+
+@pytest.mark.parametrize("convention", sorted(CONVENTIONS))
+def test_tokens_spend_the_budget_in_every_convention(convention):
+    for run in runs_of(changed("derive.steps.convention", convention)):
+        step = train_flops_per_token(run.config.model, convention) * 8 * 128
+        spent = train_flops_per_token(run.config.model, convention) * run.config.tokens
+        assert abs(spent - run.C) <= step / 2
+
+
+@given(st.permutations([16, 32, 48]), st.permutations(["C", "S", "d_model"]))
+def test_order_and_repetition_change_nothing(widths, names):
+    axes = {"C": [1e11, 2e11], "S": [0, 0.75], "d_model": widths}
+    again = {"axes": {name: axes[name] for name in names}}
+    runs = runs_of(changed("sweeps", [again, DATA["sweeps"][0]]))
+    assert {r.run_id for r in runs} == {r.run_id for r in runs_of(DATA)}
+    assert len(runs) == 12  # the same run asked for twice stands once
+
+
+def test_one_point_more_is_one_run_more():
+    more = changed("sweeps.0.axes.d_model", [16, 32, 48])
+    more["sweeps"].append({"axes": {"C": 1e11, "S": 0, "d_model": 64}})
+    new = {r.run_id for r in runs_of(more)} - {r.run_id for r in runs_of(DATA)}
+    assert len(new) == 1
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_a_sweep_has_the_size_of_its_product(lengths):
+    names = ["C", "S", "d_model", "seed"]
+    axes = {name: tuple(range(n)) for name, n in zip(names, lengths, strict=False)}
+    zipped = {"lr": (1, 2), "batch": (1, 2)}
+    points = list(Sweep(axes=axes, zip=(zipped,)).points())
+    size = 2
+    for n in lengths:
+        size *= n
+    assert len(points) == len({tuple(sorted(p.items())) for p in points}) == size
+    assert all(p["lr"] == p["batch"] for p in points)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("sweeps.0.axes.S", [1], "S is 1; Input should be less than 1"),
+        ("sweeps.0.axes.S", [-0.5], "S is -0.5; Input should be greater than or equal to 0"),
+        ("sweeps.0.axes.S", [0.3], "E = k / (1 - S) = 2.857 is not whole"),
+        ("sweeps.0.axes.n_experts", [1], "k must be at most E"),
+        ("sweeps.0.axes.C", [1e6], "raise C, or lower batch, context or the model's size"),
+        ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
+        ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, S, G"),
+        ("sweeps.0.axes.C", [], "axis 'C' has no values"),
+        ("sweeps.0.zip", [{"lr": [1, 2], "seed": [1]}], "zipped axes must be equally long"),
+        ("sweeps.0.zip", [{"C": [1, 2]}], "'C' is set twice in one sweep"),
+        ("settings.context", None, "context is missing"),
+        ("settings.vocab_size", None, "vocab_size is missing"),
+        ("settings.batch", None, "batch is missing"),
+        ("derive.lr", None, "optimizer.lr is missing"),
+        ("derive.steps", None, "steps is missing"),
+        ("derive.steps.convention", "kaplan", "derive.steps.convention is 'kaplan'"),
+        ("sweeps", [], "sweeps is []"),
+    ],
+)
+def test_impossible_points_are_refused_in_one_line(path, value, message):
+    with pytest.raises(UserError) as caught:
+        runs_of(changed(path, value))
+    assert str(caught.value).startswith("g.yaml")
+    assert message in str(caught.value)
