@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from conftest import REPOSITORY
+from repository import REPOSITORY
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study, read_yaml
 

@@ -84,6 +84,7 @@ def test_key_order_is_nothing(order):
     ("path", "value", "message"),
     [
         ("model.ffn.top_k", 9, "k must be at most E"),
+        ("model.ffn.top_k", 1, "set normalize_top_k: false"),
         ("model.d_model", 33, "head width must be"),
         ("model.n_kv", 3, "must divide n_heads"),
         ("steps", 0, "steps is 0; Input should be greater than or equal to 1"),

@@ -37,11 +37,16 @@ class MoE(Frozen):
     router_z: NonNegative = 0.001  # coefficient of the router z-loss
 
     @model_validator(mode="after")
-    def _active_within_total(self) -> MoE:
+    def _routing_is_sound(self) -> MoE:
         if self.top_k > self.n_experts:
             raise ValueError(
                 f"top_k = {self.top_k} is more than n_experts = {self.n_experts}; "
                 "k must be at most E"
+            )
+        if self.top_k == 1 < self.n_experts and self.normalize_top_k:
+            raise ValueError(
+                "top_k = 1 with normalize_top_k makes every gate 1, so that the loss teaches the "
+                "router nothing; set normalize_top_k: false"
             )
         return self
 
