@@ -1,0 +1,1 @@
+"""The transformer: attention, router, experts behind one interface, and their parameters."""

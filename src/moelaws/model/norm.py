@@ -1,0 +1,19 @@
+"""RMSNorm (Zhang & Sennrich, 2019)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+EPSILON = 1e-6
+
+
+class RMSNorm(nn.Module):
+    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis; gain (width,) starts at 1."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * self.gain

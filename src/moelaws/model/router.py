@@ -1,0 +1,66 @@
+"""The router: which experts a token goes to, with which gates, and the losses that spread it.
+
+Shapes: T tokens, D model width, E experts, K experts a token, G balance groups.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from moelaws.spec.run import MoE
+
+
+class Routing(NamedTuple):
+    """What a router decided for T tokens, and its two auxiliary losses (scalars)."""
+
+    experts_TK: Tensor  # int64: the K chosen experts, highest gate first
+    gates_TK: Tensor  # their weights, fp32
+    counts_GE: Tensor  # int64: assignments an expert got from each balance group
+    balance: Tensor
+    z: Tensor
+
+
+class Router(nn.Module):
+    """Softmax over all E experts, then the K largest; always in fp32.
+
+    ``normalize_top_k`` divides the K gates by their sum. The auxiliary losses are returned without
+    their coefficients:
+
+    - balance: E * sum_i f_i p_i, with f_i the share of the group's T K / G assignments that expert
+      i got and p_i its mean probability; mean over groups. 1 when the load is uniform, E when one
+      expert gets all (Fedus et al., 2021, Eq 4, with f counted over top-k assignments).
+    - z: mean over tokens of logsumexp(logits)^2 (Zoph et al., 2022, Eq 5).
+    """
+
+    def __init__(self, moe: MoE, d_model: int, init_std: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.moe = moe
+        self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
+        nn.init.normal_(self.weight, std=init_std, generator=generator)
+
+    def forward(self, x_TD: Tensor, groups: int = 1) -> Routing:
+        """Route T tokens; each of ``groups`` equal runs of tokens is balanced by itself."""
+        E, K = self.moe.n_experts, self.moe.top_k
+        logits_TE = F.linear(x_TD.float(), self.weight)
+        lse_T = torch.logsumexp(logits_TE, dim=-1)
+        p_TE = torch.exp(logits_TE - lse_T[:, None])
+        gates_TK, experts_TK = p_TE.topk(K, dim=-1)
+        if self.moe.normalize_top_k:
+            gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
+        counts_GE = count(experts_TK, E, groups)
+        share_GE = counts_GE * (groups / experts_TK.numel())
+        mean_GE = p_TE.view(groups, -1, E).mean(1)
+        balance = E / groups * (share_GE * mean_GE).sum()
+        return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
+
+
+def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
+    """Assignments of each expert in each of ``groups`` equal runs of tokens: int64 (G, E)."""
+    flat_GX = experts_TK.reshape(groups, -1)
+    offset = n_experts * torch.arange(groups, device=flat_GX.device)[:, None]
+    tally = torch.bincount((flat_GX + offset).view(-1), minlength=groups * n_experts)
+    return tally.view(groups, n_experts)

@@ -1,0 +1,139 @@
+"""The decoder-only transformer that a ``spec.run.Model`` describes.
+
+Shapes: B sequences, N positions, T = B N tokens, D model width, V vocabulary, L layers, E experts,
+G balance groups.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from moelaws.model.attention import Attention, rotary
+from moelaws.model.experts import BACKENDS, Backend, MoELayer, SwiGLU
+from moelaws.model.norm import RMSNorm
+from moelaws.model.router import Routing
+from moelaws.spec.run import Model, MoE
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+# Parameter groups in the order that they are reported in.
+GROUPS = (
+    "embedding",
+    "unembedding",
+    "attention",
+    "router",
+    "routed_experts",
+    "shared_experts",
+    "dense_ffn",
+    "norms",
+)
+
+
+class Losses(NamedTuple):
+    """Scalars of one batch: nats per token, and the auxiliary losses averaged over the layers."""
+
+    cross_entropy: Tensor
+    balance: Tensor
+    z: Tensor
+
+
+class Block(nn.Module):
+    """Pre-norm attention and feed-forward, each added to the residual stream."""
+
+    def __init__(self, model: Model, backend: Backend, generator: torch.Generator) -> None:
+        super().__init__()
+        d, std = model.d_model, model.init_std
+        self.attention_norm = RMSNorm(d)
+        self.attention = Attention(model, generator)
+        self.ffn_norm = RMSNorm(d)
+        self.moe: MoELayer | None = None
+        self.dense_ffn: SwiGLU | None = None
+        if isinstance(model.ffn, MoE):
+            self.moe = MoELayer(model.ffn, d, std, backend, generator)
+        else:
+            self.dense_ffn = SwiGLU(d, model.ffn.d_ffn, std, generator)
+
+    def forward(
+        self, x_BND: Tensor, rotation: Tensor, groups: int, dtype: torch.dtype
+    ) -> tuple[Tensor, Routing | None]:
+        x_BND = x_BND + self.attention(self.attention_norm(x_BND).to(dtype), rotation)
+        h_TD = self.ffn_norm(x_BND).to(dtype).flatten(0, 1)
+        routing = None
+        if self.moe is not None:
+            y_TD, routing = self.moe(h_TD, groups)
+        else:
+            assert self.dense_ffn is not None
+            y_TD = self.dense_ffn(h_TD)
+        return x_BND + y_TD.view(x_BND.shape), routing
+
+
+class Transformer(nn.Module):
+    """Pre-norm decoder with a final norm; matrices start as N(0, init_std^2), gains at 1.
+
+    Parameters and the residual stream are fp32; with ``precision`` bf16 the matrix products and
+    attention are computed in bf16 from weights that are cast at use. Router, norms, rotation and
+    losses stay in fp32. Initial weights depend on the seed alone, not on device or back end.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        seed: int,
+        backend: Backend = BACKENDS["torch"],
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.dtype = PRECISIONS[precision]
+        self.embedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
+        nn.init.normal_(self.embedding, std=model.init_std, generator=generator)
+        self.layers = nn.ModuleList(Block(model, backend, generator) for _ in range(model.n_layers))
+        self.final_norm = RMSNorm(model.d_model)
+        self.unembedding: nn.Parameter | None = None
+        if not model.tied_embeddings:
+            self.unembedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
+            nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
+        rotation = rotary(model.context, model.d_model // model.n_heads, model.rope_theta)
+        self.register_buffer("rotation", rotation, persistent=False)
+
+    def forward(self, tokens_BN: Tensor, groups: int = 1) -> tuple[Tensor, list[Routing]]:
+        """Logits (T, V) in the computing type, and the routing of each MoE layer."""
+        x_BND = F.embedding(tokens_BN, self.embedding)
+        routings = []
+        for layer in self.layers:
+            x_BND, routing = layer(x_BND, self.rotation, groups, self.dtype)
+            if routing is not None:
+                routings.append(routing)
+        head_VD = self.embedding if self.unembedding is None else self.unembedding
+        h_TD = self.final_norm(x_BND).to(self.dtype).flatten(0, 1)
+        return F.linear(h_TD, head_VD.to(self.dtype)), routings
+
+    def losses(self, tokens: Tensor, groups: int = 1) -> Losses:
+        """Losses of ``tokens`` int64 (B, N + 1): each position predicts the next token.
+
+        ``groups`` is the number of equal runs of sequences that are balanced by themselves.
+        """
+        logits_TV, routings = self(tokens[:, :-1], groups)
+        cross_entropy = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1))
+        if not routings:
+            zero = torch.zeros((), device=tokens.device)
+            return Losses(cross_entropy, zero, zero)
+        n = len(routings)
+        balance, z = sum(r.balance for r in routings) / n, sum(r.z for r in routings) / n
+        assert isinstance(balance, Tensor)
+        assert isinstance(z, Tensor)
+        return Losses(cross_entropy, balance, z)
+
+
+def count_parameters(model: nn.Module) -> dict[str, int]:
+    """Parameters of the built model by group; absent groups are 0."""
+    counts = dict.fromkeys(GROUPS, 0)
+    for name, parameter in model.named_parameters():
+        parts = name.split(".")
+        group = next((p for p in parts if p.endswith("norm")), None)
+        counts["norms" if group else next(p for p in parts if p in counts)] += parameter.numel()
+    return counts

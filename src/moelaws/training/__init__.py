@@ -1,0 +1,1 @@
+"""Training of one run: loop, optimizer, schedule, checkpoints, evaluation."""

@@ -1,0 +1,52 @@
+"""Checkpoints of an unfinished run: one file, written atomically, refused rather than trusted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moelaws.records.files import replacing
+
+FORMAT = 1
+
+
+def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:
+    """Write ``state`` (tensors and plain values) under ``identity``; the newest takes the place."""
+    with replacing(path) as temporary:
+        torch.save({"format": FORMAT, "identity": identity, "state": state}, temporary)
+
+
+def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
+    """The state at ``path`` on the CPU, or None and why it is refused; no file is no reason.
+
+    ``identity`` says what the state must be of: the run and its data. Half-written files of
+    killed trainers are removed: the caller holds the run's lock, nobody else is writing.
+    """
+    for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
+        leftover.unlink(missing_ok=True)
+    if not path.exists():
+        return None, ""
+    try:
+        # Never pickled code: a checkpoint is data.
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        found = content["identity"] if content["format"] == FORMAT else None
+    except Exception as error:  # torch raises what the broken byte happens to break
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return None, f"{path}: cannot be read ({reason})"
+    if found is None:
+        return None, f"{path}: of another version"
+    for key, value in identity.items():
+        if found.get(key) != value:
+            return None, f"{path}: of another {key} ({found.get(key)}, not {value})"
+    return content["state"], ""
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint's folder, with what a trainer that was killed while writing left there.
+
+    The caller holds the run's lock: nobody else is writing.
+    """
+    shutil.rmtree(path.parent, ignore_errors=True)

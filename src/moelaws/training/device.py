@@ -1,0 +1,53 @@
+"""The device and threads of a run, its memory, and what lack of memory looks like."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import torch
+
+from moelaws.spec.errors import UserError
+
+
+def threads() -> int:
+    """OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
+    text = os.environ.get("OMP_NUM_THREADS", "1")
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"OMP_NUM_THREADS is {text!r}; a whole number from 1 is wanted")
+    return int(text)
+
+
+def choose_device(name: str) -> str:
+    """``cpu`` or ``cuda``.
+
+    Raises:
+        UserError: for an unknown name, or cuda where there is none.
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device is {name!r}; allowed are auto, cpu, cuda")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        reason = "no GPU is visible"
+        if not torch.version.cuda:
+            reason = f"torch {torch.__version__} is built without CUDA"
+        raise UserError(f"device cuda cannot be used: {reason}; use --device cpu")
+    return "cuda" if available and name != "cpu" else "cpu"
+
+
+def device_name(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
+
+
+def peak_memory(device: str) -> int:
+    """Bytes: of the GPU's tensors, or of this whole process on the CPU."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether ``error`` is an allocation that failed; torch has no class for it on the CPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)

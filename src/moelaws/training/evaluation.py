@@ -1,0 +1,102 @@
+"""The held-out measurement: loss with a standard error clustered by document, bits, load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moelaws.corpus.batches import Validation
+from moelaws.model.transformer import Transformer
+from moelaws.records.summary import Balance
+
+CAPACITY_FACTOR = 1.25
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Validation loss in nats per token, its standard error, bits per byte, and load (MoE)."""
+
+    loss: float
+    loss_se: float | None
+    bits_per_byte: float
+    balance: Balance | None
+
+
+def evaluate(
+    model: Transformer,
+    held_out: Validation,
+    batch: int,
+    check: Callable[[], None] = lambda: None,
+) -> Evaluated:
+    """Measure ``model`` on the held-out sequences, ``batch`` of them at a time.
+
+    ``check`` is called between batches and may raise to stop.
+    """
+    device = model.embedding.device
+    nats, counts = [], []
+    with torch.no_grad():
+        for start in range(0, len(held_out.tokens), batch):
+            check()
+            part = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
+            losses_T, counts_LE = _measure(model, part)
+            nats.append(losses_T)
+            counts.append(counts_LE)
+    loss_T = torch.cat(nats).cpu().double().numpy()
+    total = [c for c in counts if c is not None]
+    loads = torch.stack(total).sum(0).cpu().numpy() if total else None
+    return Evaluated(
+        loss=float(loss_T.mean()),
+        loss_se=clustered_se(loss_T, held_out.documents.reshape(-1)),
+        bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
+        balance=None if loads is None else balance(loads, CAPACITY_FACTOR),
+    )
+
+
+def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
+    logits_TV, routings = model(tokens[:, :-1])
+    loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
+    counts = [r.counts_GE.sum(0) for r in routings]
+    return loss_T, torch.stack(counts) if counts else None
+
+
+def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:
+    """Standard error of the mean of ``values`` (n,) when values of one cluster are correlated.
+
+    The sandwich: sqrt(m / (m - 1) * sum over clusters of (sum of residuals)^2) / n, for m
+    clusters (Liang & Zeger, 1986). None for a single cluster.
+    """
+    _, member = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(member, weights=values - values.mean())
+    m = len(sums)
+    if m < 2:
+        return None
+    return float(np.sqrt(m / (m - 1) * np.square(sums).sum()) / len(values))
+
+
+def balance(loads: NDArray[np.int64], capacity_factor: float) -> Balance:
+    """Load metrics of ``loads`` (layers, E), assignments by expert, averaged over the layers."""
+    n_experts = loads.shape[1]
+    total = loads.sum(1, keepdims=True)
+    p = loads / total
+    entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
+    capacity = capacity_factor * total / n_experts
+    most = math.log(n_experts)
+    return Balance(
+        cv=float((p.std(1) * n_experts).mean()),
+        entropy=float((entropy / most).mean()) if n_experts > 1 else 1.0,
+        kl=float((most - entropy).mean()),
+        overflow=float((np.maximum(loads - capacity, 0).sum(1) / total[:, 0]).mean()),
+        unused=float(
+            (1 - np.minimum(loads, capacity).sum(1) / (n_experts * capacity[:, 0])).mean()
+        ),
+        capacity_factor=capacity_factor,
+        never_used=int((loads == 0).sum()),
+    )

@@ -1,0 +1,111 @@
+"""What a run did, step by step: kept whole in memory, written to Parquet thinned out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from moelaws.records.files import replacing
+
+# column -> (unit, description)
+COLUMNS = {
+    "step": ("", "optimizer steps done"),
+    "tokens": ("tokens", "training tokens seen"),
+    "lr": ("", "learning rate of the step"),
+    "loss": ("nats/token", "cross-entropy of the step's batch, before its update"),
+    "balance_loss": ("", "load-balancing loss, 1 when uniform; mean over layers"),
+    "router_z": ("", "router z-loss, mean over layers"),
+    "grad_norm": ("", "global gradient norm before clipping"),
+    "seconds": ("s", "time in the training loop, summed over resumptions"),
+}
+WHOLE = ("step", "tokens")  # int64; the others are float64
+LOSS = list(COLUMNS).index("loss")
+ROWS = 2000  # at most about this many rows are written
+
+
+class History:
+    """Rows of the columns above, one a step; the newest values may still be on the device."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[float]] = []
+        self._pending: list[tuple[list[float], Tensor, float]] = []
+        self._seen, self._above = (
+            0,
+            0,
+        )  # rows judged so far, and losses above the threshold in a row
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self._pending)
+
+    def add(self, before: list[float], measured: Tensor, seconds: float) -> None:
+        """Note a step: step, tokens and lr; then loss, balance, z and norm as one tensor (4,)."""
+        self._pending.append((before, measured, seconds))
+
+    def settle(self) -> None:
+        """Fetch what is pending: one wait for the device however many steps there are."""
+        if self._pending:
+            values = torch.stack([m for _, m, _ in self._pending]).tolist()
+            for (before, _, seconds), value in zip(self._pending, values, strict=True):
+                self.rows.append([*before, *value, seconds])
+            self._pending.clear()
+
+    def loss(self) -> float:
+        """Training loss of the last settled step."""
+        return self.rows[-1][LOSS] if self.rows else math.nan
+
+    def recent_loss(self) -> float | None:
+        """Mean training loss over the last tenth of the steps; None where it is not finite."""
+        last = [row[LOSS] for row in self.rows[-max(1, len(self.rows) // 10) :]]
+        mean = sum(last) / len(last) if last else math.nan
+        return mean if math.isfinite(mean) else None
+
+    def diverged_at(self, threshold: float, patience: int) -> int | None:
+        """Steps after which the run had diverged, as far as it is settled; None when it has not.
+
+        It has at the first loss that is not finite, and at the last of ``patience`` losses in a
+        row above ``threshold``. Each row is looked at once.
+        """
+        while self._seen < len(self.rows):
+            loss = self.rows[self._seen][LOSS]
+            self._seen += 1
+            self._above = self._above + 1 if loss > threshold else 0
+            if not math.isfinite(loss) or self._above == patience:
+                return self._seen
+        return None
+
+    def cut(self, steps: int) -> None:
+        """Forget what came after ``steps`` steps."""
+        del self.rows[steps:]
+
+    def state(self) -> Tensor:
+        """(steps, columns), float64."""
+        return torch.tensor(self.rows, dtype=torch.float64).view(-1, len(COLUMNS))
+
+    def restore(self, state: Tensor) -> None:
+        self.rows = state.tolist()
+        self._pending.clear()
+        self._seen, self._above = 0, 0
+
+    def write(self, path: Path) -> None:
+        """Write Parquet with units: every step, or every n-th and the last of long runs."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        n = len(self.rows)
+        every = max(1, math.ceil(n / ROWS))
+        kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
+        fields, columns = [], []
+        for i, (name, (unit, description)) in enumerate(COLUMNS.items()):
+            kind = "int64" if name in WHOLE else "float64"
+            values = np.array([row[i] for row in kept], kind)
+            # pa.array() would do, but it imports pandas: half a second.
+            buffers = [None, pa.py_buffer(values)]
+            columns.append(pa.Array.from_buffers(pa.type_for_alias(kind), len(kept), buffers))
+            about = {"unit": unit, "description": description}
+            fields.append(pa.field(name, columns[-1].type, nullable=False, metadata=about))
+        with replacing(path) as temporary:
+            pq.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), temporary)

@@ -1,0 +1,79 @@
+"""The record of a run: what stands in its folder, written so that the summary comes last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from moelaws.records.files import read_json, write_json
+from moelaws.records.summary import RunSummary, Status
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.training.evaluation import Evaluated
+from moelaws.training.history import History
+
+
+def finished(folder: Path, config: RunConfig) -> RunSummary | None:
+    """The summary of a run that is done, or None where there is something to train.
+
+    Lack of memory says something of the device, not of the run: such a run is not done.
+
+    Raises:
+        UserError: when the folder holds the record of another run, or a broken one.
+    """
+    for name in ("config.json", "summary.json"):
+        path = folder / name
+        if not path.exists():
+            return None
+        if name == "config.json":
+            found = parse(RunConfig, read_json(path), path).run_id
+        else:
+            summary = parse(RunSummary, read_json(path), path)
+            found = summary.run_id
+        if found != config.run_id:
+            raise UserError(
+                f"{folder}: holds run {found}, not {config.run_id}; choose another folder"
+            )
+    return None if summary.status == "out_of_memory" else summary
+
+
+def summarize(
+    config: RunConfig,
+    status: Status,
+    history: History,
+    found: Evaluated | None,
+    *,
+    epochs: float,
+    training_seconds: float,
+    wall_seconds: float,
+    peak_memory: int,
+    message: str = "",
+) -> RunSummary:
+    """The summary of a run that ended with ``status``; ``found`` is there for completed ones."""
+    tokens = len(history) * config.batch * config.model.context
+    return RunSummary(
+        run_id=config.run_id,
+        status=status,
+        loss=found.loss if found else None,
+        loss_se=found.loss_se if found else None,
+        bits_per_byte=found.bits_per_byte if found else None,
+        train_loss=history.recent_loss(),
+        steps=len(history),
+        tokens=tokens,
+        epochs=epochs,
+        balance=found.balance if found else None,
+        wall_seconds=wall_seconds,
+        tokens_per_second=tokens / training_seconds if training_seconds else 0.0,
+        peak_memory_bytes=peak_memory,
+        message=message,
+    )
+
+
+def write_record(
+    folder: Path, provenance: dict[str, Any], history: History, summary: RunSummary
+) -> None:
+    """Write history.parquet, provenance.json and, last, summary.json."""
+    history.write(folder / "history.parquet")
+    write_json(folder / "provenance.json", provenance)
+    write_json(folder / "summary.json", summary.model_dump(mode="json"))

@@ -1,0 +1,24 @@
+"""Learning-rate schedules: linear warm-up, then cosine, or constant and exponential decay (WSD)."""
+
+from __future__ import annotations
+
+import math
+
+from moelaws.spec.run import Schedule
+
+
+def rate(schedule: Schedule, step: int, steps: int) -> float:
+    """Share of the peak learning rate that step ``step`` (from 0) of ``steps`` uses.
+
+    Warm-up rises linearly and its last step is at the peak; the last step of all is at
+    ``schedule.final``. WSD decays by equal ratios over its last ``decay`` share of the steps.
+    """
+    warmup = round(schedule.warmup * steps)
+    if step < warmup:
+        return (step + 1) / warmup
+    if schedule.kind == "cosine":
+        done = (step + 1 - warmup) / (steps - warmup)
+        return schedule.final + (1 - schedule.final) * (1 + math.cos(math.pi * done)) / 2
+    decay = min(round(schedule.decay * steps), steps - warmup)
+    left = steps - (step + 1)
+    return 1.0 if left >= decay else float(schedule.final ** (1 - left / decay))

@@ -1,0 +1,54 @@
+"""Clean stops: a signal is noted and acted on between two steps."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stopped(Exception):  # noqa: N818, it is no error
+    """A signal asked the run to stop; its exit code is 128 + ``signum``."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}")
+        self.signum = signum
+
+
+class Stop:
+    """Notes the first SIGTERM or SIGINT; a second one acts as it would have without us."""
+
+    def __init__(self) -> None:
+        self.signum: int | None = None
+
+    def check(self) -> None:
+        """Raises Stopped once a signal has come."""
+        if self.signum is not None:
+            raise Stopped(self.signum)
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Note signals while the block runs; outside the main thread there are none to note."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)}
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        stop.signum = signum
+        restore()
+
+    def restore() -> None:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+    for s in before:
+        signal.signal(s, note)
+    try:
+        yield stop
+    finally:
+        restore()

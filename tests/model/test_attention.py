@@ -1,0 +1,97 @@
+"""Attention against an explicit float64 computation; rotary positions; query groups."""
+
+import math
+
+import pytest
+import torch
+
+from moelaws.model.attention import Attention, rotary, rotate
+from moelaws.spec.run import DenseFFN, Model
+
+
+def build(n_heads=4, n_kv=4, d_model=32, qk_norm=False, seed=0):
+    model = Model(
+        n_layers=1, d_model=d_model, n_heads=n_heads, n_kv=n_kv, context=16, vocab_size=8,
+        ffn=DenseFFN(kind="dense", d_ffn=8), qk_norm=qk_norm, init_std=0.2,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(seed)
+    return Attention(model, generator), rotary(16, d_model // n_heads, 10_000.0)
+
+
+def explicit(attention, x_ND, qk_norm):
+    """One sequence, head by head, position by position, in float64."""
+    H, G, W = attention.n_heads, attention.n_kv, attention.width
+    qkv = x_ND.double() @ attention.w_qkv.double().t()
+    q, k, v = qkv.split((H * W, G * W, G * W), dim=1)
+
+    def turned(vector, position):
+        if qk_norm:
+            vector = vector / (vector.square().mean() + 1e-6).sqrt()
+        out = torch.empty_like(vector)
+        for j in range(W // 2):
+            angle = position * 10_000.0 ** (-2 * j / W)
+            a, b = vector[2 * j], vector[2 * j + 1]
+            out[2 * j] = a * math.cos(angle) - b * math.sin(angle)
+            out[2 * j + 1] = a * math.sin(angle) + b * math.cos(angle)
+        return out
+
+    rows = []
+    for n in range(len(x_ND)):
+        heads = []
+        for h in range(H):
+            g = h // (H // G)  # neighbouring query heads share a key-value head
+            query = turned(q[n, h * W : (h + 1) * W], n)
+            keys = torch.stack([turned(k[m, g * W : (g + 1) * W], m) for m in range(n + 1)])
+            weights = (keys @ query / math.sqrt(W)).softmax(0)
+            heads.append(weights @ v[: n + 1, g * W : (g + 1) * W])
+        rows.append(torch.cat(heads))
+    return torch.stack(rows) @ attention.w_out.double().t()
+
+
+@pytest.mark.parametrize(
+    ("n_heads", "n_kv", "qk_norm"), [(4, 4, False), (4, 2, False), (4, 1, True), (1, 1, True)]
+)
+def test_agrees_with_the_explicit_computation(n_heads, n_kv, qk_norm):
+    attention, rotation = build(n_heads, n_kv, qk_norm=qk_norm)
+    x_BND = torch.randn(2, 9, 32)
+    with torch.no_grad():
+        y_BND = attention(x_BND, rotation)
+        for x_ND, y_ND in zip(x_BND, y_BND, strict=True):
+            expected = explicit(attention, x_ND, qk_norm)
+            torch.testing.assert_close(y_ND.double(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_grouped_queries_are_full_attention_with_repeated_key_value_heads():
+    grouped, rotation = build(n_heads=4, n_kv=2)
+    full, _ = build(n_heads=4, n_kv=4)
+    W = grouped.width
+    with torch.no_grad():
+        q, k, v = grouped.w_qkv.split((4 * W, 2 * W, 2 * W))
+        repeated = [w.view(2, W, -1).repeat_interleave(2, dim=0).flatten(0, 1) for w in (k, v)]
+        full.w_qkv.copy_(torch.cat((q, *repeated)))
+        full.w_out.copy_(grouped.w_out)
+        x_BND = torch.randn(3, 16, 32)
+        torch.testing.assert_close(grouped(x_BND, rotation), full(x_BND, rotation))
+
+
+def test_no_position_sees_a_later_one():
+    attention, rotation = build()
+    x_BND = torch.randn(1, 16, 32)
+    changed = x_BND.clone()
+    changed[:, 10:] += 1.0
+    with torch.no_grad():
+        a, b = attention(x_BND, rotation), attention(changed, rotation)
+    torch.testing.assert_close(a[:, :10], b[:, :10])
+    assert (a[:, 10:] - b[:, 10:]).abs().max() > 1e-3
+
+
+def test_rotary_scores_depend_on_the_distance_alone():
+    W = 16
+    rotation = rotary(64, W, 10_000.0)
+    q, k = torch.randn(W), torch.randn(W)
+    everywhere = [rotate(v.expand(1, 64, 1, W), rotation)[0, :, 0] for v in (q, k)]
+    scores_NN = everywhere[0] @ everywhere[1].t()
+    for distance in (0, 1, 7, 40):
+        diagonal = scores_NN.diagonal(-distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=0, atol=1e-4)
+    torch.testing.assert_close(scores_NN[0, 0], q @ k)

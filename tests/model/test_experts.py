@@ -1,0 +1,133 @@
+"""The torch back end against the float64 loop; no token is dropped; degenerate experts."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from moelaws.model.experts import BACKENDS, MoELayer, RoutedExperts, SwiGLU, choose_backend
+from moelaws.model.router import Routing, count
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import Model, MoE
+
+ROUTINGS = ("random", "all on one", "some empty")
+
+
+def draw(T, D, E, K, width, routing, seed=0):
+    """Inputs of a back end: x, chosen experts, gates, weights."""
+    g = torch.Generator().manual_seed(seed)
+    if routing == "all on one":
+        experts_TK = torch.arange(K).expand(T, K).clone()
+    else:
+        among = E if routing == "random" else max(K, E // 2)
+        experts_TK = torch.rand(T, among, generator=g).topk(K).indices
+    return (
+        torch.randn(T, D, generator=g),
+        experts_TK,
+        torch.rand(T, K, generator=g),
+        torch.randn(E, D, 2 * width, generator=g) / D**0.5,
+        torch.randn(E, width, D, generator=g) / width**0.5,
+    )
+
+
+def value_and_gradients(name, inputs, dtype=torch.float32):
+    x, experts, *rest = inputs
+    leaves = [t.detach().to(dtype).requires_grad_() for t in (x, *rest)]
+    y = BACKENDS[name].function(leaves[0], experts, *leaves[1:])
+    weight = torch.linspace(-1, 1, y.numel(), dtype=dtype).view(y.shape)
+    return [y, *torch.autograd.grad((y * weight).sum(), leaves)]
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+@pytest.mark.parametrize(
+    ("K", "E", "width"), [(1, 8, 16), (2, 8, 16), (4, 6, 10), (3, 3, 12), (1, 1, 4)]
+)
+def test_torch_agrees_with_the_loop_in_output_and_all_gradients(K, E, width, routing):
+    inputs = draw(40, 12, E, K, width, routing)
+    expected = value_and_gradients("reference", inputs, torch.float64)
+    for got, want in zip(value_and_gradients("torch", inputs), expected, strict=True):
+        torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_bf16_agrees_with_the_loop_to_its_precision():
+    inputs = draw(64, 16, 8, 2, 24, "random")
+    expected = value_and_gradients("reference", inputs, torch.float64)
+    for got, want in zip(
+        value_and_gradients("torch", inputs, torch.bfloat16), expected, strict=True
+    ):
+        assert (got.double() - want).norm() / want.norm() < 0.02
+
+
+def test_no_token_is_dropped_when_all_choose_one_expert():
+    """Expert 0 scales its input's share by a known factor: each of 500 tokens must show it."""
+    T, D, E = 500, 8, 16
+    w_gate_up, w_down = torch.zeros(E, D, 2 * D), torch.zeros(E, D, D)
+    w_gate_up[0, :, :D] = 40 * torch.eye(D)  # silu(40 x) = 40 x for x of order one
+    w_gate_up[0, :, D:] = torch.eye(D)
+    w_down[0] = torch.eye(D)
+    x_TD = 1 + torch.rand(T, D)
+    y_TD = BACKENDS["torch"].function(
+        x_TD, torch.zeros(T, 1, dtype=torch.int64), torch.ones(T, 1), w_gate_up, w_down
+    )
+    torch.testing.assert_close(y_TD, 40 * x_TD**2)
+
+
+def test_every_expert_on_every_token_is_a_dense_layer_of_the_summed_width():
+    """S = 0 (E = k) with gates of 1 is one SwiGLU of E times the width."""
+    E, D, width, T = 4, 8, 12, 30
+    experts = RoutedExperts(
+        MoE(kind="moe", n_experts=E, top_k=E, d_expert=width),
+        D, 0.3, BACKENDS["torch"], torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    gate, up = experts.w_gate_up.detach().split(width, dim=2)
+    dense = SwiGLU(D, E * width, 0.3, torch.Generator())
+    with torch.no_grad():
+        stacked = [w.transpose(1, 2).reshape(E * width, D) for w in (gate, up)]
+        dense.w_gate_up.copy_(torch.cat(stacked))
+        dense.w_down.copy_(experts.w_down.reshape(E * width, D).t())
+    x_TD = torch.randn(T, D)
+    chosen_TK = torch.stack([torch.randperm(E) for _ in range(T)])
+    zero = torch.zeros(())
+    routing = Routing(chosen_TK, torch.ones(T, E), count(chosen_TK, E, 1), zero, zero)
+    torch.testing.assert_close(experts(x_TD, routing), dense(x_TD), rtol=1e-4, atol=1e-5)
+
+
+def test_shared_experts_are_added_to_every_token():
+    moe = MoE(kind="moe", n_experts=4, top_k=1, d_expert=8, normalize_top_k=False, n_shared=2)
+    layer = MoELayer(moe, 8, 0.3, BACKENDS["torch"], torch.Generator().manual_seed(1))
+    x_TD = torch.randn(20, 8)
+    y_TD, routing = layer(x_TD, 1)
+    gate, up = F.linear(x_TD, layer.shared_experts.w_gate_up).chunk(2, dim=-1)
+    each = (F.silu(gate) * up).view(20, 2, 8)  # two experts of width 8
+    down = layer.shared_experts.w_down.view(8, 2, 8)
+    shared = sum(each[:, i] @ down[:, i].t() for i in range(2))
+    torch.testing.assert_close(y_TD, layer.routed_experts(x_TD, routing) + shared)
+
+
+def model_of_width(d_model):
+    return Model(
+        n_layers=1, d_model=d_model, n_heads=1, n_kv=1, context=8, vocab_size=8,
+        ffn=MoE(kind="moe", n_experts=2, top_k=1, d_expert=8, normalize_top_k=False),
+    )  # fmt: skip
+
+
+def test_auto_says_what_it_picked():
+    backend, line = choose_backend("auto", model_of_width(8), "cpu", "fp32")
+    assert backend.name == "torch"
+    assert "torch" in line
+    assert "cpu" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "d_model", "device", "precision", "words"),
+    [
+        ("cuda", 8, "cpu", "fp32", ["'cuda'", "auto", "torch", "reference"]),
+        ("torch", 6, "cpu", "fp32", ["d_model is 6", "multiple of 4"]),
+        ("auto", 12, "cpu", "bf16", ["d_model is 12", "multiple of 8"]),
+        ("reference", 8, "cuda", "fp32", ["--device cpu"]),
+    ],
+)
+def test_an_unusable_back_end_says_what_is_missing(name, d_model, device, precision, words):
+    with pytest.raises(UserError) as error:
+        choose_backend(name, model_of_width(d_model), device, precision)
+    for word in words:
+        assert word in str(error.value)

@@ -1,0 +1,78 @@
+"""Gates, the two auxiliary losses and their groups."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from moelaws.model.router import Router, count
+from moelaws.spec.run import MoE
+
+
+def router(E, K, normalize=True, std=0.5):
+    moe = MoE(kind="moe", n_experts=E, top_k=K, d_expert=4, normalize_top_k=normalize)
+    return Router(moe, 8, std, torch.Generator().manual_seed(0))
+
+
+def test_gates_are_the_largest_probabilities():
+    x_TD = torch.randn(50, 8)
+    layer = router(6, 2, normalize=False)
+    routing = layer(x_TD)
+    p_TE = F.softmax(x_TD @ layer.weight.t(), dim=-1)
+    torch.testing.assert_close(routing.gates_TK, p_TE.topk(2).values)
+    assert torch.equal(routing.experts_TK, p_TE.topk(2).indices)
+
+
+def test_normalised_gates_sum_to_one():
+    routing = router(6, 3)(torch.randn(50, 8))
+    torch.testing.assert_close(routing.gates_TK.sum(1), torch.ones(50))
+
+
+def test_balance_loss_is_one_when_uniform_and_e_when_one_expert_gets_all():
+    layer = router(8, 1)
+    eye = torch.eye(8)
+    with torch.no_grad():
+        layer.weight.copy_(100 * eye)
+    assert layer(eye).balance.item() == pytest.approx(1.0)
+    assert layer(eye[:1].expand(8, 8)).balance.item() == pytest.approx(8.0)
+
+
+def test_balance_is_measured_over_each_group_by_itself():
+    """Halves that collapse on different experts are balanced together, collapsed apart."""
+    layer = router(2, 1)
+    with torch.no_grad():
+        layer.weight.copy_(100 * torch.eye(2, 8))
+    x_TD = torch.eye(8)[[0, 0, 0, 0, 1, 1, 1, 1]]
+    assert layer(x_TD, groups=1).balance.item() == pytest.approx(1.0)
+    assert layer(x_TD, groups=2).balance.item() == pytest.approx(2.0)
+    assert layer(x_TD, groups=2).counts_GE.tolist() == [[4, 0], [0, 4]]
+
+
+def test_grouped_balance_is_the_mean_of_the_groups():
+    layer, x_TD = router(5, 2), torch.randn(40, 8)
+    apart = [layer(part).balance for part in x_TD.chunk(4)]
+    torch.testing.assert_close(layer(x_TD, groups=4).balance, torch.stack(apart).mean())
+
+
+def test_balance_gradient_lowers_the_overloaded_expert():
+    layer = router(4, 1, std=0.01)
+    x_TD = torch.ones(64, 8)
+    routing = layer(x_TD)
+    favourite = int(routing.experts_TK[0, 0])
+    (gradient,) = torch.autograd.grad(routing.balance, layer.weight)
+    assert (gradient[favourite] > 0).all()
+
+
+def test_z_loss_is_the_mean_squared_logsumexp():
+    layer, x_TD = router(4, 2), torch.randn(30, 8)
+    expected = torch.logsumexp(x_TD @ layer.weight.t(), dim=1).square().mean()
+    torch.testing.assert_close(layer(x_TD).z, expected)
+    with torch.no_grad():
+        layer.weight.zero_()
+    # All logits 0: (ln E)^2.
+    assert layer(x_TD).z.item() == pytest.approx(torch.log(torch.tensor(4.0)).item() ** 2)
+
+
+def test_counts_are_the_assignments():
+    experts_TK = torch.tensor([[0, 2], [0, 1], [3, 0], [2, 3]])
+    assert count(experts_TK, 4, 2).tolist() == [[2, 1, 1, 0], [1, 0, 1, 2]]
+    assert count(experts_TK, 4, 1).tolist() == [[3, 1, 2, 2]]

@@ -1,0 +1,144 @@
+"""The whole model: counts, an independent NumPy forward pass, initialisation, precision."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moelaws.accounting.parameters import count_parameters as counted_from_spec
+from moelaws.model.experts import BACKENDS
+from moelaws.model.transformer import Transformer, count_parameters
+from moelaws.spec.run import DenseFFN, Model, MoE
+
+DENSE = DenseFFN(kind="dense", d_ffn=20)
+ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)
+
+
+def spec(ffn=ROUTED, **changes):
+    fields = {
+        "n_layers": 2, "d_model": 16, "n_heads": 4, "n_kv": 2, "context": 12, "vocab_size": 30,
+    }  # fmt: skip
+    return Model(**{**fields, **changes}, ffn=ffn)
+
+
+def tokens(model, batch=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(model.vocab_size, (batch, model.context + 1), generator=generator)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spec(),
+        spec(DENSE),
+        spec(tied_embeddings=True, qk_norm=True),
+        spec(MoE(kind="moe", n_experts=3, top_k=3, d_expert=7), n_kv=4, n_layers=3),
+    ],
+)
+def test_the_built_models_tensors_are_what_accounting_counts(model):
+    assert count_parameters(Transformer(model, 0)) == counted_from_spec(model).groups()
+
+
+def numpy_logits(model, spec, ids):
+    """A dense transformer, written once more in float64 NumPy; one sequence."""
+    p = {name: t.detach().double().numpy() for name, t in model.named_parameters()}
+    D, H, G = spec.d_model, spec.n_heads, spec.n_kv
+    W, N = D // H, len(ids)
+
+    def norm(x, gain):
+        return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-6) * gain
+
+    def turn(x):  # (N, heads, W)
+        angle = np.arange(N)[:, None] * spec.rope_theta ** (-np.arange(0, W, 2) / W)
+        z = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * angle)[:, None]
+        return np.stack((z.real, z.imag), axis=-1).reshape(x.shape)
+
+    x = p["embedding"][ids]
+    for i in range(spec.n_layers):
+        at = f"layers.{i}."
+        h = norm(x, p[at + "attention_norm.gain"]) @ p[at + "attention.w_qkv"].T
+        q, k, v = np.split(h.reshape(N, -1, W), [H, H + G], axis=1)
+        q, k = turn(q), turn(k)
+        k, v = (np.repeat(a, H // G, axis=1) for a in (k, v))
+        scores = np.einsum("nhw,mhw->hnm", q, k) / math.sqrt(W)
+        scores[:, np.triu(np.ones((N, N), bool), 1)] = -np.inf
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        y = np.einsum("hnm,mhw->nhw", weights, v).reshape(N, D)
+        x = x + y @ p[at + "attention.w_out"].T
+        h = norm(x, p[at + "ffn_norm.gain"]) @ p[at + "dense_ffn.w_gate_up"].T
+        gate, up = np.split(h, 2, axis=-1)
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ p[at + "dense_ffn.w_down"].T
+    return norm(x, p["final_norm.gain"]) @ p["unembedding"].T
+
+
+def test_a_dense_model_agrees_with_numpy():
+    model = spec(DENSE, init_std=0.3)
+    built = Transformer(model, 1)
+    ids = tokens(model, 1)[:, :-1]
+    with torch.no_grad():
+        logits, routings = built(ids)
+    assert routings == []
+    expected = numpy_logits(built, model, ids[0].numpy())
+    np.testing.assert_allclose(logits.double().numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_back_ends_give_the_same_losses_and_gradients():
+    model = spec(init_std=0.2, qk_norm=True)
+    found = []
+    for name in ("torch", "reference"):
+        built = Transformer(model, 3, BACKENDS[name])
+        losses = built.losses(tokens(model), groups=3)
+        sum(losses).backward()
+        found.append([*losses, *(p.grad for p in built.parameters())])
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=2e-4, atol=1e-6)
+
+
+def test_initial_weights_follow_from_the_seed_alone():
+    model = spec()
+    before = torch.get_rng_state()
+    a = Transformer(model, 5, BACKENDS["torch"]).state_dict()
+    torch.rand(7)
+    b = Transformer(model, 5, BACKENDS["reference"], precision="bf16").state_dict()
+    c = Transformer(model, 6).state_dict()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not torch.equal(a["embedding"], c["embedding"])
+    torch.set_rng_state(before)
+
+
+def test_initial_matrices_have_the_configured_spread():
+    built = Transformer(spec(d_model=64, n_heads=2, vocab_size=300, init_std=0.006), 0)
+    for name, p in built.named_parameters():
+        if p.ndim == 1:
+            assert (p == 1).all(), name
+        elif p.numel() > 1000:
+            assert p.std().item() == pytest.approx(0.006, rel=0.05), name
+
+
+def test_an_untrained_model_knows_nothing():
+    """With small initial weights the loss is that of the uniform distribution: ln V."""
+    model = spec(init_std=0.006)
+    loss = Transformer(model, 0).losses(tokens(model, 64)).cross_entropy.item()
+    assert loss == pytest.approx(math.log(model.vocab_size), abs=0.01)
+
+
+def test_tied_embeddings_are_one_matrix_with_both_gradients():
+    model = spec(tied_embeddings=True)
+    built = Transformer(model, 0)
+    batch = torch.full((1, model.context + 1), 4)
+    built.losses(batch).cross_entropy.backward()
+    # Token 4 is read; all the others get a gradient from the softmax alone.
+    assert (built.embedding.grad.abs().sum(1) > 0).all()
+    assert count_parameters(built)["unembedding"] == 0
+
+
+def test_bf16_stays_close_to_fp32_and_keeps_fp32_weights():
+    model = spec(MoE(kind="moe", n_experts=4, top_k=2, d_expert=16), init_std=0.1)
+    exact, rough = (Transformer(model, 0, precision=p) for p in ("fp32", "bf16"))
+    a, b = exact.losses(tokens(model)), rough.losses(tokens(model))
+    assert b.cross_entropy.item() == pytest.approx(a.cross_entropy.item(), abs=0.02)
+    sum(b).backward()
+    assert all(p.dtype == p.grad.dtype == torch.float32 for p in rough.parameters())
+    assert {t.dtype for t in b} == {torch.float32}

@@ -1,0 +1,80 @@
+"""The measurement: published load numbers, clustered errors, bits."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moelaws.corpus.batches import Validation
+from moelaws.model.transformer import Transformer
+from moelaws.training.evaluation import balance, clustered_se, evaluate
+
+
+def test_load_metrics_of_the_sectional_papers_definitions():
+    """Loads (10, 20, 30, 40) at capacity factor 1.25."""
+    found = balance(np.array([[10, 20, 30, 40]]), 1.25)
+    assert found.cv == pytest.approx(0.447214, abs=1e-6)
+    assert found.entropy == pytest.approx(0.923220, abs=1e-6)
+    assert found.kl == pytest.approx(0.106440, abs=1e-6)
+    assert found.overflow == pytest.approx(0.0875)
+    assert found.unused == pytest.approx(0.27)
+
+
+def test_load_metrics_at_the_extremes_average_over_layers():
+    found = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]), 1.25)
+    assert found.cv == pytest.approx((0 + math.sqrt(3)) / 2)
+    assert found.entropy == pytest.approx(0.5)
+    assert found.kl == pytest.approx(math.log(4) / 2)
+    assert found.never_used == 3
+    assert balance(np.array([[5]]), 1.25).entropy == 1
+
+
+def test_error_of_independent_values_is_the_usual_one():
+    values = np.random.default_rng(0).normal(size=500)
+    usual = values.std(ddof=1) / math.sqrt(500)
+    assert clustered_se(values, np.arange(500)) == pytest.approx(usual)
+
+
+def test_repeating_each_value_within_its_document_does_not_shrink_the_error():
+    values = np.random.default_rng(1).normal(size=50)
+    usual = values.std(ddof=1) / math.sqrt(50)
+    assert clustered_se(np.repeat(values, 20), np.repeat(np.arange(50), 20)) == pytest.approx(usual)
+
+
+def test_error_of_uneven_documents_by_hand():
+    values, documents = np.array([1.0, 2.0, 3.0, 6.0]), np.array([7, 7, 7, 9])
+    # Mean 3; residual sums -3 and 3; sqrt(2 / 1 * 18) / 4.
+    assert clustered_se(values, documents) == pytest.approx(1.5)
+    assert clustered_se(values, np.zeros(4, int)) is None
+
+
+def test_a_model_without_knowledge_measures_ln_v(configure):
+    """A zero output matrix predicts uniformly: ln V nats, log2 V bits a token."""
+    config = configure()
+    model = Transformer(config.model, 0)
+    with torch.no_grad():
+        model.unembedding.zero_()
+    draw = np.random.default_rng(0)
+    held_out = Validation(
+        tokens=draw.integers(0, 280, (10, 17)),
+        documents=np.repeat(np.arange(5), 2)[:, None].repeat(16, 1),
+        target_bytes=np.full((10, 16), 3),
+    )
+    found = evaluate(model, held_out, batch=4)
+    assert found.loss == pytest.approx(math.log(280), rel=1e-6)
+    assert found.loss_se == pytest.approx(0, abs=1e-6)
+    assert found.bits_per_byte == pytest.approx(math.log2(280) / 3, rel=1e-6)
+
+
+def test_the_measurement_does_not_depend_on_how_it_is_cut(configure):
+    config = configure(model={"init_std": 0.2})
+    model = Transformer(config.model, 0)
+    draw = np.random.default_rng(0)
+    held_out = Validation(
+        draw.integers(0, 280, (12, 17)), draw.integers(0, 4, (12, 16)), np.ones((12, 16), int)
+    )
+    a, b = evaluate(model, held_out, 12), evaluate(model, held_out, 5)
+    assert a.loss == pytest.approx(b.loss, rel=1e-6)
+    assert a.balance.cv == pytest.approx(b.balance.cv, rel=1e-9)
+    assert a.balance.never_used == b.balance.never_used

@@ -1,0 +1,63 @@
+"""The record of the steps: divergence, thinning, units."""
+
+import itertools
+import math
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from moelaws.training.history import COLUMNS, ROWS, History
+
+
+def history_of(losses):
+    history = History()
+    for i, loss in enumerate(losses, 1):
+        history.add([i, 10 * i, 1e-3], torch.tensor([loss, 1.0, 2.0, 3.0]), 0.5 * i)
+    history.settle()
+    return history
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_divergence_at_once(bad):
+    assert history_of([5, 4, bad, 4]).diverged_at(6, 3) == 3
+
+
+def test_only_losses_in_a_row_above_the_threshold_are_divergence():
+    assert history_of([7, 7, 5, 7, 7, 5]).diverged_at(6, 3) is None
+    assert history_of([5, 7, 7, 7, 5]).diverged_at(6, 3) == 4
+
+
+def test_the_verdict_does_not_depend_on_when_it_is_asked():
+    losses = [5, 7, 5, 7, 7, 7, 7]
+    step_by_step = History()
+    verdicts = []
+    for i, loss in enumerate(losses, 1):
+        step_by_step.add([i, i, 0.1], torch.tensor([float(loss), 0.0, 0.0, 0.0]), 0.0)
+        step_by_step.settle()
+        verdicts.append(step_by_step.diverged_at(6, 3))
+    assert next(v for v in verdicts if v) == history_of(losses).diverged_at(6, 3) == 6
+
+
+def test_training_loss_is_the_mean_of_the_last_tenth():
+    assert history_of(range(100)).recent_loss() == pytest.approx(94.5)
+    assert history_of([3.0, math.nan]).recent_loss() is None
+    assert History().recent_loss() is None
+
+
+def test_long_runs_are_thinned_and_keep_the_last_step(tmp_path):
+    steps = 2 * ROWS + 501
+    history_of([4.0] * steps).write(tmp_path / "h.parquet")
+    found = pq.read_table(tmp_path / "h.parquet").to_pydict()["step"]
+    assert len(found) <= ROWS + 1
+    assert found[-1] == steps
+    assert {b - a for a, b in itertools.pairwise(found[:-1])} == {3}
+
+
+def test_every_column_says_its_unit_and_meaning(tmp_path):
+    history_of([4.0, 3.0]).write(tmp_path / "h.parquet")
+    table = pq.read_table(tmp_path / "h.parquet")
+    assert table.column_names == list(COLUMNS)
+    assert table.schema.field("loss").metadata[b"unit"] == b"nats/token"
+    assert all(field.metadata[b"description"] for field in table.schema)
+    assert table.to_pydict()["tokens"] == [10, 20]

@@ -1,0 +1,89 @@
+"""Our AdamW against torch's own, and what the scale-free form means."""
+
+import pytest
+import torch
+
+from moelaws.spec.run import AdamW
+from moelaws.training.optimizer import Optimizer
+
+
+def parameters():
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(6, 4), (4,), (3, 4, 8), (8,)]
+    return [torch.randn(s, generator=generator).requires_grad_() for s in shapes]
+
+
+def set_gradients(ps, step, scale=1.0):
+    generator = torch.Generator().manual_seed(step)
+    for p in ps:
+        p.grad = scale * torch.randn(p.shape, generator=generator)
+
+
+@pytest.mark.parametrize(("clip", "scale"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.01)])
+def test_agrees_with_torch_adamw_and_clipping(clip, scale):
+    mine, theirs = parameters(), parameters()
+    settings = AdamW(lr=3e-2, weight_decay=0.2, clip=clip)
+    optimizer = Optimizer(mine, settings)
+    reference = torch.optim.AdamW(
+        [
+            {"params": [p for p in theirs if p.ndim >= 2], "weight_decay": 0.2},
+            {"params": [p for p in theirs if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=3e-2, betas=(0.9, 0.95), eps=1e-8,
+    )  # fmt: skip
+    for step in range(20):
+        lr = 3e-2 * (1 - step / 40)
+        set_gradients(mine, step, scale)
+        set_gradients(theirs, step, scale)
+        if clip:
+            expected = torch.nn.utils.clip_grad_norm_(theirs, clip)
+            torch.testing.assert_close(optimizer.step(lr), expected)
+        else:
+            optimizer.step(lr)
+        for group in reference.param_groups:
+            group["lr"] = lr
+        reference.step()
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def shrinkage(settings, lr):
+    """The factor that a step without gradient puts on a matrix, and on a gain."""
+    ps = [torch.ones(3, 3, requires_grad=True), torch.ones(3, requires_grad=True)]
+    optimizer = Optimizer(ps, settings)
+    for p in ps:
+        p.grad = torch.zeros_like(p)
+    optimizer.step(lr)
+    return ps[0][0, 0].item(), ps[1][0].item()
+
+
+def test_decay_scales_with_the_rate_and_spares_gains():
+    matrix, gain = shrinkage(AdamW(lr=1e-2, weight_decay=0.1), 5e-3)
+    assert matrix == pytest.approx(1 - 0.1 * 5e-3, abs=1e-7)
+    assert gain == 1
+
+
+@pytest.mark.parametrize("peak", [1e-3, 1e-1])
+def test_scale_free_decay_does_not_depend_on_the_peak_rate(peak):
+    settings = AdamW(lr=peak, weight_decay=0.01, scale_free=True)
+    assert shrinkage(settings, peak)[0] == pytest.approx(1 - 0.01, abs=1e-6)
+    assert shrinkage(settings, peak / 2)[0] == pytest.approx(1 - 0.005, abs=1e-6)
+
+
+def test_a_restored_optimizer_continues_exactly():
+    settings = AdamW(lr=1e-2)
+    whole, first = parameters(), parameters()
+    a, b = Optimizer(whole, settings), Optimizer(first, settings)
+    for step in range(6):
+        set_gradients(whole, step)
+        a.step(1e-2)
+    for step in range(3):
+        set_gradients(first, step)
+        b.step(1e-2)
+    second = [p.detach().clone().requires_grad_() for p in first]
+    c = Optimizer(second, settings)
+    c.restore(b.state())
+    for step in range(3, 6):
+        set_gradients(second, step)
+        c.step(1e-2)
+    assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))

@@ -1,0 +1,126 @@
+"""Runs that are killed, stopped or started twice, in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from moelaws.records.summary import RunSummary
+from moelaws.training.run import train
+
+# A checkpoint after every step, then as a user's process would be.
+EVERY_STEP = """
+import sys
+from pathlib import Path
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.training.run import train
+config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard input")
+train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), checkpoint_seconds=0.0)
+"""
+
+
+def start(words, config):
+    """A trainer in its own process, fed with ``config``."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    process.stdin.write(config.canonical_json())
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def wait_for(condition, process, seconds=60):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def losses_and_all(results, config):
+    columns = pq.read_table(results.run(config.run_id) / "history.parquet").to_pydict()
+    del columns["seconds"]
+    return columns
+
+
+def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(configure, results, corpus, tmp_path):
+    config = configure(steps=300, batch=2)
+    saved = results.checkpoint(config.run_id) / "latest.pt"
+    process = start(["-c", EVERY_STEP, results.root, corpus[1]], config)
+    wait_for(saved.exists, process)
+    time.sleep(0.1)
+    process.kill()
+    process.communicate()
+    assert not results.summary(config.run_id).exists()
+    said = []
+    resumed = train(config, results, corpus[1], say=said.append)
+    step = next(int(s.split(" step ")[1].split("/")[0]) for s in said if "resumed" in s)
+    assert 0 < step < 300
+
+    undisturbed = type(results)(tmp_path / "undisturbed")
+    whole = train(config, undisturbed, corpus[1], say=said.append)
+    for name in ("loss", "loss_se", "bits_per_byte", "train_loss", "balance", "tokens", "epochs"):
+        assert getattr(resumed, name) == getattr(whole, name), name
+    assert losses_and_all(results, config) == losses_and_all(undisturbed, config)
+    assert not saved.parent.exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "of another run"])
+def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(configure, results, corpus, damage):
+    config, other = configure(steps=20), configure(steps=21)
+    expected = train(config, type(results)(results.root / "clean"), corpus[1], say=lambda _: None)
+    path = results.checkpoint(config.run_id) / "latest.pt"
+    process = start(["-c", EVERY_STEP, results.root, corpus[1]], other)
+    elsewhere = results.checkpoint(other.run_id) / "latest.pt"
+    wait_for(elsewhere.exists, process)
+    process.kill()
+    process.communicate()
+    content = elsewhere.read_bytes()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content[: len(content) // 2] if damage == "truncated" else content)
+    said = []
+    assert train(config, results, corpus[1], say=said.append).loss == expected.loss
+    assert any("checkpoint refused, the run starts over" in line for line in said)
+    assert elsewhere.exists()  # nothing else is lost
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, code):
+    config = configure(steps=30_000, batch=2, max_epochs=100)
+    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
+    process = start(words, config)
+    wait_for((results.run(config.run_id) / "config.json").exists, process)
+    time.sleep(0.2)
+    process.send_signal(signum)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert f"stopped by {signal.Signals(signum).name}; checkpoint written" in errors
+    assert "Traceback" not in errors
+    assert (results.checkpoint(config.run_id) / "latest.pt").exists()
+    assert not (results.run(config.run_id) / "lock").exists()
+    assert not results.summary(config.run_id).exists()
+
+
+def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
+    config = configure(steps=150)
+    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
+    both = [start([*words, "--json"], config) for _ in range(2)]
+    ended = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    first, second = (json.loads(out) for out, _ in ended)
+    assert first == second
+    assert RunSummary.model_validate(first).status == "completed"
+    assert sum("back end" in err for _, err in ended) == 1

@@ -1,0 +1,134 @@
+"""A run from configuration to record: done once, refused early, diverging as a result."""
+
+import json
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from moelaws.records.files import read_json
+from moelaws.spec.errors import UserError
+from moelaws.training.run import train
+
+DENSE = {"kind": "dense", "d_ffn": 16}
+
+
+def quiet(line):
+    """Takes the lines that a run says."""
+
+
+def history_of(results, config):
+    return pq.read_table(results.run(config.run_id) / "history.parquet").to_pydict()
+
+
+def test_the_record_of_a_completed_run(configure, results, corpus):
+    config = configure(steps=60)
+    summary = train(config, results, corpus[1], say=quiet)
+    assert summary.status == "completed"
+    assert summary.steps == 60
+    assert summary.tokens == 60 * 4 * 16 == config.tokens
+    assert summary.loss < math.log(280) - 0.3  # it has learned something
+    assert 0 < summary.loss_se < 0.2
+    assert 0 < summary.epochs < 1
+    assert summary.balance.capacity_factor == 1.25
+    assert summary.peak_memory_bytes > 10**7
+
+    folder = results.run(config.run_id)
+    assert {p.name for p in folder.iterdir()} == {
+        "config.json", "history.parquet", "provenance.json", "summary.json",
+    }  # fmt: skip
+    assert not results.checkpoint(config.run_id).exists()
+    assert (folder / "config.json").read_text().strip() == config.canonical_json()
+    provenance = read_json(folder / "provenance.json")
+    assert (provenance["backend"], provenance["threads"]) == ("torch", 1)
+    assert set(provenance["corpus_files"]) >= {"train.bin", "validation.bin"}
+    history = history_of(results, config)
+    assert history["step"] == list(range(1, 61))
+    assert history["tokens"][-1] == config.tokens
+    assert history["lr"][-1] == pytest.approx(0.1 * 1e-2)
+    assert history["seconds"] == sorted(history["seconds"])
+
+
+def test_a_run_that_is_done_is_not_trained_again(configure, results, corpus):
+    config = configure(steps=2)
+    first = train(config, results, corpus[1], say=quiet)
+    # Not even its corpus is needed any more.
+    assert train(config, results, corpus[1] / "gone", say=quiet) == first
+
+
+def test_the_seed_decides_everything(configure, results, corpus, tmp_path):
+    config = configure(steps=5)
+    a = train(config, results, corpus[1], say=quiet)
+    b = train(config, results, corpus[1], say=quiet, out=tmp_path / "again")
+    c = train(configure(steps=5, seed=1), results, corpus[1], say=quiet)
+    assert a.loss == b.loss
+    assert a.balance == b.balance
+    assert a.loss != c.loss
+
+
+def test_back_ends_train_alike(configure, results, corpus, tmp_path):
+    config = configure(steps=4, evaluation={"sequences": 4})
+    a = train(config, results, corpus[1], say=quiet)
+    b = train(config, results, corpus[1], backend="reference", say=quiet, out=tmp_path / "other")
+    assert a.loss == pytest.approx(b.loss, abs=1e-5)
+
+
+def test_dense_models_have_no_load(configure, results, corpus):
+    summary = train(configure(DENSE, steps=3), results, corpus[1], say=quiet)
+    assert summary.status == "completed"
+    assert summary.balance is None
+
+
+def test_a_diverging_run_is_a_result(configure, results, corpus):
+    config = configure(steps=400, optimizer={"lr": 30.0, "clip": 0})
+    summary = train(config, results, corpus[1], say=quiet)
+    assert summary.status == "diverged"
+    assert summary.loss is None
+    assert summary.steps < 400
+    history = history_of(results, config)
+    assert history["step"][-1] == summary.steps == len(history["loss"])
+
+
+def test_lack_of_memory_is_told_and_tried_again(configure, results, corpus):
+    experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 10**12}
+    config = configure(experts)
+    for _ in range(2):
+        said = []
+        summary = train(config, results, corpus[1], say=said.append)
+        assert summary.status == "out_of_memory"
+        assert "on cpu" in summary.message
+        assert any("back end" in line for line in said)  # it was tried, not remembered
+
+
+def test_refusals_come_before_training(configure, results, corpus, tmp_path):
+    config = configure()
+    with pytest.raises(UserError, match="device cuda cannot be used"):
+        train(config, results, corpus[1], device="cuda", say=quiet)
+    with pytest.raises(UserError, match="max_epochs is 1"):
+        train(configure(steps=10**6), results, corpus[1], say=quiet)
+    with pytest.raises(UserError, match=r"no prepared corpus"):
+        train(config, results, tmp_path / "nothing", say=quiet)
+    other = configure(corpus={**corpus[0].model_dump(), "seed": 9})
+    with pytest.raises(UserError, match=f"holds corpus {corpus[0].corpus_id}"):
+        train(other, results, corpus[1], say=quiet)
+    with pytest.raises(UserError, match="d_model is 6"):
+        train(configure(model={"d_model": 6, "n_heads": 1}), results, corpus[1], say=quiet)
+
+
+def test_another_runs_folder_is_refused(configure, results, corpus, tmp_path):
+    mine, other = configure(steps=2), configure(steps=3)
+    train(mine, results, corpus[1], say=quiet, out=tmp_path / "one")
+    with pytest.raises(UserError, match=f"holds run {mine.run_id}, not {other.run_id}"):
+        train(other, results, corpus[1], say=quiet, out=tmp_path / "one")
+
+
+def test_a_bad_thread_count_is_refused(configure, results, corpus, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    with pytest.raises(UserError, match="OMP_NUM_THREADS is 'many'"):
+        train(configure(), results, corpus[1], say=quiet)
+
+
+def test_the_summary_is_plain_json(configure, results, corpus):
+    config = configure(DENSE, steps=1)
+    summary = train(config, results, corpus[1], say=quiet)
+    assert json.loads(results.summary(config.run_id).read_text()) == summary.model_dump(mode="json")

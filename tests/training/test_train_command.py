@@ -1,0 +1,66 @@
+"""``moelaws train`` as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def moelaws(*words, text=None):
+    return subprocess.run(
+        [sys.executable, "-m", "moelaws.cli", *map(str, words)],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path):
+    config = configure(steps=3)
+    path = tmp_path / "config.json"
+    path.write_text(config.canonical_json())
+    words = ("train", path, "--results", results.root, "--corpus", corpus[1])
+    done = moelaws(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{config.run_id} completed: loss ")
+    assert "nats/token" in done.stdout
+    assert "bits/byte" in done.stdout
+    assert "back end torch on cpu" in done.stderr
+    again = moelaws(*words, "--json")
+    assert json.loads(again.stdout)["run_id"] == config.run_id
+    assert again.stderr == ""
+
+
+def test_out_is_a_folder_of_its_own(configure, results, corpus, tmp_path):
+    text = configure(steps=2).canonical_json()
+    done = moelaws("train", "-", "--out", tmp_path / "here", "--corpus", corpus[1], text=text)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "here" / "summary.json").exists()
+    assert not results.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", ["standard input", "not JSON"]),
+        ("[]", ["standard input"]),
+        ('{"stepz": 3}', ["unknown key stepz", "steps"]),
+    ],
+)
+def test_a_bad_configuration_is_one_clear_message(text, words):
+    done = moelaws("train", "-", text=text)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_missing_file_and_a_missing_corpus(configure, results, tmp_path):
+    done = moelaws("train", tmp_path / "none.json")
+    assert (done.returncode, "none.json: no such file" in done.stderr) == (2, True)
+    text = configure().canonical_json()
+    done = moelaws("train", "-", "--results", results.root, text=text)
+    assert done.returncode == 2
+    assert "no prepared corpus" in done.stderr
+    assert "Traceback" not in done.stderr
