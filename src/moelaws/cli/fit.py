@@ -102,13 +102,16 @@ def _from_options(given: dict[str, Any], out: Path | None) -> Fit:
 def _read(path: Path) -> pd.DataFrame:
     import pandas as pd
 
+    from moelaws.tables.parquet import read_table
+
+    if path.suffix != ".csv":
+        return read_table(path)
     try:
-        return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        return pd.read_csv(path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such table") from None
     except (OSError, ValueError) as error:
-        kind = "CSV" if path.suffix == ".csv" else "Parquet"
-        raise UserError(f"{path}: not a readable {kind} file: {error}") from None
+        raise UserError(f"{path}: not a readable CSV file: {error}") from None
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Estimating a law from a table: objective, multistart engine, intervals, diagnostics, report."""

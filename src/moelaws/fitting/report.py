@@ -1,0 +1,216 @@
+"""FitReport: what a fit found, and its files.
+
+``FILE.json`` holds the report; ``FILE.bootstrap.parquet`` beside it the bootstrap's draws. Reading
+a report imports no pandas, so that a prediction from one is quick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moelaws.records.files import read_json, replacing, write_json
+from moelaws.spec.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_REPORT_KEYS = ("law", "name", "source", "split_by", "level", "spec", "table", "versions")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One parameter on its natural scale, with its interval (None where there is none)."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class FitPart:
+    """One law fitted to one set of rows: the whole table's, or those of one ``split_by`` value.
+
+    Attributes:
+        where: the split column's value, such as {"C": 1e11}; empty for a fit that is not split.
+        n: rows fitted.
+        objective: at the estimates: sum of Huber losses of ln L, or sum of squares of L.
+        converged: whether the estimates are a certified stationary point of the objective.
+        params: parameter -> estimate and interval, natural scale.
+        metrics: errors on the fitted rows (see ``fitting.diagnostics.errors``).
+        holdout: the same errors on the held-out rows; None where nothing is held out.
+        diagnostics: starts, bounds, condition number, bootstrap.
+        left_out: reason -> number of rows, over the whole table.
+        warnings: what limits the trust in this fit, in sentences.
+    """
+
+    where: dict[str, float]
+    n: int
+    objective: float
+    converged: bool
+    params: dict[str, Estimate]
+    metrics: dict[str, float | None]
+    holdout: dict[str, float | None] | None
+    diagnostics: dict[str, Any]
+    left_out: dict[str, int]
+    warnings: list[str]
+
+    def estimates(self) -> dict[str, float]:
+        """Parameter -> estimate, as ``Law.predict`` takes it."""
+        return {name: p.estimate for name, p in self.params.items()}
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """A law fitted to a table, in one part or in one for each value of ``split_by``.
+
+    Attributes:
+        law: the law's id.
+        name: the fit's name in its study.
+        source: where the losses come from: trained, simulated, imported or, mixed, several of
+            them joined by a plus sign.
+        split_by: the column that splits the fit; empty for one part.
+        level: of the intervals.
+        parts: one FitPart for each value of the split column, in rising order.
+        spec: the fit as it was asked for (``spec.study.Fit``).
+        table: digest of the used columns' content, and those columns.
+        versions: of the packages that the numbers rest on.
+        draws: columns of ``where``, ``draw``, parameters; None in a report that was read back.
+    """
+
+    law: str
+    name: str
+    source: str
+    split_by: str
+    level: float
+    parts: list[FitPart]
+    spec: dict[str, Any]
+    table: dict[str, Any]
+    versions: dict[str, str]
+    draws: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Every part's warnings, each named by its part."""
+        return [
+            "; ".join(f"{k} = {v:.6g}" for k, v in part.where.items()) + ": " + text
+            if part.where
+            else text
+            for part in self.parts
+            for text in part.warnings
+        ]
+
+    def part(self, where: Mapping[str, float]) -> FitPart:
+        """The part for the split column's value in ``where`` (other keys are ignored).
+
+        Raises:
+            UserError: where the value is missing or is none of the fit's own.
+        """
+        if not self.split_by:
+            return self.parts[0]
+        known = ", ".join(f"{p.where[self.split_by]:.6g}" for p in self.parts)
+        if self.split_by not in where:
+            raise UserError(
+                f"fit {self.name} of {self.law} is split by {self.split_by}: "
+                f"give {self.split_by}=VALUE, one of {known}"
+            )
+        value = where[self.split_by]
+        for part in self.parts:
+            if math.isclose(part.where[self.split_by], value, rel_tol=1e-6):
+                return part
+        raise UserError(
+            f"fit {self.name} of {self.law}: {self.split_by} is {value:.6g}; it must be one of "
+            f"{known}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON data; a fit that is not split has its part's keys at the top."""
+        parts = [_finite(asdict(part)) for part in self.parts]
+        data: dict[str, Any] = {
+            "law": self.law,
+            "name": self.name,
+            "source": self.source,
+            "split_by": self.split_by,
+            "level": self.level,
+            "method": "percentile bootstrap over rows",
+        }
+        if self.split_by:
+            data["parts"] = parts
+        else:
+            data |= {key: value for key, value in parts[0].items() if key != "where"}
+        return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
+
+
+def draws_path(path: Path) -> Path:
+    """The draws' file beside a report: ``loss.json`` -> ``loss.bootstrap.parquet``."""
+    return path.with_suffix(".bootstrap.parquet")
+
+
+def write_fit(report: FitReport, path: Path) -> None:
+    """Write ``path`` (JSON) and, before it, the draws' Parquet file; both atomically.
+
+    Raises:
+        UserError: where a file cannot be written.
+    """
+    if report.draws is not None:
+        with replacing(draws_path(path)) as temporary:
+            report.draws.to_parquet(temporary, index=False)
+    write_json(path, report.to_json())
+
+
+def read_fit(path: Path) -> FitReport:
+    """The report that :func:`write_fit` wrote.
+
+    Raises:
+        UserError: where the file is missing or is no fit report.
+    """
+    data = read_json(path)
+    try:
+        parts = data["parts"] if data["split_by"] else [data | {"where": {}}]
+        return FitReport(
+            parts=[_part(part) for part in parts],
+            **{key: data[key] for key in _REPORT_KEYS},
+        )
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{path}: not a fit report ({error}); `moelaws fit ... --out FILE.json` writes one"
+        ) from None
+
+
+def read_draws(path: Path) -> pd.DataFrame:
+    """The bootstrap's draws of the report at ``path``: split column, ``draw``, parameters.
+
+    ``path`` is the report's JSON file or the Parquet file itself.
+
+    Raises:
+        UserError: where the file is missing or damaged.
+    """
+    import pandas as pd
+
+    file = path if path.suffix == ".parquet" else draws_path(path)
+    try:
+        return pd.read_parquet(file)
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such file; the fit that writes it was not run") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: not a readable Parquet file: {error}") from None
+
+
+def _part(data: dict[str, Any]) -> FitPart:
+    names = FitPart.__dataclass_fields__
+    fields = {name: data[name] for name in names if name != "params"}
+    return FitPart(params={k: Estimate(**v) for k, v in data["params"].items()}, **fields)
+
+
+def _finite(data: Any) -> Any:
+    """JSON has no NaN or infinity: they become null."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

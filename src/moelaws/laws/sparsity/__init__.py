@@ -1,0 +1,1 @@
+"""Laws of "Parameters vs FLOPs: Scaling Laws for Optimal Sparsity for MoE Language Models"."""

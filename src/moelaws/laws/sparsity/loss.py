@@ -1,0 +1,184 @@
+"""Loss from size, data and sparsity (sparsity paper, Eq 6), and its optima at a fixed compute.
+
+The optima use the paper's compute of a run, C = 6 N_a D with N_a = (1 - S) N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import SPARSITY, Array, Parameter, Protocol, Variable
+from moelaws.laws.kinds import PowerLawSum, Term, minus_log, minus_log_density
+
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+_HALVES = (-1.0, -0.5, 0.0, 0.5, 1.0)
+_LOGS = (0.0, 10.0, 20.0)
+
+LAW = PowerLawSum(
+    id="sparsity.loss",
+    title="Loss from size, data and sparsity",
+    source="sparsity, Eq 6 and Table 3",
+    equation="L = a/N^alpha + b/D^beta + c/(1-S)^lambda + d/((1-S)^delta * N^gamma) + e",
+    latex=(
+        r"L = \frac{a}{N^{\alpha}} + \frac{b}{D^{\beta}} + \frac{c}{(1-S)^{\lambda}}"
+        r" + \frac{d}{(1-S)^{\delta} N^{\gamma}} + e"
+    ),
+    variables=(
+        Variable("N", "parameters", "total parameters"),
+        Variable("D", "tokens", "training tokens"),
+        Variable("S", "1", "sparsity (E - k) / E", SPARSITY),
+    ),
+    response=Variable("L", "nats/token", "held-out loss"),
+    parameters=(
+        Parameter(
+            "a", "nats/token parameters^alpha", 1e-6, 1e40, "coefficient of the size term", "log"
+        ),
+        Parameter("b", "nats/token tokens^beta", 1e-6, 1e40, "coefficient of the data term", "log"),
+        Parameter("c", "nats/token", 1e-3, 1e40, "coefficient of the sparsity term", "log"),
+        Parameter(
+            "d", "nats/token parameters^gamma", 1e-6, 1e40, "coefficient of the interaction", "log"
+        ),
+        Parameter("e", "nats/token", 1e-3, 1e3, "irreducible loss", "log"),
+        Parameter("alpha", "1", 0.0, 4.0, "exponent of the size term"),
+        Parameter("beta", "1", 0.0, 4.0, "exponent of the data term"),
+        Parameter("lambda", "1", -4.0, 4.0, "exponent of the sparsity term"),
+        Parameter("delta", "1", -4.0, 4.0, "exponent of 1 - S in the interaction"),
+        Parameter("gamma", "1", 0.0, 4.0, "exponent of N in the interaction"),
+    ),
+    published={
+        "a": 16612.50,
+        "b": 5455.67,
+        "c": 0.4598,
+        "d": 17.26,
+        "e": 0.94,
+        "alpha": 0.5962,
+        "beta": 0.3954,
+        "lambda": -0.1666,
+        "delta": 0.1603,
+        "gamma": 0.1595,
+    },
+    terms=(
+        Term("a", {"alpha": minus_log("N")}),
+        Term("b", {"beta": minus_log("D")}),
+        Term("c", {"lambda": minus_log_density("S")}),
+        Term("d", {"delta": minus_log_density("S"), "gamma": minus_log("N")}),
+        Term("e"),
+    ),
+    protocol=Protocol(
+        objective="huber",
+        delta=1e-3,
+        grid={
+            "a": _LOGS,
+            "b": _LOGS,
+            "c": _LOGS,
+            "d": _LOGS,
+            "e": (1.5,),
+            "alpha": _QUARTERS,
+            "beta": _QUARTERS,
+            "lambda": _HALVES,
+            "delta": _HALVES,
+            "gamma": _QUARTERS,
+        },
+        holdout="S >= 0.98",
+        source="sparsity, Table 2: 437,400 starts",
+    ),
+    errata=(
+        "E2.1 (sec 6): printed: the optimal sparsity rises as the training budget rises; "
+        "corrected: it falls. S*(N=1e9) = .9335, .8724, .6233 at C = 3e19, 1e20, 1e21.",
+        "E2.2 (sec 6, introduction): printed: the optimal number of active parameters rises with "
+        "sparsity and falls with the budget; corrected: it falls with sparsity and rises with "
+        "the budget. N_a*(S=.9) = 1.85e8, 3.97e8, 1.81e9 at C = 3e19, 1e20, 1e21.",
+        "E2.3 (App F): the printed Huber error .0036 exceeds half the printed MSE .00056, which "
+        "no mean of Huber losses can; the Huber error is a sum over the rows.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best size at a given sparsity and compute."""
+
+    N: Array  # total parameters
+    N_active: Array  # (1 - S) N
+    L: Array  # nats/token
+
+
+def optimal_sparsity(params: Mapping[str, float], N: ArrayLike, C: ArrayLike) -> Array:
+    """S* that minimises Eq 6 at total size ``N`` and compute ``C`` = 6 (1-S) N D.
+
+    ``N`` (parameters) and ``C`` (FLOPs) broadcast. 0 where dense is best; NaN where the loss
+    falls all the way to S = 1 - 1e-6, so that there is no optimum. Source: sparsity, sec 3.
+    """
+    N, C = np.broadcast_arrays(np.asarray(N, float), np.asarray(C, float))
+    p = params
+
+    def slope(x: Array) -> Array:  # dL / d ln x at x = 1 - S
+        data = p["beta"] * p["b"] * (6 * x * N / C) ** p["beta"]
+        own = p["lambda"] * p["c"] * x ** -p["lambda"]
+        joint = p["delta"] * p["d"] * x ** -p["delta"] * N ** -p["gamma"]
+        return np.asarray(data - own - joint)
+
+    # Fitted coefficients may give several stationary points: the lowest of a fine grid first.
+    ln_x = np.linspace(np.log(1e-6), 0.0, 1401)
+    x_K = np.exp(ln_x).reshape(-1, *[1] * N.ndim)
+    loss = LAW.predict(params, {"N": N, "D": C / (6 * x_K * N), "S": 1 - x_K})
+    best = np.argmin(loss, axis=0)
+    low, high = ln_x[np.maximum(best - 1, 0)], ln_x[np.minimum(best + 1, len(ln_x) - 1)]
+    x = np.exp(_bisect(lambda t: slope(np.exp(t)), low, high))
+    x = np.where((best == len(ln_x) - 1) & (slope(np.ones_like(N)) <= 0), 1.0, x)
+    return np.where(best == 0, np.nan, 1 - x)
+
+
+def optimal_size(params: Mapping[str, float], S: ArrayLike, C: ArrayLike) -> Optimum:
+    """N*, N_a* and L* of Eq 6 at sparsity ``S`` and compute ``C`` (FLOPs), which broadcast.
+
+    NaN where the loss has no minimum between 1 and 1e30 parameters. Source: sparsity, sec 3.
+    """
+    S, C = np.broadcast_arrays(np.asarray(S, float), np.asarray(C, float))
+    p, x = params, 1 - S
+
+    def slope(ln_N: Array) -> Array:  # dL / d ln N
+        data = p["beta"] * p["b"] * (6 * x / C) ** p["beta"] * np.exp(p["beta"] * ln_N)
+        size = p["alpha"] * p["a"] * np.exp(-p["alpha"] * ln_N)
+        joint = p["gamma"] * p["d"] * x ** -p["delta"] * np.exp(-p["gamma"] * ln_N)
+        return np.asarray(data - size - joint)
+
+    N = np.exp(_root(slope, S.shape))
+    return Optimum(N, x * N, LAW.predict(params, {"N": N, "D": C / (6 * x * N), "S": S}))
+
+
+def dense_threshold(params: Mapping[str, float], C: ArrayLike) -> Array:
+    """N_th(C): the size below which S* = 0, so that a dense model is best, in parameters.
+
+    NaN where there is no such size between 1 and 1e30.
+    """
+    C = np.asarray(C, float)
+    p = params
+
+    def slope(ln_N: Array) -> Array:  # dL / d ln(1-S) at S = 0
+        data = p["beta"] * p["b"] * (6 / C) ** p["beta"] * np.exp(p["beta"] * ln_N)
+        return np.asarray(
+            data - p["lambda"] * p["c"] - p["delta"] * p["d"] * np.exp(-p["gamma"] * ln_N)
+        )
+
+    return np.exp(_root(slope, C.shape))
+
+
+def _root(slope: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+    """ln N where a rising ``slope`` crosses zero, for 1 <= N <= 1e30; NaN where it does not."""
+    low, high = np.zeros(shape), np.full(shape, np.log(1e30))
+    crosses = (slope(low) < 0) & (slope(high) > 0)
+    return np.where(crosses, _bisect(slope, low, high), np.nan)
+
+
+def _bisect(slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where ``slope`` turns from negative to positive, between ``low`` and ``high``."""
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        falling = slope(middle) < 0
+        low, high = np.where(falling, middle, low), np.where(falling, high, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,123 @@
+"""moelaws fit, eval and laws as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.fitting.report import read_fit
+from moelaws.spec.errors import UserError
+
+
+def _run(*arguments):
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_fit_then_predict_from_it(simulated, tmp_path):
+    table = tmp_path / "runs.csv"
+    simulated().rename(columns={"L": "loss", "N": "N_total"}).to_csv(table, index=False)
+    out = tmp_path / "surface.json"
+    result = _run(
+        *("fit", table, "--law", "sparsity.isoflop", "--map", "L=loss", "--map", "N=N_total"),
+        *("--split-by", "C", "--bootstrap", 20, "--out", out, "--json"),
+    )
+    data = json.loads(result.stdout)
+    assert [part["where"]["C"] for part in data["parts"]] == [3e19, 1.7e20, 1e21]
+    assert json.loads(out.read_text()) == data
+    at = ("N=2e9", "S=0.5", "C=1e21")
+    result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")
+    data = json.loads(result.stdout)
+    part = read_fit(out).part({"C": 1e21})
+    assert data["params"] == part.estimates()
+    assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
+    assert data["unit"] == "nats/token"
+    assert 2 < data["value"] < 3
+
+
+def test_fit_from_a_studys_entry(simulated, tmp_path):
+    table = tmp_path / "runs.parquet"
+    simulated(sizes=4).to_parquet(table)
+    entry = {
+        "name": "loss",
+        "law": "sparsity.loss",
+        "mapping": {"N": "N", "L": "L"},
+        "holdout": "S >= 0.98",
+        "protocol": {"sample": 10},
+        "bootstrap": 3,
+    }
+    out = tmp_path / "loss.json"
+    result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
+    assert "sparsity.loss: 60 rows (simulated)" in result.stdout
+    report = read_fit(out)
+    assert report.name == "loss"
+    assert report.parts[0].diagnostics["starts"]["run"] == 10
+    assert report.parts[0].diagnostics["starts"]["grid"] == 437_400
+    (tmp_path / "entry.json").write_text(json.dumps(entry))
+    again = tmp_path / "again.json"
+    _run("fit", table, "--spec", tmp_path / "entry.json", "--out", again)
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_eval_gives_the_papers_number():
+    result = _run("eval", "sparsity.loss", "N=1e9", "D=2e10", "S=0", "--json")
+    data = json.loads(result.stdout)
+    assert data["value"] == pytest.approx(2.5656813083550216, rel=1e-9)
+    assert data["law"] == "sparsity.loss"
+    assert set(data) == {"law", "value", "unit", "inputs", "params"}
+
+
+def test_laws_shows_the_declaration():
+    listed = json.loads(_run("laws", "--json").stdout)
+    assert {"chinchilla", "sparsity.isoflop", "sparsity.loss"} <= {law["id"] for law in listed}
+    shown = json.loads(_run("laws", "sparsity.loss", "--json").stdout)
+    assert shown["protocol"]["starts"] == 437_400
+    assert shown["published"]["lambda"] == -0.1666
+    text = _run("laws", "sparsity.loss").stdout
+    assert "16612.5" in text or "1.661e+04" in text
+    assert "E2.1" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eval", "sparsity.loss", "N=1e9", "D=2e10", "S=1"], "S is 1; it must be at least 0 and"),
+        (["eval", "sparsity.loss", "N=1e9", "D=2e10"], "variable S is missing"),
+        (["eval", "sparsity.loss", "N=1e9", "K=2"], "K is no variable of sparsity.loss"),
+        (["eval", "sparsity.loss", "N=big"], "'N=big' is not VAR=VALUE"),
+        (["eval", "sparsity.isoflop", "N=1e9", "S=0"], "no published coefficients; give --params"),
+        (["eval", "sparsity.l"], "unknown law 'sparsity.l'; known: "),
+        (["fit", "none.parquet", "--law", "chinchilla"], "none.parquet: no such table"),
+        (["fit", "none.parquet"], "--law is missing"),
+        (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),
+        (["fit", "t.csv", "--law", "chinchilla", "--level", "2"], "level is 2"),
+        (["fit", "t.csv", "--spec", "{bad"], "--spec: not JSON"),
+        (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
+        (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "a path ending in .json"),
+    ],
+)
+def test_a_users_mistake_is_one_line(arguments, message):
+    with pytest.raises(UserError) as error:
+        CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert message in str(error.value)
+
+
+def test_a_cut_table_exits_with_2_and_writes_nothing(simulated, tmp_path):
+    table, out = tmp_path / "runs.parquet", tmp_path / "fit.json"
+    simulated(sizes=4).to_parquet(table)
+    table.write_bytes(table.read_bytes()[:-300])
+    arguments = ["fit", str(table), "--law", "sparsity.loss", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "moelaws.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "not a readable Parquet file" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()

@@ -1,0 +1,97 @@
+"""The report's files: what is written is what is read, and a part is found by its value."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import draws_path, read_draws, read_fit, write_fit
+from moelaws.fitting.rows import selected_rows
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Fit
+
+
+@pytest.fixture(scope="module")
+def split(simulated):
+    law = laws.get("sparsity.isoflop")
+    spec = Fit(
+        name="surface", law=law.id, mapping={}, split_by="C", holdout="S >= 0.98", bootstrap=20
+    )
+    return fit(law, simulated(), spec)
+
+
+def test_round_trip(split, tmp_path):
+    path = tmp_path / "fits" / "surface.json"
+    write_fit(split, path)
+    assert read_fit(path) == split
+    assert path.read_bytes() == _rewritten(path, tmp_path / "again.json")
+    pd.testing.assert_frame_equal(read_draws(path), split.draws)
+    assert read_draws(draws_path(path)).columns.tolist()[:2] == ["C", "draw"]
+    assert sorted(p.name for p in path.parent.iterdir()) == [
+        "surface.bootstrap.parquet",
+        "surface.json",
+    ]
+
+
+def _rewritten(path, again):
+    write_fit(read_fit(path), again)
+    return again.read_bytes()
+
+
+def test_json_of_a_fit_that_is_not_split(simulated, tmp_path):
+    law = laws.get("sparsity.isoflop")
+    table = simulated().query("C == 1e21")
+    table.loc[table.index[:2], "status"] = "diverged"
+    table.loc[table.index[:2], "L"] = np.nan
+    spec = Fit(name="one", law=law.id, mapping={}, rows="S < 0.98", bootstrap=20, level=0.5)
+    report = fit(law, table, spec)
+    write_fit(report, tmp_path / "one.json")
+    data = json.loads((tmp_path / "one.json").read_text())
+    assert data["law"] == "sparsity.isoflop"
+    assert data["source"] == "simulated"
+    assert data["n"] == 48
+    assert data["left_out"] == {"status is diverged": 2, "not in rows: S < 0.98": 10}
+    assert set(data["params"]) == set(law.names)
+    assert set(data["params"]["a1"]) == {"estimate", "low", "high"}
+    assert data["level"] == 0.5
+    assert data["holdout"] is None
+    assert "parts" not in data
+    draws = report.draws["a1"]
+    assert data["params"]["a1"]["low"] == pytest.approx(draws.quantile(0.25))
+    assert read_fit(tmp_path / "one.json") == report
+
+
+def test_part_by_value(split):
+    assert split.part({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
+    with pytest.raises(UserError, match="give C=VALUE, one of 3e"):
+        split.part({})
+    with pytest.raises(UserError, match=r"C is 5e\+20; it must be one of"):
+        split.part({"C": 5e20})
+
+
+def test_selected_rows_are_those_that_were_fitted(split, simulated):
+    law = laws.get("sparsity.isoflop")
+    table = simulated()
+    spec = Fit.model_validate(split.spec)
+    for part in split.parts:
+        fitted, held = selected_rows(table, law, spec, part.where)
+        assert fitted.sum() == part.n == 50
+        assert held.sum() == part.holdout["n"] == 10
+        assert set(table["C"][fitted | held]) == {part.where["C"]}
+        predicted = law.predict(part.estimates(), table[held])
+        rmse = np.sqrt(np.mean((predicted - table["L"][held]) ** 2))
+        assert part.holdout["rmse"] == pytest.approx(rmse)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    (tmp_path / "other.json").write_text('{"law": "sparsity.loss"}')
+    with pytest.raises(UserError, match=r"other\.json: not a fit report"):
+        read_fit(tmp_path / "other.json")
+    with pytest.raises(UserError, match="no such file"):
+        read_fit(tmp_path / "none.json")
+    (tmp_path / "cut.bootstrap.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="not a readable Parquet file"):
+        read_draws(tmp_path / "cut.json")

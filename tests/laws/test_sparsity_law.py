@@ -1,0 +1,104 @@
+"""The sparsity paper's Eq 6 and Eq 8 against numbers worked out apart from this code."""
+
+import numpy as np
+import pytest
+
+from moelaws import laws
+from moelaws.laws.sparsity import isoflop, loss
+
+PAPER = loss.LAW.published
+
+
+@pytest.mark.parametrize(
+    ("N", "D", "S", "expected"),
+    [
+        (1e9, 2e10, 0.0, 2.5656813083550216),
+        (1e9, 2e10, 0.98, 2.897756762516784),
+        (5e8, 1e10, 0.5, 2.8546819868613635),
+        (1e10, 1e11, 0.95, 2.1902190974445435),
+    ],
+)
+def test_eq_6_with_table_3(N, D, S, expected):
+    assert loss.LAW.predict(PAPER, {"N": N, "D": D, "S": S}) == pytest.approx(expected, rel=1e-6)
+
+
+def test_optimal_sparsity_rises_with_size_and_falls_with_compute():
+    found = loss.optimal_sparsity(
+        PAPER, [1e9, 1e10, 1e9, 1e8, 1e10], [1e20, 1e20, 1e21, 1e21, 1e21]
+    )
+    expected = [0.8723786514788564, 0.9832562970424884, 0.6232976665577132, 0.0, 0.942304]
+    assert found == pytest.approx(expected, rel=1e-5)
+    budgets = loss.optimal_sparsity(PAPER, 1e9, [3e19, 1e20, 1e21])  # erratum E2.1
+    assert budgets == pytest.approx([0.9335, 0.8724, 0.6233], abs=5e-5)
+
+
+def test_optimal_sparsity_without_a_minimum_is_nan():
+    # The interaction gone and lambda < 0: every term but the data's falls with S, data too.
+    falling = PAPER | {"delta": -0.1, "lambda": -0.3}
+    assert np.isnan(loss.optimal_sparsity(falling, 1e9, 1e20))
+
+
+def test_optimal_size_at_fixed_compute():
+    best = loss.optimal_size(PAPER, [0.0, 0.9, 0.98], 1e20)
+    sizes, losses = best.N, best.L
+    assert sizes == pytest.approx([639182900.274, 3969987325.979, 17068675012.26], rel=1e-4)
+    assert best.N_active == pytest.approx([639182900.274, 396998732.598, 341373500.245], rel=1e-4)
+    assert losses == pytest.approx([2.5885070341, 2.3637822529, 2.2707810017], rel=1e-4)
+
+
+def test_optimal_size_is_the_least_loss_of_a_fine_grid():
+    N = np.geomspace(1e7, 1e12, 200_001)
+    for S, C in [(0.0, 3e19), (0.75, 1e20), (0.98, 1e21)]:
+        L = loss.LAW.predict(PAPER, {"N": N, "D": C / (6 * (1 - S) * N), "S": S})
+        best = loss.optimal_size(PAPER, S, C)
+        size, least = float(best.N), float(best.L)
+        assert size == pytest.approx(N[L.argmin()], rel=1e-4)
+        assert least <= L.min()
+
+
+def test_dense_is_best_below_a_threshold():
+    threshold = loss.dense_threshold(PAPER, [1e20, 1e21])
+    assert threshold == pytest.approx([84769465.68073842, 280632563.2699079], rel=1e-5)
+    assert loss.optimal_sparsity(PAPER, 0.999 * threshold, [1e20, 1e21]) == pytest.approx([0, 0])
+    assert (loss.optimal_sparsity(PAPER, 1.01 * threshold, [1e20, 1e21]) > 0).all()
+
+
+def test_start_grid_of_table_2():
+    assert loss.LAW.protocol.n_starts == 437_400
+
+
+def test_degrees_of_the_surface():
+    assert [len(isoflop.DEGREES), len(isoflop.LAW.parameters)] == [125, 7]
+    assert isoflop.LAW.names == ("a1", "a2", "b1", "b2", "c1", "c2", "d")
+
+
+def test_vertices_of_eq_8():
+    surface = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 0.0}
+    N = isoflop.optimal_size(surface, 0.9)
+    S = isoflop.optimal_sparsity(surface, 1e9)
+    assert pytest.approx(1274763261.3426588, rel=1e-6) == N
+    assert pytest.approx(0.7694312705574593, rel=1e-6) == S
+    assert isoflop.optimal_sparsity(surface, 1e9, cap=0.5) == 0.5
+    around = N * np.array([0.9, 1.0, 1.1])
+    assert isoflop.LAW.predict(surface, {"N": around, "S": 0.9}).argmin() == 1
+    around = S + np.array([-0.05, 0.0, 0.05])
+    assert isoflop.LAW.predict(surface, {"N": 1e9, "S": around}).argmin() == 1
+
+
+def test_vertex_of_a_surface_that_is_not_convex_is_nan():
+    saddle = {"a1": 1.0, "a2": -0.03, "b1": 0.5, "b2": -0.02, "c1": 0.0, "c2": 0.0, "d": 0.0}
+    assert np.isnan(isoflop.optimal_size(saddle, 0.5))
+    assert np.isnan(isoflop.optimal_sparsity(saddle, 1e9))
+
+
+def test_every_law_predicts_what_its_equation_text_says():
+    """The text that users read, evaluated term by term."""
+    for law_id, columns in [
+        ("chinchilla", {"N": 3e8, "D": 7e9}),
+        ("sparsity.loss", {"N": 3e8, "D": 7e9, "S": 0.75}),
+    ]:
+        law = laws.get(law_id)
+        names = law.published | columns
+        text = law.equation.split("=", 1)[1].replace("^", "**").replace("lambda", "lambda_")
+        value = eval(text, {}, {{"lambda": "lambda_"}.get(k, k): v for k, v in names.items()})
+        assert law.predict(law.published, columns) == pytest.approx(value, rel=1e-12)
