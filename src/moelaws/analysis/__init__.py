@@ -1,0 +1,1 @@
+"""What papers derive from tables and fits: optima of isoFLOP curves and surfaces."""

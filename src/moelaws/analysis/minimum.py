@@ -1,0 +1,63 @@
+"""The minimum of a fitted quadratic over the range that was measured.
+
+A quadratic always has a vertex somewhere; only one inside the measured range is an observation.
+So an optimum here is the argmin over that range: at an end of it, it is a bound and marked so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+AT_LOW_END = "at the low end of the measured range"
+AT_HIGH_END = "at the high end of the measured range"
+NOT_CONVEX = "the curve is not convex"
+
+
+@dataclass(frozen=True)
+class Minima:
+    """The lowest points of n quadratics over [low, high], each array of shape (n,)."""
+
+    x: Array
+    y: Array
+    inside: NDArray[np.bool_]  # a minimum of the curve itself, not an end of the range
+    convex: NDArray[np.bool_]
+    notes: tuple[str, ...]  # why it is not inside, or empty
+
+
+def abscissae(low: float, high: float) -> Array:
+    """The three points (3,) whose values determine a quadratic: low, middle and high."""
+    return np.array([low, (low + high) / 2, high])
+
+
+def minima(y_n3: Array, low: float, high: float) -> Minima:
+    """The lowest points over [low, high] of quadratics given by their values at ``abscissae``.
+
+    With t from -1 to 1 over the range, y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.
+    """
+    y_0, y_1, y_2 = np.atleast_2d(y_n3).T
+    slope, curvature = (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
+    convex = curvature > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vertex = -slope / curvature
+    inside = convex & (np.abs(vertex) < 1)
+    t = np.where(inside, vertex, np.where(y_2 < y_0, 1.0, -1.0))
+    notes = tuple(
+        "" if ok else NOT_CONVEX if not bowl else AT_HIGH_END if end > 0 else AT_LOW_END
+        for ok, bowl, end in zip(inside, convex, t, strict=True)
+    )
+    x = (low + high) / 2 + t * (high - low) / 2
+    return Minima(x, y_1 + slope * t + curvature / 2 * t**2, inside, convex, notes)
+
+
+def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
+    """Equal-tailed interval of ``draws`` (n,), ignoring NaN; NaN twice where none is finite."""
+    finite = draws[np.isfinite(draws)]
+    if not finite.size:
+        return float("nan"), float("nan")
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

@@ -1,0 +1,97 @@
+"""The optimal sparsity S* at a fixed size and budget, by the isoFLOP surface (Eq 4, sparsity)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import abscissae, minima, percentile_interval
+from moelaws.analysis.surface import Surface, surfaces
+from moelaws.tables.parquet import Column
+
+SIZES = 41  # a budget: enough for a smooth line
+UNMEASURED = "no run near: outside the sizes measured at this sparsity"
+
+COLUMNS = (
+    Column("C", "float", "FLOPs", "training budget"),
+    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    Column("N", "float", "parameters", "fixed model size"),
+    Column("S_star", "float", "1", "sparsity of least loss within the grid's sparsities"),
+    Column("S_low", "float", "1", "lower end of its bootstrap interval", True),
+    Column("S_high", "float", "1", "upper end of its bootstrap interval", True),
+    Column("L_star", "float", "nats/token", "loss at S_star by the surface"),
+    Column("level", "float", "1", "coverage of the interval"),
+    Column("inside", "bool", "1", "S_star is a minimum, or dense, near runs; else it is a bound"),
+    Column("convex", "bool", "1", "the surface along S has a minimum at this N"),
+    Column("note", "string", "1", "why S_star is not inside; empty where it is"),
+)
+
+
+def derive(inputs: Inputs) -> pd.DataFrame:
+    """The table ``COLUMNS`` from every isoFLOP surface fit that the study's entry declares.
+
+    Raises:
+        UserError: where a fit is missing or not split by C.
+    """
+    records: list[dict[str, Any]] = []
+    for fit in inputs.fits:
+        for surface in surfaces(inputs, fit):
+            records += optimal_sparsities(surface)
+    return pd.DataFrame(records, columns=[c.name for c in COLUMNS])
+
+
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """A line for each budget at which some sizes have no optimal sparsity inside the grid."""
+    lines = []
+    for (C, size), group in frame.groupby(["C", "size"]):
+        outside = group[~group["inside"]]
+        if len(outside):
+            notes = "; ".join(sorted(set(outside["note"])))
+            lines.append(
+                f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
+                f"{len(outside)} of {len(group)} values of N_{size}: {notes}"
+            )
+    return lines
+
+
+def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
+    """S* at ``SIZES`` sizes between the smallest and the largest measured at one budget."""
+    measured = surface.sizes_measured()
+    low, high = float(measured["v"].min()), float(measured["v"].max())
+    if low == high:
+        return
+    v_3 = abscissae(low, high)
+    for u in np.linspace(measured["u_low"].min(), measured["u_high"].max(), SIZES):
+        along_S = np.full(3, np.exp(u)), -np.expm1(-v_3)
+        best = minima(surface.loss(*along_S), low, high)
+        spread = minima(surface.loss_draws(*along_S), low, high)
+        v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
+        if best.convex[0] and v == 0.0:  # dense is the end of the world, not of the grid
+            inside, note = True, ""
+        if inside and not _near_runs(measured, float(u), v):
+            inside, note = False, UNMEASURED
+        S_low, S_high = percentile_interval(-np.expm1(-spread.x), surface.level)
+        yield {
+            "C": surface.C,
+            "size": surface.size.removeprefix("N_"),
+            "N": float(np.exp(u)),
+            "S_star": -float(np.expm1(-v)),
+            "S_low": S_low,
+            "S_high": S_high,
+            "L_star": float(best.y[0]),
+            "level": surface.level,
+            "inside": inside,
+            "convex": bool(best.convex[0]),
+            "note": note,
+        }
+
+
+def _near_runs(measured: pd.DataFrame, u: float, v: float) -> bool:
+    """Whether ln N = u lies between the ends measured at v, interpolated between sparsities."""
+    smallest = np.interp(v, measured["v"], measured["u_low"])
+    largest = np.interp(v, measured["v"], measured["u_high"])
+    return bool(smallest <= u <= largest)

@@ -1,0 +1,141 @@
+"""A figure that keeps what it shows: each plotted number goes to the CSV beside the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from moelaws.figures import style
+
+
+class Sheet:
+    """A Matplotlib figure of one or more panels, the numbers plotted on it, and its warnings."""
+
+    def __init__(
+        self, width: float, height: float, panels: Sequence[str] = ("rectilinear",)
+    ) -> None:
+        """A page of ``width`` x ``height`` inches with ``panels``, their projections."""
+        self.figure = Figure(figsize=(width, height), layout="constrained")
+        self.panels = [
+            Panel(
+                self, self.figure.add_subplot(1, len(panels), i + 1, projection=kind), "abcdef"[i]
+            )
+            for i, kind in enumerate(panels)
+        ]
+        if len(panels) > 1:
+            for panel in self.panels:
+                panel.ax.set_title(f"({panel.name})", loc="left")
+        self.warnings: list[str] = []
+        self._records: list[pd.DataFrame] = []
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """The plotted numbers, tidy: panel, series, x, y, low, high (of y); z for surfaces."""
+        names = ["panel", "series", "x", "y", "low", "high", "z"]
+        frame = pd.concat(self._records) if self._records else pd.DataFrame(columns=names)
+        frame = frame.reindex(columns=names)
+        return frame.drop(columns="z") if frame["z"].isna().all() else frame
+
+    def warn(self, text: str) -> None:
+        """Keep a warning for the user; each once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def record(self, panel: str, series: str, **columns: ArrayLike) -> None:
+        """Keep the numbers of a series, as drawn."""
+        arrays = {name: np.atleast_1d(np.asarray(a, float)) for name, a in columns.items()}
+        self._records.append(pd.DataFrame({"panel": panel, "series": series, **arrays}))
+
+
+class Panel:
+    """Axes that record what is drawn on them."""
+
+    def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
+        self.sheet, self.name = sheet, name
+        self.ax: Any = ax  # matplotlib Axes or Axes3D
+
+    def line(
+        self,
+        series: str,
+        x: ArrayLike,
+        y: ArrayLike,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        **options: Any,
+    ) -> None:
+        """A curve, with a band from ``low`` to ``high`` where given."""
+        bounds = {} if low is None or high is None else {"low": low, "high": high}
+        self.sheet.record(self.name, series, x=x, y=y, **bounds)
+        (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
+        if low is not None and high is not None:
+            self.ax.fill_between(
+                np.asarray(x, float),
+                np.asarray(low, float),
+                np.asarray(high, float),
+                color=drawn.get_color(),
+                alpha=0.14,
+                linewidth=0,
+            )
+
+    def points(
+        self,
+        series: str,
+        x: ArrayLike,
+        y: ArrayLike,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        **options: Any,
+    ) -> None:
+        """Markers, with bars from ``low`` to ``high`` where given and finite."""
+        x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
+        bounds = {} if low is None or high is None else {"low": low, "high": high}
+        self.sheet.record(self.name, series, x=x, y=y, **bounds)
+        options = {"marker": "o", "linestyle": "none", **options}
+        (drawn,) = self.ax.plot(x, y, **options)
+        # Matplotlib leaves marks that are shifted by a few points out of the axes' limits.
+        self.ax.update_datalim(np.column_stack([x, y]))
+        if low is not None and high is not None:
+            ends = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float), np.nan)
+            for end in ends[:2]:
+                self.ax.update_datalim(np.column_stack([x, end]))
+            self.ax.plot(  # one line, broken by NaN between bars
+                np.repeat(x, 3),
+                np.column_stack(ends).ravel(),
+                color=drawn.get_color(),
+                linewidth=0.8,
+                zorder=drawn.get_zorder() - 0.1,
+                transform=drawn.get_transform(),
+            )
+
+    def legend(self, title: str = "", **options: Any) -> None:
+        """A legend right of the panel, where it covers nothing."""
+        handles, labels = self.ax.get_legend_handles_labels()
+        if not handles:
+            return
+        place: dict[str, Any] = {
+            "loc": "upper left",
+            "bbox_to_anchor": (1.01, 1.02),
+            "borderaxespad": 0.0,
+        }
+        self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
+
+    def message(self, text: str) -> None:
+        """Words in place of a picture that has nothing to show; a warning too."""
+        self.sheet.warn(text.replace("\n", " "))
+        self.ax.text(
+            0.5,
+            0.5,
+            text,
+            transform=self.ax.transAxes,
+            ha="center",
+            va="center",
+            color=style.WARN,
+            fontsize=8,
+            wrap=True,
+        )
+        self.ax.set_axis_off()

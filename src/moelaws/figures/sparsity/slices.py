@@ -1,0 +1,142 @@
+"""F2a-c: slices of the isoFLOP surface at the middle budget: along sparsity, and along size."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.ticker import FixedLocator
+
+from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.optima import surface_optima
+from moelaws.analysis.surface import Surface
+from moelaws.figures import style
+from moelaws.figures.sheet import Sheet
+from moelaws.figures.sparsity.common import (
+    BOUNDS,
+    band,
+    bars,
+    colours,
+    explain_bounds,
+    middle_surface,
+)
+
+POINTS = 61  # of a curve
+
+
+def along_sparsity(inputs: Inputs, fit: str) -> Sheet:
+    """Loss over S: runs coloured by their size, and the surface at five sizes."""
+    surface = middle_surface(inputs, fit)
+    rows = surface.rows
+    sheet = Sheet(style.SINGLE, style.HEIGHT)
+    (panel,) = sheet.panels
+    style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
+    N = rows[surface.size].to_numpy(float)
+    norm = LogNorm(N.min(), N.max())
+    curves = {size: _sparsities_measured_at(surface, size) for size in _round_quantiles(N)}
+    curves = {size: S for size, S in curves.items() if len(S) > 1}
+    for size, S in curves.items():
+        at_size = np.full(len(S), size)
+        panel.line(
+            f"surface, N={size:g}",
+            S,
+            surface.loss(at_size, S),
+            **band(surface, at_size, S),
+            color=style.ORDERED(norm(size)),
+        )
+    for size in sorted(rows[surface.size].unique()):
+        group = rows[rows[surface.size] == size]
+        panel.points(
+            f"runs, N={size:g}",
+            group["S"],
+            group["L"],
+            **bars(group),
+            color=style.ORDERED(norm(size)),
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+            zorder=3,
+        )
+    bar = sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
+    style.size_axis(bar.ax.yaxis, style.size_label(surface.size))
+    bar.ax.yaxis.set_major_locator(FixedLocator(list(curves)))  # the curves' own sizes
+    bar.outline.set_visible(False)
+    panel.ax.set_ylabel("loss $L$ (nats/token)")
+    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    return sheet
+
+
+def along_size(inputs: Inputs, fit: str) -> Sheet:
+    """Loss over size: runs and the surface at each measured S, with the minimum of each."""
+    surface = middle_surface(inputs, fit)
+    sheet = Sheet(style.SINGLE, style.HEIGHT)
+    (panel,) = sheet.panels
+    panel.ax.set_xscale("log")
+    palette = colours(inputs, "S")
+    optima = list(surface_optima(surface))
+    for best in optima:
+        S, colour = best["S"], palette[best["S"]]
+        rows = at(surface.rows, "S", S)
+        u = np.log(rows[surface.size].to_numpy(float))
+        N = np.exp(np.linspace(u.min(), u.max(), POINTS))
+        at_S = np.full(POINTS, S)
+        panel.line(
+            f"surface, S={S:g}",
+            N,
+            surface.loss(N, at_S),
+            **band(surface, N, at_S),
+            color=colour,
+            label=f"{S:g}",
+        )
+        panel.points(
+            f"runs, S={S:g}",
+            rows[surface.size],
+            rows["L"],
+            **bars(rows),
+            color=colour,
+            markersize=3,
+        )
+        panel.points(
+            f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
+            best["N_star"],
+            best["L_star"],
+            markersize=8 if best["inside"] else 5,
+            marker="*" if best["inside"] else BOUNDS.get(best["note"], "s"),
+            zorder=4,
+            markerfacecolor=colour if best["inside"] else "white",
+            markeredgecolor=style.INK if best["inside"] else colour,
+            markeredgewidth=0.6,
+        )
+    if any(best["inside"] for best in optima):
+        panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
+    explain_bounds(panel, pd.DataFrame(optima))
+    style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
+    panel.ax.set_ylabel("loss $L$ (nats/token)")
+    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    panel.legend("sparsity $S$")
+    return sheet
+
+
+def _round_quantiles(N: Array) -> list[float]:
+    """Five sizes spread over the measured ones, to two digits."""
+    quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
+    return sorted({float(f"{q:.1e}") for q in quantiles})
+
+
+def _sparsities_measured_at(surface: Surface, size: float) -> Array:
+    """Sparsities between which runs of about ``size`` were measured."""
+    measured = surface.sizes_measured()
+    v = np.linspace(measured["v"].min(), measured["v"].max(), POINTS)
+    low = np.interp(v, measured["v"], measured["u_low"])
+    high = np.interp(v, measured["v"], measured["u_high"])
+    return np.asarray(-np.expm1(-v[(low <= np.log(size)) & (np.log(size) <= high)]))
+
+
+FIGURES = {
+    "F2a": partial(along_sparsity, fit="isoflop_total"),
+    "F2b": partial(along_size, fit="isoflop_total"),
+    "F2c": partial(along_size, fit="isoflop_active"),
+}

@@ -1,0 +1,154 @@
+"""One look for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+SINGLE = 3.5  # inches, one column
+DOUBLE = 7.0  # inches, the page's width
+HEIGHT = 2.7
+
+INK = "#222222"
+GREY = "#8a8a8a"
+WARN = "#b02a00"
+
+# Applied around each drawing; fonts are those that Matplotlib carries, the same everywhere.
+RC: Any = {
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 6.5,
+    "legend.title_fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "legend.labelspacing": 0.35,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.8,
+    "ytick.minor.size": 1.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.6,
+    "pdf.fonttype": 42,  # TrueType, so that text stays text
+    "svg.hashsalt": "moelaws",
+    "savefig.dpi": 300,
+}
+
+# viridis without its palest end, which fades on paper.
+ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
+
+
+def ordered_colours(n: int) -> list[tuple[float, float, float, float]]:
+    """``n`` colours for ordered values, dark to light; one alone is the darkest."""
+    return [tuple(ORDERED(x)) for x in np.linspace(0, 1, max(n, 2))[:n]]
+
+
+def power(value: float, _position: object = None) -> str:
+    """A number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
+    if value <= 0 or not np.isfinite(value):
+        return f"{value:g}"
+    if 0.01 <= value < 10_000:
+        return f"{value:.3g}"
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    mantissa = f"{value / 10**exponent:.2g}"
+    return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
+
+
+def short(value: float) -> str:
+    """A size in few signs: 64k, 1.2M, 17B."""
+    for limit, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def size_axis(axis: Any, label: str) -> None:
+    """A logarithmic axis of parameter counts, with 1-2-5 ticks where it spans little."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_label_text(label)
+    axis.set_major_locator(FixedLocator(round_ticks(*axis.get_view_interval())))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    axis.set_minor_locator(NullLocator())
+
+
+def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
+    """An axis of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
+
+    S crowds towards 1; on this scale each halving of the active share is one same step.
+    """
+    getattr(ax, f"set_{which}scale")(
+        "function",
+        functions=(lambda S: -np.log1p(-np.minimum(S, 1 - 1e-9)), lambda v: -np.expm1(-v)),
+    )
+    axis = getattr(ax, f"{which}axis")
+    ticks = sorted({float(value) for value in values})
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    shown = apart(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda S, _: f"{S:.3g}" if S in shown else ""))
+    axis.set_label_text("sparsity $S$")
+    ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
+    pad = 0.05 * (float(np.ptp(ends)) or 1.0)
+    getattr(ax, f"set_{which}lim")(-np.expm1(pad - ends[0]), -np.expm1(-pad - ends[1]))
+
+
+def size_symbol(column: str) -> str:
+    """The symbol of a table's size column: N, or N_a for active parameters."""
+    return "$N_a$" if column.removeprefix("N_").startswith("active") else "$N$"
+
+
+def size_label(column: str, mark: str = "") -> str:
+    """Axis label of a size column: what it counts and its symbol, with a ``mark`` such as ^*."""
+    kind = column.removeprefix("N_")
+    words = "active parameters" if kind.startswith("active") else "total parameters"
+    symbol = size_symbol(column)[:-1] + mark + "$"
+    return f"{words} {symbol}" + (" (no embeddings)" if kind.endswith("nonemb") else "")
+
+
+def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """At most ``most`` round numbers between ``low`` and ``high``: 1-2-5, 1-3 or decades."""
+    low, high = sorted((low, high))
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks: list[float] = []
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
+        if len(ticks) <= most:
+            break
+    return ticks
+
+
+def apart(values: Sequence[float], least: float = 0.09) -> list[float]:
+    """Of rising sparsities the ends and those whose labels stand clear of their neighbours'."""
+    v = -np.log1p(-np.asarray(values))
+    gap = least * (v[-1] - v[0])
+    shown = [0]
+    for i in range(1, len(v) - 1):
+        if v[i] - v[shown[-1]] >= gap and v[-1] - v[i] >= gap:
+            shown.append(i)
+    return [values[i] for i in (*shown, len(v) - 1)]

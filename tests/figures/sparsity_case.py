@@ -1,0 +1,201 @@
+"""A simulated study of the sparsity paper: its law's losses on a grid, fits, derived tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis import optima, sparsity_optima
+from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.study import Derived, Figure, Fit, Study
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+
+SURFACES = ("isoflop_total", "isoflop_active")
+BOTH = ("optima", "sparsity_optima")
+FIGURES = {
+    "F1a": ("surface", SURFACES[:1], ()),
+    "F1b": ("surface", SURFACES[1:], ()),
+    "F2a": ("slices", SURFACES[:1], ()),
+    "F2b": ("slices", SURFACES[:1], ()),
+    "F2c": ("slices", SURFACES[1:], ()),
+    "F3a": ("optima", (), BOTH[:1]),
+    "F3b": ("optima", (), BOTH[:1]),
+    "F3c": ("optima", (), BOTH[:1]),
+    "F4": ("optima", (), BOTH[1:]),
+    "F6a": ("goodness", ("loss",), ()),
+    "F6b": ("goodness", ("loss",), ()),
+    "F7": ("flops", (), ()),
+    "F11": ("parabolas", (), BOTH[:1]),
+    "F12": ("parabolas", (), BOTH[:1]),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A grid to simulate; losses follow Eq 6 with the published coefficients."""
+
+    budgets: tuple[float, ...] = (3e19, 6e19, 1e20, 3e20, 1e21)
+    sparsities: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)
+    sizes: int = 9
+    spread: float = 4.0  # sizes from the optimum / spread to the optimum * spread
+    seeds: int = 1
+    noise: float = 0.003  # of ln L
+    scale: float = 1.0  # divides sizes and tokens before the law sees them
+    source: str = "simulated"
+    holdout: str = "S >= 0.98"
+    shift: float = 1.0  # moves the grid's sizes off the optimum
+
+
+PAPER = Setting()
+DEMO = Setting(
+    budgets=(1e11, 3e11, 1e12), sparsities=(0.0, 0.5, 0.75, 0.9375), sizes=5, seeds=2,
+    noise=0.01, scale=3e-5, source="trained", spread=3.0, holdout="S >= 0.93",
+)  # fmt: skip
+
+
+def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
+    """A study's table with the losses of Eq 6 at a grid around each isoFLOP optimum."""
+    rng = np.random.default_rng(seed)
+    law = laws.get("sparsity.loss")
+    records = []
+    for C in setting.budgets:
+        for S in setting.sparsities:
+            grid = np.geomspace(1e3, 1e14, 4001)
+            tokens = C / (6 * (1 - S) * grid)
+            columns = {"N": grid / setting.scale, "D": tokens / setting.scale, "S": S}
+            centre = grid[np.argmin(law.predict(law.published, columns))] * setting.shift
+            for N in centre * np.geomspace(1 / setting.spread, setting.spread, setting.sizes):
+                for run_seed in range(setting.seeds):
+                    records.append({"C": C, "S": S, "N_total": round(N), "seed": run_seed})
+    frame = pd.DataFrame(records)
+    active = (1 - frame["S"]) * frame["N_total"]
+    D = frame["C"] / (6 * active)
+    columns = {"N": frame["N_total"] / setting.scale, "D": D / setting.scale, "S": frame["S"]}
+    L = law.predict(law.published, columns) * np.exp(rng.normal(0, setting.noise, len(frame)))
+    frame = frame.assign(
+        N_active=active.round().astype(int), D=D.round().astype(int), L=L,
+        L_se=0.004 if setting.source == "trained" else np.nan,
+        C_6N=frame["C"], C_sparsity=frame["C"] * (1.03 + 2.0 * active**-0.25),
+        source=setting.source, status="completed", study="sparsity", tier="demo",
+        n_seeds=setting.seeds,
+    )  # fmt: skip
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
+    return frame[[c.name for c in COLUMNS]]
+
+
+def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> FitReport:
+    """Eq 8 by NumPy's least squares, a part a budget, with a bootstrap over rows."""
+    law = laws.get("sparsity.isoflop")
+    parts, draws = [], []
+    for C, rows in frame.groupby("C"):
+        columns = {"N": rows[size].to_numpy(float), "S": rows["S"].to_numpy(float)}
+        X = np.column_stack([law.features[name](columns) for name in law.names])
+        scale = np.abs(X).max(axis=0)
+        L = rows["L"].to_numpy()
+        estimate = np.linalg.lstsq(X / scale, L, rcond=None)[0] / scale
+        for draw in range(40):
+            i = rng.integers(len(L), size=len(L))
+            drawn = np.linalg.lstsq(X[i] / scale, L[i], rcond=None)[0] / scale
+            draws.append({"C": C, "draw": draw, **dict(zip(law.names, drawn, strict=True))})
+        params = {n: Estimate(v, None, None) for n, v in zip(law.names, estimate, strict=True)}
+        parts.append(_part({"C": float(C)}, len(L), params))
+    return _report(
+        "sparsity.isoflop", f"isoflop_{size.removeprefix('N_')}", "C", parts, pd.DataFrame(draws),
+        {"N": size, "S": "S", "L": "L"}, frame,
+    )  # fmt: skip
+
+
+def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
+    """Eq 6 with the coefficients that the losses were simulated from, as if fitted."""
+    law = laws.get("sparsity.loss")
+    true = dict(law.published)
+    for coefficient, exponent in (("a", "alpha"), ("b", "beta"), ("d", "gamma")):
+        true[coefficient] *= setting.scale ** true[exponent]
+    params = {name: Estimate(value, None, None) for name, value in true.items()}
+    mapping = {"N": "N_total", "D": "D", "S": "S", "L": "L"}
+    return _report(
+        law.id, "loss", "", [_part({}, len(frame), params)], pd.DataFrame({"draw": [0]}), mapping,
+        frame, setting.holdout,
+    )  # fmt: skip
+
+
+def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
+    return FitPart(where, n, 0.0, True, params, {}, None, {}, {}, [])
+
+
+def _report(
+    law: str,
+    name: str,
+    split_by: str,
+    parts: list[FitPart],
+    draws: pd.DataFrame,
+    mapping: dict[str, str],
+    frame: pd.DataFrame,
+    holdout: str = "",
+) -> FitReport:
+    spec = Fit(name=name, law=law, mapping=mapping, split_by=split_by, holdout=holdout)
+    source = str(frame["source"].iloc[0])
+    return FitReport(
+        law, name, source, split_by, 0.9, parts, spec.model_dump(mode="json"), {}, {}, draws
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files written below ``root``."""
+
+    study: Study
+    root: Path
+    table: Path
+    fits: dict[str, Path]
+    derived: dict[str, Path]
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs.read(self.table, self.fits, self.derived)
+
+
+def study() -> Study:
+    """The sparsity study's fits, derived tables and figures, without grids."""
+    sizes = (
+        {"name": f, "law": "sparsity.isoflop", "mapping": {}, "split_by": "C"} for f in SURFACES
+    )
+    return Study(
+        study="sparsity",
+        title="sparsity",
+        grids={},
+        fits=(*(Fit(**s) for s in sizes), Fit(name="loss", law="sparsity.loss", mapping={})),
+        derived=tuple(Derived(name=n, code=n, fits=SURFACES) for n in BOTH),
+        figures=tuple(
+            Figure(id=i, code=code, caption=i, fits=fits, derived=derived)
+            for i, (code, fits, derived) in FIGURES.items()
+        ),
+    )
+
+
+def write_case(root: Path, frame: pd.DataFrame, setting: Setting) -> Case:
+    """Fit, derive and write everything that the figures read."""
+    rng = np.random.default_rng(7)
+    table = root / "tables" / "sparsity.parquet"
+    write_table(frame, COLUMNS, table)
+    done = frame[frame["status"] == "completed"]
+    reports = [fit_surface(done, "N_total", rng), fit_surface(done, "N_active", rng)]
+    reports.append(true_loss(done, setting))
+    fits = {report.name: root / "fits" / f"{report.name}.json" for report in reports}
+    for report in reports:
+        write_fit(report, fits[report.name])
+    inputs = Inputs.read(table, {name: fits[name] for name in SURFACES})
+    derived = {name: root / "derived" / f"{name}.parquet" for name in BOTH}
+    write_table(optima.derive(inputs), optima.COLUMNS, derived["optima"])
+    write_table(sparsity_optima.derive(inputs), sparsity_optima.COLUMNS, derived["sparsity_optima"])
+    return Case(study(), root, table, fits, derived)

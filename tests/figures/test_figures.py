@@ -1,0 +1,238 @@
+"""Every figure of the sparsity paper from simulated runs: what it shows, honestly and in full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from sparsity_case import DEMO, FIGURES, PAPER, Case, Setting, simulate, write_case
+
+from moelaws.analysis import optima
+from moelaws.figures.draw import draw, make
+from moelaws.figures.sheet import Sheet
+from moelaws.spec.errors import UserError
+
+MakeCase = Callable[[Setting], Case]
+# Few noisy runs whose sizes miss most of the optima, and nothing held out.
+POOR = replace(
+    DEMO, shift=2.6, noise=0.02, budgets=(1e11, 3e11), seeds=1, sparsities=(0.0, 0.75, 0.9375),
+    holdout="S >= 0.99",
+)  # fmt: skip
+SETTINGS = {"paper": PAPER, "poor": POOR}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("figure", FIGURES)
+def test_nothing_is_clipped_and_simulated_losses_say_so(
+    figure: str, setting: str, make_case: MakeCase
+) -> None:
+    case = make_case(SETTINGS[setting])
+    sheet = make(case.study, figure, case.inputs)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()  # a clipped word leaves ink at the page's edge
+    assert ("SIMULATED DATA" in _words(sheet)) == (SETTINGS[setting].source == "simulated")
+    for panel in sheet.panels:
+        if panel.ax.name == "3d":
+            continue
+        _ticks_stand_clear(panel.ax, canvas.get_renderer())
+        shown = sheet.data[sheet.data["panel"] == panel.name]
+        for axis, column in ((panel.ax.get_xlim(), "x"), (panel.ax.get_ylim(), "y")):
+            values = shown[column].dropna()
+            assert values.between(min(axis) * (1 - 1e-9), max(axis) * (1 + 1e-9)).all()
+
+
+def _ticks_stand_clear(ax: Any, renderer: Any) -> None:
+    for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
+        low, high = sorted(axis.get_view_interval())
+        boxes = [
+            label.get_window_extent(renderer).extents
+            for place, label in zip(
+                axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True
+            )
+            if low <= place <= high and label.get_text()
+        ]
+        for first, second in pairwise(sorted(boxes, key=lambda box: box[side])):
+            assert first[side + 2] <= second[side]
+
+
+def test_the_same_inputs_write_the_same_bytes(make_case: MakeCase, tmp_path: Path) -> None:
+    case = make_case(DEMO)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from sparsity_case import Inputs, study\n"
+        "from moelaws.figures.draw import draw\n"
+        "table, fit, out = map(Path, sys.argv[2:])\n"
+        "draw(study(), 'F2b', Inputs.read(table, {'isoflop_total': fit}), out)\n"
+    )
+    there, here = tmp_path / "there" / "F2b.pdf", tmp_path / "here" / "F2b.pdf"
+    arguments = [Path(__file__).parent, case.table, case.fits["isoflop_total"], there]
+    subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        check=True,
+    )
+    draw(case.study, "F2b", case.inputs, here)
+    for suffix in (".pdf", ".png", ".csv"):
+        assert there.with_suffix(suffix).read_bytes() == here.with_suffix(suffix).read_bytes()
+
+
+def test_type_is_embedded_and_raster_is_fine_enough(make_case: MakeCase, tmp_path: Path) -> None:
+    case = make_case(DEMO)
+    draw(case.study, "F3a", case.inputs, tmp_path / "F3a.pdf")
+    pdf = (tmp_path / "F3a.pdf").read_bytes()
+    assert b"/FontFile2" in pdf  # TrueType, embedded
+    assert b"/Type3" not in pdf
+    png = (tmp_path / "F3a.png").read_bytes()
+    width = int.from_bytes(png[16:20], "big")
+    assert width >= 200 * 3.4
+
+
+def test_every_measured_run_is_on_the_slices(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    rows = case.inputs.table
+    middle = rows[rows["C"] == 3e11]
+    for figure, column in (("F2a", "S"), ("F2b", "N_total"), ("F2c", "N_active")):
+        data = make(case.study, figure, case.inputs).data
+        runs = data[data["series"].str.startswith("runs")]
+        for name, values in (("x", middle[column]), ("y", middle["L"])):
+            np.testing.assert_allclose(np.sort(runs[name]), np.sort(values.astype(float)))
+        np.testing.assert_allclose(runs["high"] - runs["low"], 2 * 0.004)
+
+
+def test_optima_repeat_the_claims_of_the_paper_that_its_law_makes(make_case: MakeCase) -> None:
+    case = make_case(PAPER)
+
+    def lines(figure: str) -> pd.DataFrame:
+        data = make(case.study, figure, case.inputs).data
+        return data.pivot_table(index="x", columns="series", values="y").sort_index()
+
+    N, N_a, L = lines("F3a"), lines("F3b"), lines("F3c")
+    assert N.shape == (7, 5)
+    assert (N.diff().iloc[1:] > 0).all(axis=None)  # larger
+    assert (N_a.diff().iloc[1:] < 0).all(axis=None)  # with fewer active parameters
+    assert (L.diff().iloc[1:] < 0).all(axis=None)  # and better, the sparser
+    budget = N[r"$10^{20}$"]
+    assert budget.loc[0.0] == pytest.approx(6.4e8, rel=0.15)
+    assert budget.loc[0.98] == pytest.approx(1.71e10, rel=0.15)
+
+
+def test_optimal_sparsity_rises_with_size_and_falls_with_budget(make_case: MakeCase) -> None:
+    case = make_case(PAPER)
+    data = make(case.study, "F4", case.inputs).data
+    by_budget = {series: group.sort_values("x") for series, group in data.groupby("series")}
+    assert len(by_budget) == 5
+    for group in by_budget.values():
+        assert (group["y"].diff().dropna() >= -1e-9).all()
+    at_2e9 = [
+        np.interp(np.log(2e9), np.log(group["x"]), group["y"])
+        for group in (by_budget[r"$3\times10^{19}$"], by_budget[r"$10^{21}$"])
+    ]
+    assert at_2e9[0] > at_2e9[1]
+
+
+def test_both_ways_to_the_optimum_agree(make_case: MakeCase) -> None:
+    table = make_case(PAPER).inputs.derived("optima").set_index(["size", "method", "C", "S"])
+    ratio = (
+        table.xs("parabola", level="method")["N_star"]
+        / table.xs("surface", level="method")["N_star"]
+    )
+    assert ratio.between(0.75, 1 / 0.75).all()
+
+
+def test_bounds_are_hollow_explained_and_warned_of(make_case: MakeCase) -> None:
+    case = make_case(POOR)
+    table = case.inputs.derived("optima")
+    bounds = table[(table["method"] == "surface") & (table["size"] == "total") & ~table["inside"]]
+    assert len(bounds)
+    sheet = make(case.study, "F3a", case.inputs)
+    drawn = sheet.data[sheet.data["series"].str.contains("measured range")]
+    np.testing.assert_allclose(np.sort(drawn["y"]), np.sort(bounds["N_star"]))
+    assert len(sheet.data) == 6  # none is dropped: two budgets, three sparsities
+    assert "smallest size measured" in _words(sheet)
+    warnings = optima.warnings(table)
+    assert len(warnings) == int((~table["inside"]).sum())
+    assert "at the low end of the measured range" in warnings[0]
+
+
+def test_predictions_are_checked_on_the_right_runs(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    fitted = make(case.study, "F6a", case.inputs).data
+    held_out = make(case.study, "F6b", case.inputs).data
+    rows = case.inputs.table
+    assert (len(fitted), len(held_out)) == ((rows["S"] < 0.93).sum(), (rows["S"] >= 0.93).sum())
+    np.testing.assert_allclose(
+        np.sort(held_out["y"]), np.sort(rows.loc[rows["S"] >= 0.93, "L"].to_numpy())
+    )
+    assert np.std(np.log(held_out["y"] / held_out["x"])) == pytest.approx(0.01, rel=0.4)
+
+
+def test_a_figure_with_nothing_to_show_says_why(make_case: MakeCase) -> None:
+    case = make_case(POOR)
+    sheet = make(case.study, "F6b", case.inputs)
+    assert "none has S >= 0.99" in _words(sheet)
+    assert sheet.warnings == ["no held-out run: none has S >= 0.99"]
+    assert sheet.data.empty
+
+
+def test_two_sizes_make_no_optimum_and_no_crash(make_case: MakeCase) -> None:
+    case = make_case(replace(DEMO, budgets=(1e11,), sparsities=(0.0, 0.75), sizes=2))
+    for figure in FIGURES:
+        sheet = make(case.study, figure, case.inputs)
+        if figure in ("F3a", "F3b", "F3c", "F11", "F12"):
+            assert "fewer than three sizes" in _words(sheet)
+            assert sheet.warnings
+
+
+def test_diverged_runs_are_left_out(tmp_path: Path) -> None:
+    frame = simulate(DEMO)
+    frame.loc[::7, "status"] = "diverged"
+    frame.loc[::7, "L"] = np.nan
+    case = write_case(tmp_path, frame, DEMO)
+    data = make(case.study, "F2b", case.inputs).data
+    done = frame[(frame["status"] == "completed") & (frame["C"] == 3e11)]
+    assert data["series"].str.startswith("runs").sum() == len(done)
+
+
+def test_a_figure_reads_only_what_it_declares(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    figures = tuple(
+        figure.model_copy(update={"fits": ()}) if figure.id == "F2b" else figure
+        for figure in case.study.figures
+    )
+    study = case.study.model_copy(update={"figures": figures})
+    with pytest.raises(UserError, match="fit 'isoflop_total' is read but not among"):
+        make(study, "F2b", case.inputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"code": "nothing"}, "code is 'nothing'; no module moelaws.figures.sparsity.nothing"),
+        ({"code": "flops"}, "moelaws.figures.sparsity.flops does not draw it; it draws F7"),
+    ],
+)
+def test_wrong_code_is_named(change: dict[str, str], text: str, make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    figure = next(f for f in case.study.figures if f.id == "F2b").model_copy(update=change)
+    study = case.study.model_copy(update={"figures": (figure,)})
+    with pytest.raises(UserError, match=text):
+        make(study, "F2b", case.inputs)
+
+
+def _words(sheet: Sheet) -> str:
+    return " ".join(text.get_text().replace("\n", " ") for text in sheet.figure.findobj(Text))
