@@ -1,12 +1,6 @@
-"""What tests share: a run's configuration, and how the command line is called."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""What tests share."""
 
 import pytest
-
-REPOSITORY = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -24,14 +18,3 @@ def run_data():
         "balance_group": 4,
         "optimizer": {"lr": 3e-3},
     }  # fmt: skip
-
-
-def moelaws(*words, cwd=REPOSITORY, **options):
-    """The command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "moelaws.cli", *map(str, words)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        **options,
-    )

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from repository import REPOSITORY
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study, read_yaml
+from repository import REPOSITORY
 
 
 @pytest.fixture

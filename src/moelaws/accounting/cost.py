@@ -22,12 +22,13 @@ class Device:
     seconds_per_layer_step: float  # overhead a layer and optimizer step, which small models feel
     startup_seconds: float
     base_memory: float  # bytes of the process before the model
+    micro_batch: int  # tokens that go through the model at once
 
 
 # One core, fp32, measured with benchmarks/ on an AMD EPYC (Zen 4) core.
-CPU = Device("CPU core", 4.0e10, 1.5e-3, 3.0, 4.5e8)
+CPU = Device("CPU core", 4.0e10, 1.5e-3, 3.0, 4.5e8, 1 << 30)
 # 989 TFLOP/s dense bf16 by NVIDIA's data sheet, at an assumed 35 % model FLOPs utilisation.
-H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 30.0, 3e9)
+H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 30.0, 3e9, 1 << 16)
 DEVICES = {"cpu": CPU, "cuda": H100}
 
 
@@ -52,7 +53,7 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
     width = model.ffn.d_expert * model.ffn.top_k if isinstance(model.ffn, MoE) else model.ffn.d_ffn
     # Saved for the backward pass, a token: residual branches, expert hidden layers, logits twice.
     saved = model.n_layers * (16 * model.d_model + 6 * width) + 3 * model.vocab_size
-    activations = 4.0 * config.batch * model.context * saved
+    activations = 4.0 * min(config.batch * model.context, device.micro_batch) * saved
     return Cost(
         flops=per_token * config.tokens,
         seconds=device.startup_seconds + overhead + work / device.flops_per_second,

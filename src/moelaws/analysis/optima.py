@@ -15,7 +15,7 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array, abscissae, minima, percentile_interval
 from moelaws.analysis.surface import Surface, surfaces
-from moelaws.tables.parquet import Column
+from moelaws.tables.column import Column
 
 DRAWS = 1000  # of a parabola's coefficients: the ends of a 90 % interval to about 1 % of its mass
 TOO_FEW = "fewer than three sizes"

@@ -11,7 +11,7 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import abscissae, minima, percentile_interval
 from moelaws.analysis.surface import Surface, surfaces
-from moelaws.tables.parquet import Column
+from moelaws.tables.column import Column
 
 SIZES = 41  # a budget: enough for a smooth line
 UNMEASURED = "no run near: outside the sizes measured at this sparsity"

@@ -60,12 +60,11 @@ def cli() -> None:
 def main() -> None:
     """Entry point: runs the command line and turns a user's mistake into one clear message."""
     try:
-        cli(standalone_mode=False)
+        # Without click's own handling, the code that a command ended with is returned here.
+        sys.exit(cli(standalone_mode=False))
     except UserError as error:
         click.echo(f"moelaws: {error}", err=True)
         sys.exit(2)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

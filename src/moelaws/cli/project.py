@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(
         *args: Any, tier: str | None, config: Path, assignments: tuple[str, ...], **kwargs: Any
     ) -> Any:
-        overrides = dict(_assignment(text) for text in assignments)
+        # The workflow hands on what its own command line overrode.
+        overrides = json.loads(os.environ.get("MOELAWS_OVERRIDES", "{}"))
+        overrides |= dict(_assignment(text) for text in assignments)
         if tier:
             overrides["tier"] = tier
         return command(*args, project=load_project(overrides=overrides, path=config), **kwargs)

@@ -22,7 +22,13 @@ from moelaws.spec.run import RunConfig
 @click.option("--results", default="results", help="Root of the records.", show_default=True)
 @click.option("--out", help="A folder for this run alone, instead of RESULTS/runs/RUN_ID.")
 @click.option("--corpus", help="Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
-@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
+@click.option(
+    "--device",
+    default="auto",
+    envvar="MOELAWS_DEVICE",
+    help="auto, cpu or cuda.",
+    show_default=True,
+)
 @click.option("--backend", default="auto", help="Of the experts; auto chooses.", show_default=True)
 @json_option
 def command(

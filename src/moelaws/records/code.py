@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import moelaws
+from moelaws.spec.errors import UserError
 
 PACKAGE = Path(moelaws.__file__).parent
 
@@ -20,7 +21,14 @@ def closure(*modules: str) -> tuple[Path, ...]:
     """Source files of ``modules`` (dotted names) and of all that they import from this package.
 
     Packages count with their ``__init__``. Sorted, absolute.
+
+    Raises:
+        UserError: where one of ``modules`` is not there.
     """
+    for module in modules:
+        stem = PACKAGE.joinpath(*module.split(".")[1:])
+        if not (stem.with_suffix(".py").is_file() or (stem / "__init__.py").is_file()):
+            raise UserError(f"no module {module} ({stem.with_suffix('.py')})")
     seen: set[Path] = set()
     waiting = [path for module in modules for path in _files(module)]
     while waiting:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -13,19 +11,9 @@ import pyarrow.parquet as pq
 
 from moelaws.records.files import replacing
 from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column's name, type, unit ("1" for a pure number) and meaning."""
-
-    name: str
-    type: Literal["string", "float", "int", "bool"]
-    unit: str
-    description: str
-    nullable: bool = False
 
 
 def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str] = {}) -> pa.Schema:
@@ -58,16 +46,16 @@ def write_table(
     extra = [name for name in frame.columns if name not in {c.name for c in columns}]
     if missing or extra:
         raise UserError(f"{path}: columns missing: {missing}, not declared: {extra}")
+    # Nulls are let in at first, so that a missing value is told from a wrong type.
+    types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
     try:
         table = pa.Table.from_pandas(
-            frame[[c.name for c in columns]],
-            schema=arrow_schema(columns, metadata).remove_metadata(),
-            preserve_index=False,
-        ).replace_schema_metadata(None)
+            frame[[c.name for c in columns]], schema=types, preserve_index=False
+        )
+        _refuse_nulls(table, columns, path)
         table = table.cast(arrow_schema(columns, metadata))
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
-    _refuse_nulls(table, columns, path)
     with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moelaws.tables.parquet import Column
+from moelaws.tables.column import Column
 
 _FLOPS = "training FLOPs of the run, "
 

@@ -1,0 +1,141 @@
+"""The record of the sweep: states, what is stale, what differs, asking again."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.records.code import closure, digest, training_code
+from moelaws.records.files import replacing, write_json
+from moelaws.records.layout import Results
+from moelaws.records.lock import acquire
+from moelaws.records.progress import Progress
+from moelaws.records.runs import all_records, differences, find_record, retry
+from moelaws.spec.errors import UserError
+from repository import moelaws
+
+
+def put(results, run_id, status=None, code="old"):
+    folder = results.run(run_id)
+    write_json(folder / "config.json", {"seed": len(run_id)})
+    write_json(folder / "provenance.json", {"code": code})
+    if status:
+        write_json(folder / "summary.json", {"status": status})
+
+
+@pytest.fixture
+def results(tmp_path):
+    results = Results(tmp_path / "results")
+    put(results, "a1", "completed", training_code())
+    put(results, "a2", "diverged")
+    put(results, "b1")
+    return results
+
+
+def test_states(results):
+    assert [(r.run_id, r.status) for r in all_records(results)] == [
+        ("a1", "completed"), ("a2", "diverged"), ("b1", "interrupted"),
+    ]  # fmt: skip
+    with acquire(results.run("b1")):
+        assert find_record(results, "b").status == "running"
+
+
+def test_stale_is_what_other_code_made(results):
+    stale = [r.run_id for r in all_records(results) if r.is_stale(training_code())]
+    assert stale == ["a2", "b1"]
+
+
+def test_a_run_by_the_beginning_of_its_id(results):
+    assert find_record(results, "a1").run_id == "a1"
+    with pytest.raises(UserError, match="2 runs begin so: a1, a2"):
+        find_record(results, "a")
+    for unknown in ("c", "", "*", "../a1"):
+        with pytest.raises(UserError, match=r"no such run|runs begin so"):
+            find_record(results, unknown)
+
+
+def test_asking_again_takes_the_summary_and_keeps_the_rest(results):
+    retry(results, find_record(results, "a2"))
+    assert find_record(results, "a2").status == "interrupted"
+    assert find_record(results, "a2").config
+
+
+def test_the_command_line_lists_and_retries(results):
+    cwd = results.root.parent
+    listed = json.loads(moelaws("runs", "--status", "diverged", "--json", cwd=cwd).stdout)
+    assert [r["run_id"] for r in listed] == ["a2"]
+    moelaws("runs", "--retry", cwd=cwd)
+    assert not results.summary("a2").exists()
+    assert results.summary("a1").exists()
+    shown = json.loads(moelaws("show", "a1", "--json", cwd=cwd).stdout)
+    assert shown["summary"] == {"status": "completed"}
+    missing = moelaws("show", "zz", cwd=cwd)
+    assert missing.returncode == 2
+    assert "Traceback" not in missing.stderr
+
+
+nested = st.recursive(
+    st.integers(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+).filter(lambda x: isinstance(x, dict))
+
+
+@given(nested, nested)
+def test_differences_are_symmetric_and_empty_for_equals(a, b):
+    assert differences(a, a) == {}
+    assert {k: (y, x) for k, (x, y) in differences(a, b).items()} == differences(b, a)
+
+
+def test_closure_follows_imports_and_stops_at_them():
+    names = {path.name for path in closure("moelaws.grids.expand")}
+    assert {"expand.py", "derive.py", "run.py", "flops.py"} <= names
+    assert not {"loop.py", "fit.py", "aggregate.py"} & names
+    assert digest(closure("moelaws.grids.expand")) != digest(closure("moelaws.grids.derive"))
+
+
+def fail_half_way(path):
+    path.write_text("half")
+    raise RuntimeError
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    path = tmp_path / "f.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        fail_half_way(temporary)
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match="Out of range"):
+        write_json(path, {"a": float("nan")})
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from moelaws.records.files import write_json
+from moelaws.spec.errors import UserError
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # as a disk with no more room
+try:
+    write_json(Path(sys.argv[1]), ["x" * 100_000])
+except UserError as error:
+    print(error)
+"""
+
+
+def test_no_room_on_the_disk_is_one_clear_line(tmp_path):
+    path = tmp_path / "f.json"
+    done = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True)
+    assert done.stdout == f"{path}: cannot be written: File too large\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_left_is_weighted_by_flops(tmp_path):
+    results = Results(tmp_path)
+    progress = Progress(results, {"a": 1.0, "b": 3.0}, started=0.0)
+    assert progress.line() == (0, "0/2 runs, 0% of the FLOPs")
+    put(results, "a", "completed")
+    count, text = progress.line()
+    assert count == 1
+    assert text.startswith("1/2 runs, 25% of the FLOPs, about ")

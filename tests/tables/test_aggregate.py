@@ -1,0 +1,147 @@
+"""A study's table: one row a run, units in the schema, nothing half-written ever in it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws.grids.expand import Run
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.tables.aggregate import aggregate
+from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
+from moelaws.tables.query import query
+from moelaws.tables.schema import COLUMNS
+
+BALANCE = {
+    "cv": 0.1, "entropy": 0.99, "kl": 0.01, "overflow": 0.0, "unused": 0.2,
+    "capacity_factor": 1.25, "never_used": 0,
+}  # fmt: skip
+
+
+def record(results, config, loss, status="completed", balance=BALANCE):
+    folder = results.run(config.run_id)
+    folder.mkdir(parents=True)
+    summary = {
+        "run_id": config.run_id, "status": status, "loss": loss, "loss_se": 0.02,
+        "bits_per_byte": 2.5, "train_loss": 3.9, "steps": config.steps, "tokens": config.tokens,
+        "epochs": 0.1, "balance": balance, "wall_seconds": 3.0, "tokens_per_second": 1e4,
+        "peak_memory_bytes": 10**8,
+    }  # fmt: skip
+    (folder / "summary.json").write_text(json.dumps(summary))
+    (folder / "provenance.json").write_text(json.dumps({"code": "abc"}))
+
+
+@pytest.fixture
+def sweep(run_data, tmp_path):
+    """Two seeds of an MoE, a dense model and a run that diverged."""
+    results = Results(tmp_path / "results")
+    dense = {**run_data, "model": {**run_data["model"], "ffn": {"kind": "dense", "d_ffn": 64}}}
+    configs = [
+        RunConfig.model_validate(data)
+        for data in (run_data, {**run_data, "seed": 1}, dense, {**run_data, "steps": 20})
+    ]
+    record(results, configs[0], 4.0)
+    record(results, configs[1], 4.2)
+    record(results, configs[2], 4.1, balance=None)
+    record(results, configs[3], None, status="diverged", balance=None)
+    return results, [Run(c.run_id, c, 1e9) for c in configs]
+
+
+def test_rows(sweep):
+    results, runs = sweep
+    frame = aggregate("sparsity", "demo", runs, results)
+    assert frame["run_id"].tolist() == [run.run_id for run in runs]
+    moe, dense, diverged = frame.iloc[0], frame.iloc[2], frame.iloc[3]
+    # 2 layers: attention 4 d^2, router E d, experts 3 d d_expert each, norms; V d twice.
+    expert = 3 * 32 * 32
+    shared = 2 * (4 * 32**2 + 8 * 32 + 2 * 32) + 32 + 2 * 300 * 32
+    assert moe["N_total"] == shared + 2 * 8 * expert
+    assert moe["N_active"] == shared + 2 * 2 * expert
+    assert moe["N_total_nonemb"] == moe["N_total"] - 2 * 300 * 32
+    assert (moe["S"], moe["A"], moe["E"], moe["k"], moe["G"]) == (0.75, 0.25, 8, 2, 2.0)
+    assert moe["D"] == 10 * 4 * 64
+    assert moe["n_seeds"] == 2
+    assert moe["L_seed_sd"] == pytest.approx(np.std([4.0, 4.2], ddof=1))
+    assert (dense["kind"], dense["S"], dense["A"]) == ("dense", 0.0, 1.0)
+    assert dense["n_seeds"] == 1
+    assert np.isnan(dense["L_seed_sd"])
+    assert diverged["status"] == "diverged"  # kept, without a loss
+    assert np.isnan(diverged["L"])
+
+
+def test_written_and_read_again(sweep, tmp_path):
+    results, runs = sweep
+    frame = aggregate("sparsity", "demo", runs, results)
+    path = results.table("demo", "sparsity")
+    write_table(frame, COLUMNS, path)
+    first = path.read_bytes()
+    back = read_table(path, COLUMNS)
+    assert list(back.columns) == [c.name for c in COLUMNS]
+    pd.testing.assert_frame_equal(back, frame, check_dtype=False)
+    write_table(frame, COLUMNS, path)
+    assert path.read_bytes() == first  # fits compare contents
+    assert column_metadata(path)["L"] == ("nats/token", "validation loss")
+    assert all(unit and text for unit, text in column_metadata(path).values())
+    best = query("SELECT kind, min(L) AS best FROM sparsity GROUP BY kind", results, "demo")
+    assert dict(zip(best["kind"], best["best"], strict=True)) == {"moe": 4.0, "dense": 4.1}
+    assert query("SELECT count(*) AS n FROM runs", results, "demo")["n"][0] == 4
+    with pytest.raises(UserError, match="tables of tier demo: sparsity, runs"):
+        query("SELECT * FROM sparsty", results, "demo")
+
+
+def test_a_run_without_a_summary_makes_no_table(sweep):
+    results, runs = sweep
+    results.summary(runs[1].run_id).unlink()
+    with pytest.raises(UserError, match="no such file"):
+        aggregate("sparsity", "demo", runs, results)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('{"run_id": "x"', "not a JSON file"), ("{}", "run_id is missing"), ("", "not a JSON file")],
+)
+def test_a_broken_summary_is_named(sweep, text, message):
+    results, runs = sweep
+    results.summary(runs[0].run_id).write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        aggregate("sparsity", "demo", runs, results)
+    assert str(results.summary(runs[0].run_id)) in str(caught.value)
+
+
+TWO = (Column("a", "int", "1", "a number"), Column("b", "float", "s", "a time", nullable=True))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1]}, r"columns missing: \['b'\]"),
+        ({"a": [1], "b": [1.0], "c": [1]}, r"not declared: \['c'\]"),
+        ({"a": ["x"], "b": [1.0]}, "a"),
+        ({"a": [None, 1], "b": [1.0, 2.0]}, "column 'a' has 1 missing values, the first in row 0"),
+        ({"a": [1.5], "b": [1.0]}, "trunc"),
+    ],
+)
+def test_what_is_not_as_declared_is_not_written(tmp_path, data, message):
+    path = tmp_path / "t.parquet"
+    with pytest.raises(UserError, match=message):
+        write_table(pd.DataFrame(data), TWO, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_checks_too(tmp_path):
+    path = tmp_path / "t.parquet"
+    with pytest.raises(UserError, match="no such table"):
+        read_table(path, TWO)
+    write_table(pd.DataFrame({"a": [1, 2], "b": [0.5, None]}), TWO, path)
+    with pytest.raises(UserError, match="column 'c' is missing"):
+        read_table(path, (*TWO, Column("c", "int", "1", "another")))
+    with pytest.raises(UserError, match="column 'b' is double; int is wanted"):
+        read_table(path, (Column("b", "int", "1", "a number"),))
+    with pytest.raises(UserError, match="column 'b' has 1 missing values, the first in row 1"):
+        read_table(path, (Column("b", "float", "s", "a time"),))
+    path.write_bytes(path.read_bytes()[:-20])  # cut short
+    with pytest.raises(UserError, match="not a readable Parquet file"):
+        read_table(path, TWO)
