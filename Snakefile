@@ -1,0 +1,51 @@
+# From grid to figure: every run of the chosen studies, their tables, fits, figures and a report.
+#
+#   snakemake --cores all                     the demo tier on this machine
+#   snakemake --cores all -n                  what would run
+#   snakemake --profile slurm                 on a cluster
+#   snakemake --cores all --config tier=gpu   another key of config/config.yaml for this call
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+include: "workflow/rules/common.smk"
+
+
+onstart:
+    watch(RESULTS, {run_id: run.flops for run_id, run in RUNS.items()})
+
+
+rule all:
+    default_target: True
+    input:
+        figures(),
+        fits(),
+        report_file(),
+    localrule: True
+
+
+rule figures:
+    input:
+        figures(),
+    localrule: True
+
+
+rule tables:
+    input:
+        tables(),
+    localrule: True
+
+
+rule runs:
+    input:
+        summaries(),
+    localrule: True
+
+
+include: "workflow/rules/corpora.smk"
+include: "workflow/rules/runs.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/fits.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"

@@ -1,0 +1,16 @@
+# A corpus' meta.json is written last: with it, tokenizer and shards lie beside it.
+
+
+rule prepare_corpus:
+    output:
+        RESULTS.corpus("{corpus}") / "meta.json",
+    log:
+        RESULTS.root / "logs/corpora/{corpus}.log",
+    # Where jobs are sent to nodes without a network, the text is fetched where Snakemake runs.
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        vocabulary=lambda w: CORPORA[w.corpus].vocab_size,
+    shell:
+        "moelaws corpus --vocab-size {params.vocabulary} --out $(dirname {output}) > {log} 2>&1"

@@ -1,0 +1,24 @@
+# A fit follows its table's content, its own entry in the study's YAML, and the engine's and its
+# law's code; not the other laws.
+
+
+rule fit:
+    input:
+        table=RESULTS.table(TIER, "{study}"),
+        code=lambda w: code(
+            "moelaws.fitting.fit", f"moelaws.laws.{entry('fits', w.study, w.name).law}"
+        ),
+    output:
+        json=RESULTS.fit(TIER, "{study}", "{name}"),
+        draws=RESULTS.fit(TIER, "{study}", "{name}").with_suffix(".bootstrap.parquet"),
+    log:
+        RESULTS.root / "logs" / TIER / "fits/{study}/{name}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        entry=lambda w: entry("fits", w.study, w.name).canonical_json(),
+    shell:
+        "moelaws fit {input.table} --spec {params.entry:q} --out {output.json} > {log} 2>&1"

@@ -1,0 +1,27 @@
+# Snakemake's own report, self-contained: opens offline.
+
+
+report: "../report/workflow.rst"
+
+
+rule report:
+    input:
+        figures(),
+    output:
+        report_file(),
+    log:
+        RESULTS.root / "logs" / TIER / "report.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        # The report is of this project's configuration; Snakemake takes it in YAML's form.
+        config=(
+            shlex.join(
+                ["--config", *(f"{k}={json.dumps(v)}" for k, v in config.items())]
+            )
+            if config
+            else ""
+        ),
+    shell:
+        "snakemake --nolock --report {output} {params.config} -- {input} > {log} 2>&1"
