@@ -1,0 +1,97 @@
+"""Processes killed with real signals: the next call finishes, and no run is half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+
+@pytest.fixture
+def slow(fresh):
+    """Four runs, long enough to be caught at work."""
+    study = fresh.study()
+    study["grids"]["demo"]["sweeps"] = [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": [8, 12]}}]
+    fresh.write_study(study)
+    return fresh
+
+
+def start(copy, *words):
+    return subprocess.Popen(
+        copy.command(*words), cwd=copy.root, env=copy.environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def trainers(copy):
+    """Processes that are training in this copy: they hold a run's lock."""
+    found = []
+    for lock in (copy.root / "results/runs").glob("*/lock"):
+        try:
+            pid = json.loads(lock.read_text())["pid"]
+            found.append(psutil.Process(pid))
+        except (OSError, ValueError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if result := condition():
+            return result
+        time.sleep(0.05)
+    raise AssertionError("it did not come to pass")
+
+
+def finished_well(copy):
+    assert len(copy.summaries()) == 4
+    for path in copy.summaries():
+        assert json.loads(path.read_text())["status"] == "completed"
+    assert trainers(copy) == []
+
+
+def test_a_trainer_killed(slow):
+    sweep = start(slow, "--keep-going", "tables")
+    victim = wait_for(lambda: trainers(slow))[0]
+    time.sleep(0.5)
+    victim.send_signal(signal.SIGKILL)
+    assert sweep.wait(timeout=120) != 0
+    assert len(slow.summaries()) == 3
+    assert not (slow.root / "results/demo/tables/sparsity.parquet").exists()
+    slow.snakemake("tables")
+    finished_well(slow)
+
+
+def test_snakemake_killed(slow):
+    sweep = start(slow, "tables")
+    wait_for(lambda: trainers(slow))
+    os.kill(sweep.pid, signal.SIGKILL)  # its children live on and go on training
+    sweep.wait()
+    refused = slow.snakemake("tables", check=False)
+    assert "--unlock" in refused.stdout + refused.stderr  # what Snakemake asks for
+    slow.snakemake("--unlock")
+    slow.snakemake("--rerun-incomplete", "tables")
+    finished_well(slow)
+
+
+def test_a_second_copy_waits_and_ends_well(slow):
+    config = json.loads(slow.moelaws("grid", "sparsity", "--json").stdout)
+    slow.snakemake("--until", "prepare_corpus")
+    run = config[0]["run_id"]
+    # Two sweeps in two working directories' locks aside: two trainers of one run.
+    command = slow.snakemake("-n", "-p", f"results/runs/{run}/summary.json").stdout
+    line = next(x.strip() for x in command.splitlines() if "moelaws train" in x)
+    copies = [
+        subprocess.Popen(line.partition(">")[0], shell=True, cwd=slow.root, env=slow.environment,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]  # fmt: skip
+    ends = [copy.communicate(timeout=120) for copy in copies]
+    assert [copy.returncode for copy in copies] == [0, 0], ends
+    assert sum("wait" in errors for _, errors in ends) == 1
+    provenance = json.loads((slow.root / f"results/runs/{run}/provenance.json").read_text())
+    assert provenance["code"]

@@ -1,0 +1,72 @@
+"""A user's mistakes: one clear message before any job starts, exit code not 0, no traceback."""
+
+import pytest
+
+
+def change(copy, **keys):
+    """Set keys of the demo grid's settings or axes."""
+    study = copy.study()
+    grid = study["grids"]["demo"]
+    for key, value in keys.items():
+        target = grid["sweeps"][0]["axes"] if key in ("S", "C", "d_model") else grid["settings"]
+        target[key] = value
+    copy.write_study(study)
+
+
+def refused(copy, *words):
+    done = copy.snakemake("-n", *words, check=False)
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "Traceback" not in output
+    assert "Job stats" not in output
+    return output
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"S": [1]}, "S is 1; Input should be less than 1"),
+        ({"S": [0.3]}, "is not whole"),
+        ({"n_experts": 1, "top_k": 2}, "k must be at most E"),
+        ({"C": [1e5]}, "at least min_steps = 5 are wanted"),
+        ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
+        ({"batch": "many"}, "batch is 'many'; a number is wanted"),
+        ({"batches": 4}, "unknown key grids.demo.settings.batches"),
+    ],
+)
+def test_impossible_grids(fresh, keys, message):
+    change(fresh, **keys)
+    output = refused(fresh)
+    assert "config/studies/sparsity.yaml" in output
+    assert message in output
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("tier=huge", "tier is 'huge'; Input should be 'demo', 'gpu' or 'paper'"),
+        ("studies=sparsty", "unknown study 'sparsty'; there are: "),
+        ("corpus=nowhere.txt", "corpus: nowhere.txt: no such file"),
+        ("colour=red", "unknown key colour; allowed here: corpus, device"),
+        ("tier=paper", "grids.paper is missing; there are: demo"),
+    ],
+)
+def test_mistakes_on_the_command_line(fresh, assignment, message):
+    assert message in refused(fresh, "--config", assignment)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("law: chinchilla", "law: chinchila"), "unknown law 'chinchila'"),
+        (("mapping:", "maping:"), "unknown key"),
+        (("N: N_total", "N: N_totl"), "fit loss: 'N_totl' is no column of numbers; there are "),
+        (("N: N_total", "M: N_total"), "mapping of 'M': not a variable of sparsity.loss"),
+        (("split_by: C", "split_by: budget"), "'budget' is no column of numbers"),
+        (("law: chinchilla", "law: chinchilla\n  rows: S > half"), "is not COLUMN OP NUMBER"),
+        (("code: flops", "code: flop"), "no module moelaws.figures.sparsity.flop"),
+    ],
+)
+def test_mistakes_in_fits(fresh, edit, message):
+    fresh.edit("config/studies/sparsity.yaml", *edit)
+    assert message in refused(fresh)

@@ -1,0 +1,166 @@
+"""Only what changed runs again: decided by Snakemake itself, on a finished small sweep."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+FIGURES = "src/moelaws/figures/sparsity"
+
+
+@contextlib.contextmanager
+def edited(copy, file, pattern, replacement):
+    """The file changed for the block, its content and time put back after it."""
+    path = copy.root / file
+    text, stat = path.read_text(), path.stat()
+    copy.edit(file, pattern, replacement)
+    try:
+        yield
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def fits_of(copy, law):
+    return [fit["name"] for fit in copy.study()["fits"] if fit["law"] == law]
+
+
+def users_of(copy, fits):
+    """How many derived tables and figures use one of these fits, directly or by a table."""
+    study = copy.study()
+    derived = {d["name"] for d in study["derived"] if set(d["fits"]) & set(fits)}
+    figures = [
+        f["id"]
+        for f in study["figures"]
+        if set(f.get("fits", ())) & set(fits) or set(f.get("derived", ())) & derived
+    ]
+    return len(derived), len(figures)
+
+
+def test_everything_is_there(finished):
+    assert len(finished.summaries()) == 24
+    table = pq.read_table(finished.root / "results/demo/tables/sparsity.parquet")
+    assert table.num_rows == 24
+    assert table.schema.field("L").metadata[b"unit"] == b"nats/token"
+    for figure in finished.study()["figures"]:
+        for suffix in ("pdf", "png", "csv"):
+            path = finished.root / f"results/demo/figures/sparsity/{figure['id']}.{suffix}"
+            assert path.stat().st_size > 0
+    report = (finished.root / "results/demo/report.html").read_text()
+    assert "F1a" in report
+
+
+def test_progress_is_shown(finished):
+    assert "24/24 runs, 100% of the FLOPs" in finished.first.stderr
+
+
+def test_nothing_to_do_after_a_full_run(finished):
+    assert finished.planned() == {}
+
+
+def test_new_time_stamps_rerun_nothing(finished):
+    """Touching files, or checking them out again, changes no content."""
+    now = time.time() + 5
+    names = [p for p in finished.root.rglob("*") if "results" not in p.parts and p.is_file()]
+    for path in names:
+        if ".snakemake" not in path.parts:
+            os.utime(path, (now, now))
+    assert finished.planned() == {}
+
+
+def test_readme_edit_reruns_nothing(finished):
+    with edited(finished, "README.md", r"\A", "One more line.\n"):
+        assert finished.planned() == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "replacement"),
+    [
+        ("workflow/rules/runs.smk", r'"printf %s', '"printf  %s'),  # shell text
+        ("workflow/rules/runs.smk", r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
+        ("workflow/rules/runs.smk", r"\A", "# A comment.\n"),
+        ("envs/cpu.yaml", r"python=3.11", "python=3.12"),
+    ],
+)
+def test_no_model_is_trained_again_for_workflow_text(finished, file, pattern, replacement):
+    with edited(finished, file, pattern, replacement):
+        assert "train" not in finished.planned()
+
+
+def test_training_code_edit_trains_nothing_and_is_shown(finished):
+    with edited(finished, "src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"):
+        assert "train" not in finished.planned()
+        assert "24 runs" in finished.moelaws("runs", "--stale").stdout
+    assert "\n0 runs" in finished.moelaws("runs", "--stale").stdout
+
+
+@pytest.mark.parametrize("law", ["sparsity.loss", "sparsity.isoflop"])
+def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
+    fits = fits_of(finished, law)
+    derived, figures = users_of(finished, fits)
+    with edited(finished, f"src/moelaws/laws/{law.replace('.', '/')}.py", r"\Z", "\n# Edited.\n"):
+        planned = finished.planned("figures")
+    assert planned["fit"] == len(fits)
+    assert planned.get("derive", 0) >= derived
+    assert figures <= planned["draw"]
+    assert not {"train", "aggregate", "prepare_corpus"} & set(planned)
+
+
+def test_a_fits_protocol_edited_reruns_that_fit_and_its_figures(finished):
+    with edited(
+        finished, "config/studies/sparsity.yaml", r"(law: chinchilla\n)", r"\1  rows: S <= 0.6\n"
+    ):
+        assert finished.planned("figures", *chinchilla(finished))["fit"] == 1
+
+
+def chinchilla(copy):
+    return [f"results/demo/fits/sparsity/{name}.json" for name in fits_of(copy, "chinchilla")]
+
+
+def test_a_figures_code_edited_redraws_that_figure(finished):
+    mine = [f for f in finished.study()["figures"] if f["code"] == "flops"]
+    with edited(finished, f"{FIGURES}/flops.py", r"\Z", "\n# Edited.\n"):
+        assert finished.planned("figures") == {"figures": 1, "draw": len(mine)}
+
+
+def test_two_studies_share_a_run(finished):
+    study = finished.study()
+    study.update(study="twin", title="The same runs", fits=[], derived=[], figures=[])
+    finished.write_study(study)
+    try:
+        planned = finished.planned("tables")
+    finally:
+        (finished.root / "config/studies/twin.yaml").unlink()
+    assert planned == {"tables": 1, "aggregate": 1}
+
+
+def test_one_grid_point_more_trains_one_run_and_refits(finished):
+    study = finished.study()
+    with edited(finished, "config/studies/sparsity.yaml", r"\A", "# Changed below.\n"):
+        more = finished.study()
+        more["grids"]["demo"]["sweeps"].append(
+            {"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "seed": 1}}
+        )
+        finished.write_study(more)
+        before = {path: path.stat().st_mtime_ns for path in finished.summaries()}
+        planned = finished.planned()
+        assert planned["train"] == 1
+        assert planned["fit"] == len(study["fits"])
+        finished.snakemake("tables")
+        after = finished.summaries()
+        assert len(after) == 25
+        assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+        assert finished.planned("tables") == {}
+    finished.snakemake()  # the table of the grid as it was
+
+
+def test_a_corpus_that_is_gone_is_not_wanted_by_finished_runs(finished):
+    (meta,) = finished.root.glob("results/corpora/*/meta.json")
+    subprocess.run(["mv", meta.parent, finished.root / "aside"], check=True)
+    try:
+        assert "train" not in finished.planned()
+    finally:
+        subprocess.run(["mv", finished.root / "aside", meta.parent], check=True)

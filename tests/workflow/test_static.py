@@ -1,0 +1,42 @@
+"""The workflow as text: linter and formatter are quiet, profiles leave each other alone."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from repository import REPOSITORY
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["snakemake --lint", "snakefmt.snakefmt --check Snakefile workflow/rules"],
+)
+def test_checker_is_quiet(words):
+    done = subprocess.run(
+        [sys.executable, "-m", *words.split()], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_default_profile_leaves_the_choice_of_machine_to_others():
+    """It is always in force and overrides `--profile slurm`, so it may not say where jobs run."""
+    profile = yaml.safe_load((REPOSITORY / "profiles/default/config.yaml").read_text())
+    taken = {"executor", "jobs", "cores", "local-cores", "retries", "keep-going", "latency-wait"}
+    assert not taken & set(profile)
+    assert not [key for key in profile if "resources" in key or "slurm" in key]
+
+
+def test_code_is_no_trigger():
+    """One more space in a rule would train every model again."""
+    profile = yaml.safe_load((REPOSITORY / "profiles/default/config.yaml").read_text())
+    assert sorted(profile["rerun-triggers"]) == ["input", "mtime", "params"]
+
+
+def test_slurm_is_a_link_to_its_profile():
+    """`snakemake --profile slurm` finds a folder of that name at the root, and no other."""
+    link = REPOSITORY / "slurm"
+    assert os.readlink(link) == "profiles/slurm"
+    assert (link / "config.yaml").is_file()
