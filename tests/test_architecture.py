@@ -1,0 +1,171 @@
+"""The arrows between packages, and what must stay light, read from the source text."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from repository import REPOSITORY
+
+PACKAGE = REPOSITORY / "src/moelaws"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Package -> packages that it may import; each knows only those that come before it.
+ALLOWED: dict[str, set[str]] = {
+    "spec": set(),
+    "accounting": {"spec"},
+    "laws": {"spec"},
+    "records": {"spec"},
+    "corpus": {"spec", "records"},
+    "model": {"spec", "accounting"},
+    "training": {"spec", "accounting", "records", "corpus", "model"},
+    "grids": {"spec", "accounting", "laws", "records", "corpus"},
+    "tables": {"spec", "accounting", "laws", "records", "grids"},
+    "fitting": {"spec", "laws", "records", "tables"},
+    "analysis": {"spec", "laws", "records", "tables", "fitting"},
+    "figures": {"spec", "laws", "records", "tables", "fitting", "analysis"},
+}
+ALLOWED["cli"] = set(ALLOWED)
+
+# Distribution -> the packages that may import it: the rest runs where it is not installed.
+HOMES: dict[str, set[str]] = {
+    "torch": {"corpus", "model", "training"},
+    "scipy": {"fitting"},
+    "matplotlib": {"figures"},
+    "click": {"cli"},
+    "snakemake": set(),
+}
+HEAVY = ("torch", "scipy", "pandas", "matplotlib")
+SOURCES = "moelaws.corpus.sources"
+MOST_LINES = 400
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Dotted names that ``path`` imports anywhere but for type checking, as far as modules go."""
+    return tuple(_imported(ast.parse(path.read_text(encoding="utf-8")).body))
+
+
+def _imported(nodes: list[ast.stmt]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "what a job depends on is read from absolute imports"
+            assert node.module
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if source(name) else node.module
+        elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
+            yield from _imported(list(inner))
+
+
+def source(module: str) -> Path | None:
+    """The file of a module of this package."""
+    first, *rest = module.split(".")
+    stem = PACKAGE.joinpath(*rest)
+    files = (stem.with_suffix(".py"), stem / "__init__.py") if rest else (stem / "__init__.py",)
+    return next((f for f in files if f.is_file()), None) if first == "moelaws" else None
+
+
+def package(path: Path) -> str:
+    """The package of a file: the first name below moelaws; empty for moelaws itself."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def name(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def test_every_package_has_its_place():
+    assert {package(path) for path in FILES} - {""} <= set(ALLOWED)
+
+
+def test_imports_point_one_way():
+    wrong = []
+    for path in FILES:
+        mine = package(path)
+        for module in imports(path):
+            target = source(module)
+            if target is None or package(target) in ("", mine):
+                continue
+            # The Snakefile expands grids at each parse: of the corpus they know its sources alone.
+            heavy = (mine, package(target)) == ("grids", "corpus") and module != SOURCES
+            if package(target) not in ALLOWED[mine] or heavy:
+                wrong.append(f"{name(path)} imports {module}")
+    assert wrong == []
+
+
+def test_no_import_cycles():
+    targets = {path: {source(module) for module in imports(path)} - {None} for path in FILES}
+    try:
+        TopologicalSorter(targets).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(name(path) for path in error.args[1]))
+
+
+@pytest.mark.parametrize("distribution", HOMES)
+def test_a_distribution_stays_in_its_homes(distribution):
+    users = {package(p) for p in FILES for m in imports(p) if m.split(".")[0] == distribution}
+    assert users <= HOMES[distribution]
+
+
+def test_laws_need_numpy_alone():
+    for path in PACKAGE.joinpath("laws").rglob("*.py"):
+        roots = {module.split(".")[0] for module in imports(path)}
+        assert roots <= {"moelaws", "numpy"} | sys.stdlib_module_names, name(path)
+
+
+def test_a_file_is_one_idea():
+    lines = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: n for name, n in lines.items() if n >= MOST_LINES} == {}
+
+
+def loaded_by(code: str) -> set[str]:
+    """Which of the heavy distributions a fresh interpreter has loaded after ``code``."""
+    ask = f"\nimport sys\nprint(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code + ask], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_what_the_snakefile_imports_is_light():
+    """It is parsed at every call and again in each of a cluster's jobs."""
+    rules = [REPOSITORY / "Snakefile", *REPOSITORY.glob("workflow/rules/*.smk")]
+    lines = [
+        line
+        for path in rules
+        for line in re.findall(
+            r"^(?:from moelaws\S* import (?:\([^)]*\)|.+)|import moelaws.*)", path.read_text(), re.M
+        )
+    ]
+    assert any("expand_study" in line for line in lines)
+    assert loaded_by("\n".join(lines)) == set()
+
+
+def test_the_grid_command_is_light():
+    modules = [m for m in imports(PACKAGE / "cli/grid.py") if source(m)]
+    assert "moelaws.grids.sweep" in modules
+    assert loaded_by("\n".join(f"import {module}" for module in modules)) == set()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["grid", "--help"]], ids=" ".join)
+def test_help_is_light(words):
+    code = (
+        "from moelaws.cli import cli\n"
+        "try:\n"
+        f"    cli({words!r}, prog_name='moelaws')\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 0\n"
+    )
+    assert loaded_by(code) == set()
