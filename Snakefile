@@ -13,6 +13,12 @@ include: "workflow/rules/common.smk"
 
 
 onstart:
+    if PROJECT.device == "cuda" and workflow.local_exec:
+        if "gpu" not in workflow.global_resources:
+            # Without a cap every core would start a training on the one GPU.
+            raise WorkflowError(
+                "device is cuda: add --resources gpu=1, one run at a time"
+            )
     watch(RESULTS, {run_id: run.flops for run_id, run in RUNS.items()})
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import pytest
 from moelaws.cli import COMMANDS
 from moelaws.records.layout import Results
 from moelaws.tables.schema import COLUMNS
-from repository import REPOSITORY
+from repository import REPOSITORY, copy_repository
 
 PAGES = sorted(REPOSITORY.glob("docs/*.md"))
 CONCEPTS = REPOSITORY / "docs/concepts.md"
@@ -84,15 +83,7 @@ def pattern_of(line: str) -> re.Pattern[str]:
 
 @pytest.fixture
 def copy(tmp_path):
-    """The files that git tracks or would, without what they made."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True,
-    ).stdout.splitlines()  # fmt: skip
-    for name in listed:
-        if (REPOSITORY / name).is_file():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, tmp_path / name)
+    copy_repository(tmp_path)
     return Copy(tmp_path)
 
 

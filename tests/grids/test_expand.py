@@ -13,11 +13,11 @@ from moelaws.spec.grid import Grid, Sweep
 TEXT = CorpusChoice(digest="0" * 64, validation=0.05, seed=0)
 DATA = {
     "settings": {
-        "context": 128, "vocab_size": 512, "n_layers": 2, "top_k": 2, "G": 2, "batch": 8,
+        "context": 128, "vocab_size": 512, "n_layers": 2, "top_k": 2, "G": 1, "batch": 8,
     },
     "derive": {
         "n_experts": {"rule": "sparsity"},
-        "d_expert": {"rule": "granularity", "multiple": 4},
+        "d_expert": {"rule": "granularity"},
         "n_heads": {"rule": "head_width", "width": 16},
         "lr": {"rule": "power", "value": 6e-3, "at": {"d_model": 48},
                "exponent": {"d_model": -0.5}},
@@ -48,7 +48,7 @@ def test_product_and_derivations():
     assert len(runs) == 2 * 2 * 3
     sparse = runs[3].config  # C = 1e11, S = .75, d_model = 16
     assert sparse.model.ffn.n_experts == 8  # E = k / (1 - S)
-    assert sparse.model.ffn.d_expert == 32  # 4 d / G
+    assert sparse.model.ffn.d_expert == 32  # 2 d / G
     assert sparse.optimizer.lr == pytest.approx(6e-3 * 3**0.5, rel=1e-5)
     assert sparse.balance_group == sparse.batch
 
@@ -96,7 +96,16 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.axes.S", [1], "S is 1; Input should be less than 1"),
         ("sweeps.0.axes.S", [-0.5], "S is -0.5; Input should be greater than or equal to 0"),
         ("sweeps.0.axes.S", [0.3], "E = k / (1 - S) = 2.857 is not whole"),
-        ("sweeps.0.axes.n_experts", [1], "k must be at most E"),
+        ("sweeps.0.axes", {"C": 1e11, "d_model": 16, "n_experts": 1}, "k must be at most E"),
+        ("sweeps.0.axes.n_experts", [16], "of n_experts = 16 is S = 0.875; set S or n_experts"),
+        (
+            "sweeps.0.axes",
+            {"C": 1e11, "S": 0.75, "d_model": 16, "ffn": "dense"},
+            "S is 0.75 with ffn: dense",
+        ),
+        ("sweeps.0.axes.steps", [10], "C and steps are both set"),
+        ("derive.lr.at", {"seed": 1}, "must name the same settings"),
+        ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
         ("sweeps.0.axes.C", [1e6], "raise C, or lower batch, context or the model's size"),
         ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
         ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, S, G"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from moelaws.model.attention import Attention, rotary, rotate
+from moelaws.model.norm import RMSNorm
 from moelaws.spec.run import DenseFFN, Model
 
 
@@ -95,3 +96,11 @@ def test_rotary_scores_depend_on_the_distance_alone():
         diagonal = scores_NN.diagonal(-distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=0, atol=1e-4)
     torch.testing.assert_close(scores_NN[0, 0], q @ k)
+
+
+def test_norms_of_bf16_are_computed_in_fp32():
+    norm = RMSNorm(64)
+    x = torch.randn(5, 64).bfloat16()
+    assert torch.equal(norm(x), norm(x.float()))
+    exact = x.double() / (x.double().square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    torch.testing.assert_close(norm(x).double(), exact, rtol=1e-6, atol=1e-6)

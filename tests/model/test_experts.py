@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from moelaws.model.experts import BACKENDS, MoELayer, RoutedExperts, SwiGLU, choose_backend
 from moelaws.model.router import Routing, count
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.run import DenseFFN, Model, MoE
 
 ROUTINGS = ("random", "all on one", "some empty")
 
@@ -103,11 +103,20 @@ def test_shared_experts_are_added_to_every_token():
     torch.testing.assert_close(y_TD, layer.routed_experts(x_TD, routing) + shared)
 
 
-def model_of_width(d_model):
+ROUTED = MoE(kind="moe", n_experts=2, top_k=1, d_expert=8, normalize_top_k=False)
+
+
+def model_of_width(d_model, ffn=ROUTED):
     return Model(
-        n_layers=1, d_model=d_model, n_heads=1, n_kv=1, context=8, vocab_size=8,
-        ffn=MoE(kind="moe", n_experts=2, top_k=1, d_expert=8, normalize_top_k=False),
+        n_layers=1, d_model=d_model, n_heads=1, n_kv=1, context=8, vocab_size=8, ffn=ffn
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["auto", "torch"])
+def test_a_dense_model_has_no_width_that_experts_cannot_have(name, precision):
+    dense = model_of_width(18, DenseFFN(kind="dense", d_ffn=7))
+    assert choose_backend(name, dense, "cpu", precision)[0].name == "torch"
 
 
 def test_auto_says_what_it_picked():

@@ -52,7 +52,7 @@ class Bomb:
 
 
 def test_code_in_a_checkpoint_is_never_run(saved):
-    content = {"format": 1, "identity": IDENTITY, "state": Bomb()}
+    content = {"format": checkpoint.FORMAT, "identity": IDENTITY, "state": Bomb()}
     saved.write_bytes(pickle.dumps(content, protocol=2))
     assert checkpoint.load(saved, IDENTITY)[0] is None
     torch.save(content, saved)

@@ -10,6 +10,9 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from moelaws.records import provenance
+from moelaws.records.code import training_code
+from moelaws.records.files import read_json
 from moelaws.records.summary import RunSummary
 from moelaws.training.run import train
 
@@ -56,7 +59,9 @@ def losses_and_all(results, config):
     return columns
 
 
-def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(configure, results, corpus, tmp_path):
+def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
+    configure, results, corpus, tmp_path, monkeypatch
+):
     config = configure(steps=300, batch=2)
     saved = results.checkpoint(config.run_id) / "latest.pt"
     process = start(["-c", EVERY_STEP, results.root, corpus[1]], config)
@@ -66,6 +71,7 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(configure, results
     process.communicate()
     assert not results.summary(config.run_id).exists()
     said = []
+    monkeypatch.setattr(provenance, "training_code", lambda: "edited meanwhile")
     resumed = train(config, results, corpus[1], say=said.append)
     step = next(int(s.split(" step ")[1].split("/")[0]) for s in said if "resumed" in s)
     assert 0 < step < 300
@@ -75,6 +81,12 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(configure, results
     for name in ("loss", "loss_se", "bits_per_byte", "train_loss", "balance", "tokens", "epochs"):
         assert getattr(resumed, name) == getattr(whole, name), name
     assert losses_and_all(results, config) == losses_and_all(undisturbed, config)
+    made_by = read_json(results.run(config.run_id) / "provenance.json")
+    assert made_by["code"] == "edited meanwhile"
+    (killed,) = made_by["resumed_from"]
+    assert killed["code"] == training_code()
+    assert killed["started"] <= made_by["started"]
+    assert (killed["device"], killed["threads"]) == ("cpu", 1)
     assert not saved.parent.exists()
 
 

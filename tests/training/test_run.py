@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from moelaws.records.files import read_json
+from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
 from moelaws.training.run import train
 
 DENSE = {"kind": "dense", "d_ffn": 16}
@@ -42,6 +44,7 @@ def test_the_record_of_a_completed_run(configure, results, corpus):
     provenance = read_json(folder / "provenance.json")
     assert (provenance["backend"], provenance["threads"]) == ("torch", 1)
     assert set(provenance["corpus_files"]) >= {"train.bin", "validation.bin"}
+    assert provenance["resumed_from"] == []
     history = history_of(results, config)
     assert history["step"] == list(range(1, 61))
     assert history["tokens"][-1] == config.tokens
@@ -113,6 +116,20 @@ def test_refusals_come_before_training(configure, results, corpus, tmp_path):
         train(other, results, corpus[1], say=quiet)
     with pytest.raises(UserError, match="d_model is 6"):
         train(configure(model={"d_model": 6, "n_heads": 1}), results, corpus[1], say=quiet)
+
+
+def test_a_dense_model_may_have_any_width(configure, results, corpus):
+    config = configure(DENSE, model={"d_model": 18, "n_heads": 1}, steps=1)
+    assert train(config, results, corpus[1], say=quiet).status == "completed"
+
+
+def test_a_run_that_could_not_begin_is_listed_with_its_configuration(configure, results, tmp_path):
+    config = configure()
+    with pytest.raises(UserError, match=r"no prepared corpus"):
+        train(config, results, tmp_path / "nothing", say=quiet)
+    record = read_record(results, config.run_id)
+    assert record.status == "interrupted"
+    assert RunConfig.model_validate(record.config) == config
 
 
 def test_another_runs_folder_is_refused(configure, results, corpus, tmp_path):

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from repository import REPOSITORY
+from repository import copy_repository
 
 GRID = {
     "settings": {
-        "context": 32, "vocab_size": 300, "n_layers": 1, "n_heads": 2, "top_k": 2, "G": 4,
+        "context": 32, "vocab_size": 300, "n_layers": 1, "n_heads": 2, "top_k": 2, "G": 2,
         "tied_embeddings": True, "init_std": 0.1, "batch": 4, "warmup": 0.1,
         "evaluation_sequences": 32, "lr": 0.01,
     },
     "derive": {
         "n_experts": {"rule": "sparsity"},
-        "d_expert": {"rule": "granularity", "multiple": 4},
+        "d_expert": {"rule": "granularity"},
         "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 5},
     },
     "sweeps": [{"axes": {"C": [2e8, 4e8], "S": [0, 0.5, 0.75], "d_model": [8, 12, 16, 24]}}],
@@ -35,14 +35,7 @@ class Copy:
 
     def __init__(self, root: Path):
         self.root = root
-        listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=REPOSITORY, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
-        for name in listed:
-            if (REPOSITORY / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(REPOSITORY / name, root / name)
+        copy_repository(root)
         # Real text that no test edits: one package of the standard library.
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         self.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')

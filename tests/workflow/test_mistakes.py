@@ -27,7 +27,8 @@ def refused(copy, *words):
     [
         ({"S": [1]}, "S is 1; Input should be less than 1"),
         ({"S": [0.3]}, "is not whole"),
-        ({"n_experts": 1, "top_k": 2}, "k must be at most E"),
+        ({"n_experts": 1, "top_k": 2}, "top_k = 2 of n_experts = 1 is S = -1"),
+        ({"d_model": [10]}, "d_model is 10; with experts it must be a multiple of 4"),
         ({"C": [1e5]}, "at least min_steps = 5 are wanted"),
         ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
         ({"batch": "many"}, "batch is 'many'; a number is wanted"),
@@ -64,6 +65,11 @@ def test_mistakes_on_the_command_line(fresh, assignment, message):
         (("N: N_total", "M: N_total"), "mapping of 'M': not a variable of sparsity.loss"),
         (("split_by: C", "split_by: budget"), "'budget' is no column of numbers"),
         (("law: chinchilla", "law: chinchilla\n  rows: S > half"), "is not COLUMN OP NUMBER"),
+        (
+            ("law: chinchilla", "law: chinchilla\n  protocol: {starts: 9}"),
+            "protocol.starts is unknown; chinchilla allows delta, grid, sample",
+        ),
+        (("id: F7", "id: F99"), "figure F99: code flops draws F7"),
         (("code: flops", "code: flop"), "no module moelaws.figures.sparsity.flop"),
     ],
 )

@@ -1,6 +1,7 @@
 """Only what changed runs again: decided by Snakemake itself, on a finished small sweep."""
 
 import contextlib
+import json
 import os
 import subprocess
 import time
@@ -155,6 +156,22 @@ def test_one_grid_point_more_trains_one_run_and_refits(finished):
         assert all(path.stat().st_mtime_ns == time for path, time in before.items())
         assert finished.planned("tables") == {}
     finished.snakemake()  # the table of the grid as it was
+
+
+def test_a_run_that_lacked_memory_is_tried_again(finished):
+    summary = finished.summaries()[0]
+    text, stat = summary.read_text(), summary.stat()
+    marker = summary.with_name("lacked_memory.json")
+    summary.write_text(text.replace('"completed"', '"out_of_memory"'))
+    marker.write_text("{}")  # as the trainer leaves it: after the summary
+    assert finished.planned()["train"] == 1
+    finished.snakemake("tables")
+    assert json.loads(summary.read_text())["status"] == "completed"
+    assert finished.planned("tables") == {}
+    marker.unlink()
+    summary.write_text(text)
+    os.utime(summary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    finished.snakemake()
 
 
 def test_a_corpus_that_is_gone_is_not_wanted_by_finished_runs(finished):

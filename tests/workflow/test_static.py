@@ -40,3 +40,12 @@ def test_slurm_is_a_link_to_its_profile():
     link = REPOSITORY / "slurm"
     assert os.readlink(link) == "profiles/slurm"
     assert (link / "config.yaml").is_file()
+
+
+def test_the_conda_environment_is_the_lock_file():
+    lock = (REPOSITORY / "envs/cpu.lock").read_text().splitlines()
+    pinned = [line for line in lock if line and not line.startswith("#")]
+    environment = yaml.safe_load((REPOSITORY / "envs/cpu.yaml").read_text())
+    assert environment["dependencies"][-1] == {"pip": pinned}
+    assert "torch==2.13.0" in pinned
+    assert all("==" in line for line in pinned)

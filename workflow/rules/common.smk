@@ -117,7 +117,8 @@ def table_inputs(kind):
 
     def fits(wildcards):
         names = entry(kind, wildcards.study, wildcards.name).fits
-        return [RESULTS.fit(TIER, wildcards.study, name) for name in names]
+        paths = [RESULTS.fit(TIER, wildcards.study, name) for name in names]
+        return paths + [path.with_suffix(".bootstrap.parquet") for path in paths]
 
     def derived(wildcards):
         names = getattr(entry(kind, wildcards.study, wildcards.name), "derived", ())
@@ -132,17 +133,24 @@ def sweep_digest(study):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def lacked_memory(run):
+    """When the run ended out of memory, as its record says; empty where it never did."""
+    marker = RESULTS.lacked_memory(run)
+    return marker.read_text() if marker.exists() else ""
+
+
 def training_resources(device):
     """Requests of one run, estimated from its size and doubled at each retry."""
 
     def cost(wildcards):
         return estimate(RUNS[wildcards.run].config, DEVICES[device])
 
-    requests = {
-        "mem_mb": lambda w, attempt: int(cost(w).memory_bytes / 1e6 * 1.5)
-        * 2 ** (attempt - 1),
-        # Minutes; generous, for nodes differ and a run that is cut off only resumes.
-        "runtime": lambda w, attempt: (10 + int(cost(w).seconds / 60 * 3))
-        * 2 ** (attempt - 1),
-    }
+    def memory(wildcards, attempt):
+        return int(cost(wildcards).host_bytes / 1e6 * 1.5) * 2 ** (attempt - 1)
+
+    def minutes(wildcards, attempt):
+        # Generous, for nodes differ; at most two days, for a run that is cut off only resumes.
+        return min(2880, (10 + int(cost(wildcards).seconds / 20)) * 2 ** (attempt - 1))
+
+    requests = {"mem_mb": memory, "runtime": minutes}
     return {**requests, "gpu": 1} if device == "cuda" else requests

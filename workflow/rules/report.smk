@@ -6,7 +6,8 @@ report: "../report/workflow.rst"
 
 rule report:
     input:
-        figures(),
+        figures=figures(),
+        texts=["workflow/report/workflow.rst", "workflow/report/figure.rst"],
     output:
         report_file(),
     log:
@@ -24,4 +25,4 @@ rule report:
             else ""
         ),
     shell:
-        "snakemake --nolock --report {output} {params.config} -- {input} > {log} 2>&1"
+        "snakemake --nolock --report {output} {params.config} -- {input.figures} > {log} 2>&1"

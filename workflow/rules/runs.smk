@@ -1,5 +1,5 @@
-# A run is named by its content, so its configuration is no parameter to compare, and training
-# code is no input: a run made by other code is shown as stale (`moelaws runs --stale`).
+# Training code is no input of a run, for trainings are expensive: a run that other code made is
+# shown as stale (`moelaws runs --stale`).
 
 
 rule train:
@@ -18,5 +18,7 @@ rule train:
         **training_resources(PROJECT.device),
     params:
         config=lambda w: RUNS[w.run].config.canonical_json(),
+        # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
+        lacked_memory=lambda w: lacked_memory(w.run),
     shell:
-        "printf %s {params.config:q} | moelaws train - > {log} 2>&1"
+        "printf %s {params.config:q} | moelaws train - >> {log} 2>&1"

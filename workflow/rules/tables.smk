@@ -23,7 +23,8 @@ rule derive:
         table=RESULTS.table(TIER, "{study}"),
         fits=table_inputs("derived")[0],
         code=lambda w: code(
-            f"moelaws.analysis.{entry('derived', w.study, w.name).code}"
+            "moelaws.analysis.derive",
+            f"moelaws.analysis.{entry('derived', w.study, w.name).code}",
         ),
     output:
         RESULTS.derived(TIER, "{study}", "{name}"),

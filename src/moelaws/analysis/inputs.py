@@ -15,7 +15,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Fit
-from moelaws.tables.parquet import read_table
+from moelaws.tables.parquet import is_study, read_study, read_table
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Inputs:
         Raises:
             UserError: where the table is missing, unreadable or has no completed run.
         """
-        frame = read_table(table)
+        frame = read_study(table) if is_study(table) else read_table(table)
         if not len(completed(frame)):
             raise UserError(f"{table}: no completed run among its {len(frame)} rows")
         return cls(frame, dict(fits), dict(derived))

@@ -73,3 +73,6 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+    except OSError as error:  # a read-only folder, a path that is a directory, a full disk
+        click.echo(f"moelaws: {error}", err=True)
+        sys.exit(2)

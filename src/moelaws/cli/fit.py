@@ -102,10 +102,10 @@ def _from_options(given: dict[str, Any], out: Path | None) -> Fit:
 def _read(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    from moelaws.tables.parquet import read_table
+    from moelaws.tables.parquet import is_study, read_study, read_table
 
     if path.suffix != ".csv":
-        return read_table(path)
+        return read_study(path) if is_study(path) else read_table(path)
     try:
         return pd.read_csv(path)
     except FileNotFoundError:

@@ -37,7 +37,7 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
                 "C": run.C,
                 "device": device.name,
                 "estimated_seconds": cost.seconds,
-                "estimated_memory": cost.memory_bytes,
+                "estimated_memory": cost.device_bytes or cost.host_bytes,
             }
         )
     if as_json:
@@ -63,6 +63,13 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
         f"the largest run wants about {memory:.2g} GB"
     )
+    if device.own_memory and memory * 1e9 > device.own_memory:
+        click.echo(
+            f"moelaws: warning: a run wants more than one {device.name}'s "
+            f"{device.own_memory / 1e9:.0f} GB; training takes a whole batch at a time on one "
+            "device: lower batch",
+            err=True,
+        )
     if problem := too_long_for(sweep.runs, project_sources(project)):
         click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
 

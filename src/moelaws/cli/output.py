@@ -14,7 +14,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_json(data: Any) -> None:
     """``data`` as JSON on standard output; numbers stay numbers, NaN and inf become null."""
-    click.echo(json.dumps(_finite(data), allow_nan=False))
+    click.echo(json.dumps(_finite(data), allow_nan=False, default=_plain))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
@@ -49,6 +49,11 @@ def format_cell(cell: object) -> str:
     if isinstance(cell, int) and abs(cell) < 1_000_000:
         return str(cell)
     return f"{cell:.4g}"
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's; dates and the like as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _finite(data: Any) -> Any:

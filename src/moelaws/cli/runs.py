@@ -6,18 +6,36 @@ import click
 
 from moelaws.cli.output import json_option, print_json, print_table
 
+# Heading -> key of the record.
+COLUMNS = {
+    "ffn": "config.model.ffn.kind",
+    "d_model": "config.model.d_model",
+    "E": "config.model.ffn.n_experts",
+    "steps": "config.steps",
+    "lr": "config.optimizer.lr",
+    "seed": "config.seed",
+    "L": "summary.loss",
+    "L_se": "summary.loss_se",
+    "seconds": "summary.wall_seconds",
+    "started": "provenance.started",
+}
+
 
 @click.command(name="runs")
 @click.option("--status", help="Only runs in this state, such as diverged or running.")
 @click.option("--stale", is_flag=True, help="Only runs that other training code made.")
-@click.option("--retry", "again", is_flag=True, help="Ask for the runs that failed again.")
+@click.option(
+    "--retry",
+    "again",
+    is_flag=True,
+    help="Ask again for the runs that failed; with --stale, for all stale ones.",
+)
 @json_option
 def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None:
     """The runs on record: status, loss, times; which ones other code made."""
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
-    from moelaws.records.runs import UNSUCCESSFUL, all_records, retry
-    from moelaws.spec.run import RunConfig
+    from moelaws.records.runs import UNSUCCESSFUL, all_records, flatten, retry
 
     results, code = Results(), training_code()
     records = [
@@ -26,36 +44,23 @@ def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None
         if (status is None or r.status == status) and (not stale or r.is_stale(code))
     ]
     if again:
-        failed = [r for r in records if r.status in UNSUCCESSFUL]
-        for record in failed:
+        asked = [r for r in records if r.status in UNSUCCESSFUL or (stale and r.summary)]
+        for record in asked:
             retry(results, record)
-        click.echo(f"{len(failed)} runs will be trained at the next call of snakemake", err=True)
+        click.echo(f"{len(asked)} runs will be trained at the next call of snakemake", err=True)
     if as_json:
         print_json([r.as_dict() for r in records])
         return
     rows = []
     for r in records:
-        config = RunConfig.model_validate(r.config) if r.config else None
+        known = {"config.seed": 0 if r.config else None, **flatten(r.as_dict())}
         rows.append(
             [
                 r.run_id,
                 r.status + (" (stale)" if r.is_stale(code) else ""),
-                config and config.model.d_model,
-                config and config.model.ffn.kind,
-                getattr(config and config.model.ffn, "n_experts", None),
-                config and config.tokens,
-                config and config.optimizer.lr,
-                config and config.seed,
-                r.summary.get("loss"),
-                r.summary.get("loss_se"),
-                r.summary.get("wall_seconds"),
+                *(known.get(key) for key in COLUMNS.values()),
                 (r.provenance.get("commit") or "")[:8] + ("+" if r.provenance.get("dirty") else ""),
-                r.provenance.get("started", ""),
             ]
         )
-    print_table(
-        ["run_id", "status", "d_model", "ffn", "E", "D", "lr", "seed", "L", "L_se", "seconds",
-         "commit", "started"],
-        rows,
-    )  # fmt: skip
+    print_table(["run_id", "status", *COLUMNS, "commit"], rows)
     click.echo(f"{len(rows)} runs")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
-from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +14,7 @@ from moelaws.fitting.report import Estimate, FitPart, FitReport
 from moelaws.fitting.rows import Rows, digest, parts, used_columns
 from moelaws.fitting.solve import Progress, Solved, solve
 from moelaws.laws.base import Array, Law, Protocol
-from moelaws.laws.kinds import PowerLawSum
-from moelaws.spec.errors import UserError
+from moelaws.laws.protocol import overridden
 from moelaws.spec.study import Fit
 
 
@@ -74,48 +70,6 @@ def fit(
         draws=pd.concat(
             [_draws_frame(law, part, draws) for part, draws in found], ignore_index=True
         ),
-    )
-
-
-def overridden(law: Law, overrides: Mapping[str, Any], name: str) -> Protocol:
-    """The law's protocol with a fit's overrides: ``delta``, ``sample`` and ``grid``.
-
-    ``sample`` is how many starts are run; ``grid`` maps parameters to start values on the working
-    scale and replaces theirs alone. A law of least squares has ``delta`` alone, for its metrics.
-
-    Raises:
-        UserError: for an unknown key or parameter, or a value that is not allowed.
-    """
-    allowed = {"delta", "sample", "grid"} if isinstance(law, PowerLawSum) else {"delta"}
-    for key in overrides:
-        if key not in allowed:
-            raise UserError(
-                f"fit {name}: protocol.{key} is unknown; {law.id} allows "
-                f"{', '.join(sorted(allowed))}"
-            )
-    try:
-        delta = float(overrides.get("delta", law.protocol.delta))
-        sample = int(overrides.get("sample", law.protocol.sample))
-        grid = {
-            key: tuple(float(value) for value in values)
-            for key, values in dict(overrides.get("grid", {})).items()
-        }
-    except (TypeError, ValueError) as error:
-        raise UserError(f"fit {name}: protocol: {error}; numbers are wanted") from None
-    if not 0 < delta < np.inf:
-        raise UserError(f"fit {name}: protocol.delta is {delta}; it must be above 0")
-    if sample < 1:
-        raise UserError(f"fit {name}: protocol.sample is {sample}; it must be at least 1")
-    for key, values in grid.items():
-        if key not in law.names:
-            raise UserError(
-                f"fit {name}: protocol.grid.{key} is no parameter of {law.id}; it has "
-                f"{', '.join(law.names)}"
-            )
-        if not values or not np.isfinite(values).all():
-            raise UserError(f"fit {name}: protocol.grid.{key}: a list of finite numbers is wanted")
-    return dataclasses.replace(
-        law.protocol, delta=delta, sample=sample, grid={**law.protocol.grid, **grid}
     )
 
 

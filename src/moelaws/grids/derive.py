@@ -27,6 +27,7 @@ def derive_settings(point: Point, rules: Derivations) -> Point:
         UserError: where a rule lacks a setting, or what follows is not a whole number.
     """
     point = dict(point)
+    _refuse_contradictions(point)
     if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":
         point["n_experts"] = experts_from_sparsity(point, rules.n_experts)
     if rules.d_expert and "d_expert" not in point and point.get("ffn") != "dense":
@@ -38,6 +39,24 @@ def derive_settings(point: Point, rules: Derivations) -> Point:
     if rules.lr and "lr" not in point:
         point["lr"] = power_of(point, rules.lr, "lr")
     return point
+
+
+def _refuse_contradictions(point: Point) -> None:
+    """A setting that another one overrules would stand in the table and mean nothing."""
+    if "C" in point and "steps" in point:
+        raise UserError("C and steps are both set; one follows from the other")
+    sparsity = point.get("S")
+    if sparsity is None:
+        return
+    if point.get("ffn") == "dense" and sparsity != 0:
+        raise UserError(f"S is {sparsity!r} with ffn: dense, which has no experts to leave out")
+    if "n_experts" in point and "top_k" in point:
+        given = 1 - point["top_k"] / point["n_experts"]
+        if not math.isclose(given, sparsity, abs_tol=1e-9):
+            raise UserError(
+                f"S is {sparsity!r}, but top_k = {point['top_k']} of n_experts = "
+                f"{point['n_experts']} is S = {given:.6g}; set S or n_experts"
+            )
 
 
 def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
@@ -56,8 +75,8 @@ def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
 
 
 def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
-    """d_expert = multiple * d_model / G."""
-    width = rule.multiple * _need(point, "d_model", rule.rule) / _need(point, "G", rule.rule)
+    """d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
+    width = 2 * _need(point, "d_model", rule.rule) / _need(point, "G", rule.rule)
     if width < 1:
         raise UserError(f"G is {point['G']!r}: experts of width {width:.3g}; G must be smaller")
     return int(width + 1e-9)
@@ -77,7 +96,8 @@ def power_of(point: Point, rule: PowerOf, name: str) -> float:
     """A power law in other settings, rounded to 6 digits so that identities are stable."""
     value = rule.value
     for setting, exponent in rule.exponent.items():
-        value *= (_need(point, setting, f"{rule.rule} ({name})") / rule.at[setting]) ** exponent
+        base = _need(point, setting, f"{rule.rule} ({name})") / rule.at[setting]
+        value *= math.exp(max(-700.0, min(700.0, exponent * math.log(base))))
     return float(f"{value:.6g}")
 
 

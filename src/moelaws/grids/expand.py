@@ -11,7 +11,7 @@ from moelaws.grids.derive import derive_settings, steps_from_compute
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
-from moelaws.spec.run import Corpus, RunConfig, Text
+from moelaws.spec.run import Corpus, MoE, RunConfig, Text
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,23 @@ def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, se
         config["evaluation"] = {"sequences": point["evaluation_sequences"]}
     config = {name: value for name, value in config.items() if value is not None}
     parsed = parse(RunConfig, config, label)
+    _refuse_width(parsed)
     if "steps" not in point:
         if grid.derive.steps is None:
             _missing("steps")
         steps = steps_from_compute(point, parsed.model, grid.derive.steps)  # type: ignore[arg-type]
         parsed = parsed.model_copy(update={"steps": steps})
     return Run(parsed.run_id, parsed, point.get("C"))
+
+
+def _refuse_width(config: RunConfig) -> None:
+    """Grouped matrix products want rows of whole 16 bytes."""
+    multiple = 8 if config.precision == "bf16" else 4
+    if isinstance(config.model.ffn, MoE) and config.model.d_model % multiple:
+        raise UserError(
+            f"d_model is {config.model.d_model}; with experts it must be a multiple of {multiple} "
+            f"in {config.precision}"
+        )
 
 
 def _model(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,14 +54,25 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
 
 
 def too_long_for(runs: tuple[Run, ...], sources: Sources) -> str:
-    """What is wrong where a run needs more tokens than its text can hold; empty if none does."""
+    """What is wrong where a run needs more text than there is; empty if none does.
+
+    A token stands for a byte at least: this refuses what is impossible for certain, before the
+    text is tokenised.
+    """
+    larger = "set corpus in config/config.yaml to a larger text"
     for run in runs:
         config = run.config
-        # A token stands for a byte at least: the text's bytes are more than its tokens.
-        if config.tokens > sources.bytes * config.max_epochs:
+        held_out = sources.bytes * config.corpus.validation
+        if config.tokens > (sources.bytes - held_out) * config.max_epochs:
             return (
                 f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than "
                 f"{config.max_epochs:g} epochs of a text of {sources.bytes:.4g} bytes can give; "
-                "set corpus in config/config.yaml to a larger text, or choose a smaller C or tier"
+                f"{larger}, or choose a smaller C or tier"
+            )
+        if (wanted := config.evaluation.sequences * config.model.context) > held_out:
+            return (
+                f"evaluation_sequences = {config.evaluation.sequences} are {wanted:.4g} tokens, "
+                f"more than the {held_out:.4g} bytes held out of the text can give; {larger}, or "
+                "raise validation, or lower evaluation_sequences"
             )
     return ""

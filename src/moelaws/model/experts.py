@@ -36,6 +36,8 @@ class Backend:
 
 
 def _torch_obstacle(model: Model, device: str, precision: str) -> str:
+    if not isinstance(model.ffn, MoE):
+        return ""  # a dense model calls no back end
     if not hasattr(F, "grouped_mm"):
         return f"torch {torch.__version__} has no grouped_mm; install torch 2.10 or later"
     multiple = 4 if precision == "fp32" else 8

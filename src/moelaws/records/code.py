@@ -48,6 +48,7 @@ def digest(paths: Iterable[Path]) -> str:
     return sha.hexdigest()[:16]
 
 
+@cache
 def training_code() -> str:
     """Digest of the code that decides what a training computes: corpus, model and training."""
     deciding = {PACKAGE / "corpus", PACKAGE / "model", PACKAGE / "training"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+LACKED_MEMORY = "lacked_memory.json"
+
 
 @dataclass(frozen=True)
 class Results:
@@ -27,6 +29,10 @@ class Results:
     def summary(self, run_id: str) -> Path:
         """Written last: a run is done when this file exists."""
         return self.run(run_id) / "summary.json"
+
+    def lacked_memory(self, run_id: str) -> Path:
+        """Written each time that the run ended out of memory, after its summary."""
+        return self.run(run_id) / LACKED_MEMORY
 
     def checkpoint(self, run_id: str) -> Path:
         """Of an unfinished run; outside its folder, which Snakemake may clear before a retry."""

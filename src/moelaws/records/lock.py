@@ -78,15 +78,28 @@ def acquire(
         yield lock
     finally:
         stop.set()
-        if lock.held():
-            lock.path.unlink(missing_ok=True)
+        _release(lock)
+
+
+def _release(lock: Lock, tries: int = 5) -> None:
+    """Remove the lock if it is still held; a network file system's hiccup is waited out."""
+    for _ in range(tries):
+        try:
+            if lock.held():
+                lock.path.unlink(missing_ok=True)
+            return
+        except OSError:
+            time.sleep(0.2)
 
 
 def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
     """Who holds the lock of ``folder`` (token, host, pid, job); empty if nobody alive does."""
     path = folder / "lock"
-    owner = _read(path)
-    return owner if owner and not _is_dead(path, owner, stale) else {}
+    try:
+        owner = _read(path)
+        return owner if owner and not _is_dead(path, owner, stale) else {}
+    except OSError:  # a folder that this user may read and not write, such as a colleague's
+        return {}
 
 
 def _try_create(lock: Lock) -> bool:
@@ -152,7 +165,7 @@ def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,9 @@ class Record:
         return "running" if self.owner else "interrupted"
 
     def is_stale(self, code: str) -> bool:
-        """Whether other training code than ``code`` made it."""
-        return bool(self.provenance) and self.provenance.get("code") != code
+        """Whether other training code than ``code`` made it, or a part of it."""
+        made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
+        return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -81,7 +83,7 @@ def find_record(results: Results, prefix: str) -> Record:
 
 def retry(results: Results, record: Record) -> None:
     """Ask for an unsuccessful run again: the next call of the workflow trains it."""
-    results.checkpoint(record.run_id).unlink(missing_ok=True)
+    shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     results.summary(record.run_id).unlink(missing_ok=True)
 
 

@@ -19,8 +19,8 @@ Scalar = bool | int | float | str
 class Settings(Frozen):
     """What a grid may set for a run, all optional: the rest is derived or has a default.
 
-    ``C`` is the compute budget in FLOPs, ``S`` the sparsity (E - k) / E and ``G`` the granularity,
-    as in the papers; the others are RunConfig's fields by the same names.
+    ``C`` is the compute budget in FLOPs, ``S`` the sparsity (E - k) / E and ``G`` the granularity
+    2 d_model / d_expert, as in the tables; the others are RunConfig's fields by the same names.
     """
 
     C: Positive | None = None
@@ -65,6 +65,13 @@ class Settings(Frozen):
     seed: Whole | None = None
 
 
+# Settings that a power law may stand on.
+POSITIVE = (
+    "C", "G", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size", "n_experts",
+    "top_k", "d_expert", "d_ffn", "batch",
+)  # fmt: skip
+
+
 class ExpertsFromSparsity(Frozen):
     """n_experts = top_k / (1 - S), which must be whole."""
 
@@ -72,10 +79,9 @@ class ExpertsFromSparsity(Frozen):
 
 
 class WidthFromGranularity(Frozen):
-    """d_expert = multiple * d_model / G: 4 in the sparsity paper, 2 in the leverage paper."""
+    """d_expert = 2 * d_model / G, the leverage paper's G; the sparsity paper's is twice that."""
 
     rule: Literal["granularity"]
-    multiple: Positive
 
 
 class HeadsFromWidth(Frozen):
@@ -107,6 +113,11 @@ class PowerOf(Frozen):
     def _same_settings(self) -> PowerOf:
         if set(self.at) != set(self.exponent):
             raise ValueError("at and exponent must name the same settings")
+        for name in self.at:
+            if name not in POSITIVE:
+                raise ValueError(
+                    f"{name!r} is no positive setting; there are {', '.join(POSITIVE)}"
+                )
         return self
 
 
@@ -140,6 +151,8 @@ class Sweep(Frozen):
             if values == ():
                 raise ValueError(f"axis {name!r} has no values")
         for group in self.zip:
+            if not all(group.values()):
+                raise ValueError(f"a zipped axis of {', '.join(group)} has no values")
             if len({len(values) for values in group.values()}) != 1:
                 lengths = {name: len(values) for name, values in group.items()}
                 raise ValueError(f"zipped axes must be equally long, not {lengths}")

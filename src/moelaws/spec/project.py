@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from moelaws.spec.base import Fraction, Frozen, Whole, parse
 from moelaws.spec.errors import UserError
@@ -22,7 +22,9 @@ class Project(Frozen):
     tier: Tier = "demo"
     studies: Literal["all"] | tuple[Name, ...] = "all"
     corpus: str | tuple[str, ...] = "stdlib"  # or text files, by paths or globs
-    validation: Fraction = 0.05  # share of the text that is held out, by whole documents
+    validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
+        0.05  # share of the text that is held out, by whole documents
+    )
     device: Literal["cpu", "cuda"] = "cpu"
     seed: Whole = 0  # added to the seed of every run
 
@@ -84,6 +86,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run from the repository's root") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
@@ -95,7 +99,9 @@ class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     """YAML silently keeps the last of repeated keys; here that is a mistake."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
+        # A merge (<<) may be overridden by a key; two keys of one mapping may not be the same.
+        merge = "tag:yaml.org,2002:merge"
+        keys = [self.construct_object(k, deep=deep) for k, _ in node.value if k.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(

@@ -99,8 +99,12 @@ class Corpus(Frozen):
     """The text, its tokenizer and its split, known before anything is tokenised."""
 
     source: Text
-    vocab_size: Count  # entries of the byte-level BPE that is trained on the training documents
-    validation: Fraction = 0.05  # share of the text, by whole documents
+    # Entries of the byte-level BPE trained on the training documents; 257 hold the bytes and the
+    # end of a document.
+    vocab_size: Annotated[Count, Field(ge=257)]
+    validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
+        0.05  # share of the text, by whole documents
+    )
     seed: Whole = 0  # of the split and of the documents' order
 
     @property
@@ -159,7 +163,7 @@ class RunConfig(Frozen):
     precision: Literal["fp32", "bf16"] = "fp32"
     evaluation: Evaluation = Evaluation()
     max_epochs: Positive = 1.0  # passes over the training text that are allowed
-    seed: Whole = 0  # of the initial weights and the order of the data
+    seed: Annotated[Whole, Field(lt=2**63)] = 0  # of the initial weights and the order of the data
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:

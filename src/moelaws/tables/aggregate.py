@@ -23,7 +23,9 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
     Raises:
         UserError: where a run has no summary yet, or one that is not of that run.
     """
+    runs = list(runs)
     rows = [_row(study, tier, run, results) for run in runs]
+    _refuse_mixed_shards(runs, results)
     frame = pd.DataFrame(rows, columns=["_configuration", *(c.name for c in COLUMNS)])
     groups = frame.groupby("_configuration")["L"]
     frame["L_seed_sd"] = groups.transform("std")
@@ -34,6 +36,20 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
         elif column.type == "float":
             frame[column.name] = frame[column.name].astype("float64")
     return frame.drop(columns="_configuration")
+
+
+def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
+    """Losses in nats per token compare under one tokenizer alone, whatever the corpus is called."""
+    seen: dict[str, tuple[str, Any]] = {}
+    for run in runs:
+        corpus = run.config.corpus.corpus_id
+        shards = read_json(results.run(run.run_id) / "provenance.json").get("corpus_files")
+        first, expected = seen.setdefault(corpus, (run.run_id, shards))
+        if shards != expected:
+            raise UserError(
+                f"runs {first} and {run.run_id}: corpus {corpus} was tokenised differently for "
+                "them (other shards under one name); delete the older ones below results/runs"
+            )
 
 
 def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:

@@ -5,8 +5,12 @@ Light enough for the Snakefile: laws import NumPy alone.
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 from moelaws import laws
-from moelaws.records.code import closure
+from moelaws.laws.protocol import overridden
+from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Fit, Study
@@ -34,10 +38,28 @@ def check_study(study: Study) -> None:
             closure(module)
         except UserError as error:
             raise UserError(f"{where}: {name}: code: {error}") from None
+    for figure in study.figures:
+        drawn = _figures_of(PACKAGE / f"figures/{study.study}/{figure.code}.py")
+        if figure.id not in drawn:
+            raise UserError(
+                f"{where}: figure {figure.id}: code {figure.code} draws {', '.join(sorted(drawn))}"
+            )
+
+
+def _figures_of(path: Path) -> set[str]:
+    """The keys of a figure module's FIGURES, by its text: importing it would take Matplotlib."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(t, ast.Name) and t.id == "FIGURES" for t in targets):
+                keys = node.value.keys if isinstance(node.value, ast.Dict) else []
+                return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+    raise UserError(f"{path}: no FIGURES; it maps each figure's id to the function that draws it")
 
 
 def _check_fit(fit: Fit) -> None:
     law = laws.get(fit.law)
+    overridden(law, fit.protocol, fit.name)
     variables = [variable.name for variable in (*law.variables, law.response)]
     columns = [fit.mapping.get(variable, variable) for variable in variables]
     for variable in fit.mapping:

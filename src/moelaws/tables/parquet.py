@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from moelaws.records.files import replacing
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
+from moelaws.tables.schema import COLUMNS
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
@@ -81,6 +82,24 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
     _refuse_nulls(table, columns, path)
     frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+def read_study(path: Path) -> pd.DataFrame:
+    """A study's table, each declared column there with its type.
+
+    Raises:
+        UserError: as ``read_table`` does.
+    """
+    return read_table(path, COLUMNS)
+
+
+def is_study(path: Path) -> bool:
+    """Whether ``path`` is a Parquet file that says it is a study's table."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return b"study" in metadata
 
 
 def column_metadata(path: Path) -> dict[str, tuple[str, str]]:

@@ -33,10 +33,8 @@ class History:
     def __init__(self) -> None:
         self.rows: list[list[float]] = []
         self._pending: list[tuple[list[float], Tensor, float]] = []
-        self._seen, self._above = (
-            0,
-            0,
-        )  # rows judged so far, and losses above the threshold in a row
+        self._seen = 0  # rows judged so far
+        self._above = 0  # losses above the threshold in a row, up to there
 
     def __len__(self) -> int:
         return len(self.rows) + len(self._pending)

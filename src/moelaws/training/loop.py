@@ -56,7 +56,7 @@ class Trainer:
         while True:
             done = self.step == self.config.steps
             if done or self.step % SETTLE == 0:
-                self.history.settle()
+                self._settle()
                 diverged = self.history.diverged_at(threshold, PATIENCE)
                 if diverged is not None:
                     self.history.cut(diverged)
@@ -68,6 +68,12 @@ class Trainer:
             self._step()
             self.seconds += time.perf_counter() - began
             after_step()
+
+    def _settle(self) -> None:
+        """Fetch what was measured. The device computes behind ``_step``: the wait is training."""
+        began = time.perf_counter()
+        self.history.settle()
+        self.seconds += time.perf_counter() - began
 
     def _step(self) -> None:
         config = self.config
@@ -89,7 +95,7 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, and what the record needs."""
-        self.history.settle()
+        self._settle()
         return {
             "step": self.step,
             "seconds": self.seconds,

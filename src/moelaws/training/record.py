@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import LACKED_MEMORY
 from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -73,7 +75,14 @@ def summarize(
 def write_record(
     folder: Path, provenance: dict[str, Any], history: History, summary: RunSummary
 ) -> None:
-    """Write history.parquet, provenance.json and, last, summary.json."""
+    """Write history.parquet, provenance.json and, last, summary.json.
+
+    A run that lacked memory gets one file more, newer than its summary, by which the next call of
+    the workflow tries it again.
+    """
     history.write(folder / "history.parquet")
     write_json(folder / "provenance.json", provenance)
     write_json(folder / "summary.json", summary.model_dump(mode="json"))
+    if summary.status == "out_of_memory":
+        ended = datetime.now(UTC).isoformat()
+        write_json(folder / LACKED_MEMORY, {"ended": ended, "message": summary.message})

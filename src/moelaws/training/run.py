@@ -35,6 +35,8 @@ from moelaws.training.signals import Stop, Stopped, stoppable
 
 CHECKPOINT_SECONDS = 30.0
 EVALUATION_TOKENS = 4096  # at a time
+# What a run's provenance keeps of the processes that trained it before the last one.
+OF_A_PROCESS = ("started", "code", "commit", "dirty", "host", "device", "backend", "threads")
 
 Say = Callable[[str], None]
 
@@ -58,8 +60,9 @@ def train(
 
     A run that is done is not trained again: its summary is returned. An unfinished one continues
     from its checkpoint, on one device and with one number of threads bit for bit as if it had
-    never stopped. Another trainer of the same run is waited for. Divergence and lack of memory
-    are results, told by ``status``; a run that lacked memory is tried again.
+    never stopped. Another trainer of the same run is waited for, also where it took the run over
+    while this one was suspended. Divergence and lack of memory are results, told by ``status``; a
+    run that lacked memory is tried again.
 
     Args:
         corpus: folder of the prepared corpus.
@@ -82,27 +85,36 @@ def train(
     function, why = choose_backend(backend, config.model, device, config.precision)
     folder = out or results.run(run_id)
     saved = (out / "checkpoint" if out else results.checkpoint(run_id)) / "latest.pt"
-    waiting = acquire(folder, on_wait=lambda who: say(f"{run_id}: waiting for {who}"))
-    with waiting as lock, stoppable() as stop:
+
+    def attempt(lock: Lock, stop: Stop) -> RunSummary:
         summary = finished(folder, config)
         if summary is None:
-            say(f"{run_id}: {why}")
-            data = _open(corpus, config)
-            provenance = {
-                **collect(),
-                "device": device_name(device),
-                "backend": function.name,
-                "threads": torch.get_num_threads(),
-                "corpus_files": data.shard_hashes,
-            }
-            run = _Run(config, data, device, function, saved, lock, stop, say)
+            # Before anything can fail: an interrupted run is then listed with its configuration.
             write_text(folder / "config.json", config.canonical_json() + "\n")
+            say(f"{run_id}: {why}")
+            run = _Run(config, _open(corpus, config), device, function, saved, lock, stop, say)
             summary = run.execute(checkpoint_seconds, progress)
             _check_held(lock)
-            write_record(folder, provenance, run.history, summary)
+            write_record(folder, run.provenance, run.history, summary)
         if summary.status != "out_of_memory":
             checkpoint.remove(saved)
         return summary
+
+    while True:
+        waiting = acquire(folder, on_wait=lambda who: say(f"{run_id}: waiting for {who}"))
+        with waiting as lock, stoppable() as stop:
+            try:
+                return attempt(lock, stop)
+            except Exception:
+                # Without the lock any failure may be the other trainer's doing.
+                if lock.held():
+                    raise
+                say(f"{run_id}: another trainer took this run over while this one was away")
+                # A failure now would tell the workflow to delete what the other has finished.
+                summary = finished(folder, config)
+                if summary is not None:
+                    return summary
+                stop.check()
 
 
 def _open(folder: Path, config: RunConfig) -> PreparedCorpus:
@@ -115,12 +127,13 @@ def _open(folder: Path, config: RunConfig) -> PreparedCorpus:
     return data
 
 
+class _TakenOver(Exception):  # noqa: N818, it is no error
+    """Another trainer broke this one's lock: nothing may be written any more."""
+
+
 def _check_held(lock: Lock) -> None:
     if not lock.held():
-        raise UserError(
-            f"{lock.path}: another trainer took this run over while this one was away; "
-            "this one ends and writes nothing"
-        )
+        raise _TakenOver
 
 
 class _Run:
@@ -143,6 +156,14 @@ class _Run:
         self.held_out = validation(data, config.evaluation.sequences, context)
         self.identity = {"run": config.run_id, "data": data.shard_hashes["train.bin"]}
         self.config, self.device, self.backend, self.saved = config, device, backend, saved
+        self.provenance = {
+            **collect(),
+            "device": device_name(device),
+            "backend": backend.name,
+            "threads": torch.get_num_threads(),
+            "corpus_files": data.shard_hashes,
+            "resumed_from": [],
+        }
         self.lock, self.stop, self.say = lock, stop, say
         self.history = History()
         self.began, self.earlier = time.perf_counter(), 0.0
@@ -187,11 +208,17 @@ class _Run:
         if state is not None:
             trainer.restore(state["trainer"])
             self.earlier = float(state["wall_seconds"])
+            self.provenance["resumed_from"] = state["processes"]
             self.say(f"{self.config.run_id}: resumed at step {trainer.step}/{self.config.steps}")
 
     def save(self, trainer: Trainer) -> None:
         _check_held(self.lock)
-        state: dict[str, Any] = {"trainer": trainer.state(), "wall_seconds": self.wall_seconds()}
+        this = {key: self.provenance[key] for key in OF_A_PROCESS}
+        state: dict[str, Any] = {
+            "trainer": trainer.state(),
+            "wall_seconds": self.wall_seconds(),
+            "processes": [*self.provenance["resumed_from"], this],
+        }
         checkpoint.save(self.saved, self.identity, state)
 
     def train_and_evaluate(

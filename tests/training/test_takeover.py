@@ -1,0 +1,105 @@
+"""A trainer whose lock is broken while it is away: it writes nothing and ends with the run done."""
+
+import os
+import signal
+
+import pytest
+
+from moelaws.records.files import read_json
+from moelaws.training import run as module
+from moelaws.training.run import train
+from moelaws.training.signals import Stopped
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """Makes something happen once, after the training and before the measurement."""
+
+    def during_absence(happens):
+        evaluate = module.evaluate
+
+        def once(*args):
+            monkeypatch.setattr(module, "evaluate", evaluate)
+            happens()
+            return evaluate(*args)
+
+        monkeypatch.setattr(module, "evaluate", once)
+
+    return during_absence
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_what_the_other_finished_is_returned_and_left_alone(configure, results, corpus, away):
+    config, others = configure(), {}
+    folder = results.run(config.run_id)
+
+    def taken_over():
+        (folder / "lock").unlink()
+        others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+        others["record"] = contents(folder)
+
+    away(taken_over)
+    said = []
+    assert train(config, results, corpus[1], say=said.append) == others["summary"]
+    assert contents(folder) == others["record"]
+    assert any("took this run over" in line for line in said)
+
+
+def test_where_the_other_died_too_the_newest_checkpoint_is_continued(
+    configure, results, corpus, away, tmp_path
+):
+    config = configure()
+    whole = train(config, results, corpus[1], out=tmp_path / "whole", say=lambda _: None)
+    folder = results.run(config.run_id)
+    away((folder / "lock").unlink)
+    said = []
+    found = train(config, results, corpus[1], checkpoint_seconds=0.0, say=said.append)
+    assert found.loss == whole.loss
+    assert any(f"resumed at step {config.steps}/" in line for line in said)
+    assert not (folder / "lock").exists()
+    assert len(read_json(folder / "provenance.json")["resumed_from"]) == 1
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_asked_to_stop_without_the_lock_nothing_is_written(
+    configure, results, corpus, away, finished
+):
+    config, others = configure(), {}
+    folder = results.run(config.run_id)
+
+    def taken_over():
+        (folder / "lock").unlink()
+        if finished:
+            others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+        others["record"] = contents(results.root)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    away(taken_over)
+    if finished:
+        assert train(config, results, corpus[1], say=lambda _: None) == others["summary"]
+    else:
+        with pytest.raises(Stopped):
+            train(config, results, corpus[1], say=lambda _: None)
+    assert contents(results.root) == others["record"]
+
+
+def test_a_write_that_fails_because_of_the_other_is_no_failure(
+    configure, results, corpus, away, monkeypatch
+):
+    """The other one clears half-written checkpoints, this one's among them."""
+    config = configure()
+    folder = results.run(config.run_id)
+    save, others = module.checkpoint.save, {}
+
+    def cleared(path, identity, state):
+        monkeypatch.setattr(module.checkpoint, "save", save)
+        (folder / "lock").unlink()
+        others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+        raise module.UserError(f"{path}: cannot be written: No such file or directory")
+
+    monkeypatch.setattr(module.checkpoint, "save", cleared)
+    summary = train(config, results, corpus[1], checkpoint_seconds=0.0, say=lambda _: None)
+    assert summary == others["summary"]
