@@ -111,7 +111,7 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     shown = apart(ticks)
-    axis.set_major_formatter(FuncFormatter(lambda S, _: f"{S:.3g}" if S in shown else ""))
+    axis.set_major_formatter(FuncFormatter(lambda S, _: f"{S:.4g}" if S in shown else ""))
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)
@@ -132,11 +132,11 @@ def size_label(column: str, mark: str = "") -> str:
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """At most ``most`` round numbers between ``low`` and ``high``: 1-2-5, 1-3 or decades."""
+    """At most ``most`` round numbers between ``low`` and ``high``, as many as that allows."""
     low, high = sorted((low, high))
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
-    for steps in ((1, 2, 5), (1, 3), (1,)):
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
         ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
         if len(ticks) <= most:
             break

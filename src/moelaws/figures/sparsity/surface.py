@@ -68,7 +68,7 @@ def _perspective(
     ax.xaxis.set_major_locator(FixedLocator([float(np.log10(t)) for t in ticks]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: style.short(10**x)))
     ax.yaxis.set_major_locator(FixedLocator([-float(np.log1p(-s)) for s in sparsities]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{-np.expm1(-y):.3g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{-np.expm1(-y):.4g}"))
     ax.set_xlabel(style.size_symbol(surface.size), labelpad=-4)
     ax.set_ylabel("$S$", labelpad=-4)
     ax.set_title(f"(a) loss (nats/token), $C$ = {style.power(surface.C)} FLOPs", loc="left")
