@@ -18,9 +18,9 @@ def copy_repository(root):
         check=True,
     ).stdout.splitlines()
     for name in listed:
-        if (REPOSITORY / name).is_file():
+        if (REPOSITORY / name).is_file() or (REPOSITORY / name).is_symlink():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, root / name)
+            shutil.copy2(REPOSITORY / name, root / name, follow_symlinks=False)
 
 
 def moelaws(*words, cwd=REPOSITORY, **options):

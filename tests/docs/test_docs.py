@@ -8,6 +8,7 @@ anything. A comment `not run: why` before a block leaves it out.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -144,3 +145,14 @@ def test_the_columns_are_the_tables():
     first = re.findall(r"^\| (`.*?) \|", section, re.M)
     named = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
     assert {"N_total", "C", "L"} < named <= {column.name for column in COLUMNS}
+
+
+def test_the_learning_rates_evidence_is_the_table_shown():
+    page = (REPOSITORY / "docs/demo.md").read_text()
+    with (REPOSITORY / "docs/learning_rate.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 24
+    for row in rows:
+        label = f"| {int(row['d_model'])} | {float(row['S']):g} |"
+        shown = f"{float(row['lr']):g}: {float(row['L']):.4f}"
+        assert any(label in line and shown in line for line in page.splitlines())

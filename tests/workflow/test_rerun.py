@@ -80,7 +80,7 @@ def test_readme_edit_reruns_nothing(finished):
 @pytest.mark.parametrize(
     ("file", "pattern", "replacement"),
     [
-        ("workflow/rules/runs.smk", r'"printf %s', '"printf  %s'),  # shell text
+        ("workflow/rules/runs.smk", r'"exec moelaws', '"exec  moelaws'),  # shell text
         ("workflow/rules/runs.smk", r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
         ("workflow/rules/runs.smk", r"\A", "# A comment.\n"),
         ("envs/cpu.yaml", r"python=3.11", "python=3.12"),

@@ -146,7 +146,8 @@ def training_resources(device):
         return estimate(RUNS[wildcards.run].config, DEVICES[device])
 
     def memory(wildcards, attempt):
-        return int(cost(wildcards).host_bytes / 1e6 * 1.5) * 2 ** (attempt - 1)
+        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
+        return (400 + int(cost(wildcards).host_bytes / 1e6 * 1.5)) * 2 ** (attempt - 1)
 
     def minutes(wildcards, attempt):
         # Generous, for nodes differ; at most two days, for a run that is cut off only resumes.

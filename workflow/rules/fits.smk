@@ -21,4 +21,5 @@ rule fit:
     params:
         entry=lambda w: entry("fits", w.study, w.name).canonical_json(),
     shell:
-        "moelaws fit {input.table} --spec {params.entry:q} --out {output.json} > {log} 2>&1"
+        "moelaws fit {input.table} --spec {params.entry:q} --out {output.json} > {log} 2>&1 && "
+        "{{ grep 'warning: ' {log} >&2 || true; }}"

@@ -9,7 +9,9 @@ rule train:
             lambda w: RESULTS.corpus(RUNS[w.run].config.corpus.corpus_id) / "meta.json"
         ),
     output:
-        RESULTS.summary("{run}"),
+        # update: a finished summary is not removed when a job starts that finds it there, such as
+        # a second copy of the same run after a kill -9 of Snakemake; the trainer returns it.
+        update(RESULTS.summary("{run}")),
     log:
         RESULTS.run("{run}") / "log",
     conda:
@@ -20,5 +22,7 @@ rule train:
         config=lambda w: RUNS[w.run].config.canonical_json(),
         # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
         lacked_memory=lambda w: lacked_memory(w.run),
+    # exec: the job ends when the trainer does. A shell between them would die of Slurm's SIGTERM at
+    # once and end the job, and the trainer with it, while it saves.
     shell:
-        "printf %s {params.config:q} | moelaws train - >> {log} 2>&1"
+        "exec moelaws train - <<< {params.config:q} >> {log} 2>&1"
