@@ -33,7 +33,10 @@ def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
     ("options", "says"),
     [
         (["--corpus", "gone.txt"], "gone.txt: no such file"),
-        (["--vocab-size", "200"], "vocab_size is 200; a byte-level vocabulary has at least 257"),
+        (
+            ["--vocab-size", "200"],
+            "vocab_size is 200; Input should be greater than or equal to 257",
+        ),
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(

@@ -187,12 +187,6 @@ def test_a_share_too_small_for_any_document_holds_out_the_smallest(
     assert documents(corpus, corpus.validation) == [smallest.decode()]
 
 
-def test_validation_of_everything_is_refused(texts: Path, tmp_path: Path) -> None:
-    sources = resolve("*.txt", texts)
-    with pytest.raises(UserError, match="validation is 1"):
-        prepare(corpus_of(sources, validation=1.0), sources, tmp_path / "out")
-
-
 def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> None:
     draw = random.Random(2)
     for i in range(70):

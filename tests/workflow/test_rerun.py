@@ -159,7 +159,8 @@ def test_one_grid_point_more_trains_one_run_and_refits(finished):
 
 
 def test_a_run_that_lacked_memory_is_tried_again(finished):
-    summary = finished.summaries()[0]
+    sweep = json.loads(finished.moelaws("grid", "sparsity", "--json").stdout)
+    summary = finished.root / f"results/runs/{sweep[0]['run_id']}/summary.json"
     text, stat = summary.read_text(), summary.stat()
     marker = summary.with_name("lacked_memory.json")
     summary.write_text(text.replace('"completed"', '"out_of_memory"'))

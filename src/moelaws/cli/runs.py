@@ -35,7 +35,8 @@ def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None
     """The runs on record: status, loss, times; which ones other code made."""
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
-    from moelaws.records.runs import UNSUCCESSFUL, all_records, flatten, retry
+    from moelaws.records.runs import UNSUCCESSFUL, all_records, flatten
+    from moelaws.tables.retry import retry
 
     results, code = Results(), training_code()
     records = [
@@ -45,8 +46,7 @@ def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None
     ]
     if again:
         asked = [r for r in records if r.status in UNSUCCESSFUL or (stale and r.summary)]
-        for record in asked:
-            retry(results, record)
+        retry(results, asked)
         click.echo(f"{len(asked)} runs will be trained at the next call of snakemake", err=True)
     if as_json:
         print_json([r.as_dict() for r in records])

@@ -78,8 +78,6 @@ def split(corpus: Corpus, sources: Sources) -> Split:
         if document.size <= room:
             held_out.append(document)
             room -= document.size
-    if len(held_out) == len(order):  # validation = 1 leaves nothing to train on
-        raise UserError(f"corpus: validation is {corpus.validation}; it must be well below 1")
     if not held_out:
         held_out = [min(order, key=lambda document: document.size)]
     chosen = {document.digest for document in held_out}

@@ -82,7 +82,11 @@ def find_record(results: Results, prefix: str) -> Record:
 
 
 def retry(results: Results, record: Record) -> None:
-    """Ask for an unsuccessful run again: the next call of the workflow trains it."""
+    """Ask for a run again: the next call of the workflow trains it.
+
+    Its tables must go as well (``tables.retry``): Snakemake does not make again what is missing
+    as long as all that follows from it is there.
+    """
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     results.summary(record.run_id).unlink(missing_ok=True)
 
