@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_settings, steps_from_compute
@@ -100,7 +100,7 @@ def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, se
     if "steps" not in point:
         if grid.derive.steps is None:
             _missing("steps")
-        steps = steps_from_compute(point, parsed.model, grid.derive.steps)  # type: ignore[arg-type]
+        steps = steps_from_compute(point, parsed.model, grid.derive.steps)
         parsed = parsed.model_copy(update={"steps": steps})
     return Run(parsed.run_id, parsed, point.get("C"))
 
@@ -127,7 +127,7 @@ def _pick(point: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: point[name] for name in names if name in point}
 
 
-def _missing(setting: str) -> Any:
+def _missing(setting: str) -> NoReturn:
     raise UserError(f"{setting} is missing; set it under settings or in a sweep, or derive it")
 
 
