@@ -37,7 +37,9 @@ def main() -> None:
             try:
                 memory += child.memory_info().rss
                 words = child.cmdline()
-                if len(words) > 2 and words[1].endswith("/moelaws") and words[2] == "train":
+                trains = len(words) > 2 and words[1].endswith("/moelaws") and words[2] == "train"
+                # A trainer that asks git for the commit is, for an instant, two of its kind.
+                if trains and child.ppid() not in seen:
                     seen[child.pid] = (child.create_time(), time.time())
             except psutil.Error:
                 continue

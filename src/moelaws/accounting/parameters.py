@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from moelaws.spec.run import Model, MoE
 
@@ -39,7 +39,7 @@ class Parameters:
 
     def groups(self) -> dict[str, int]:
         """Parameters by group; their sum is the total."""
-        return {name: n for name, n in asdict(self).items() if name != "inactive_experts"}
+        return {name: n for name, n in vars(self).items() if name != "inactive_experts"}
 
 
 def count_parameters(model: Model) -> Parameters:

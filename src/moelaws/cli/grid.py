@@ -33,7 +33,7 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
         cost = estimate(run.config, device)
         rows.append(
             {
-                **describe(run.config),
+                **describe(run),
                 "C": run.C,
                 "device": device.name,
                 "estimated_seconds": cost.seconds,

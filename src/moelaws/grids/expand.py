@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -11,7 +12,7 @@ from moelaws.grids.derive import derive_settings, steps_from_compute
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
-from moelaws.spec.run import Corpus, MoE, RunConfig, Text
+from moelaws.spec.run import Corpus, MoE, RunConfig
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def expand(grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0) -> list[
     for number, sweep in enumerate(grid.sweeps):
         for axes in sweep.points():
             label = f"{where}, sweep {number + 1}, point {_show(axes)}"
-            values = parse(Settings, axes, label).model_dump(exclude_none=True)
+            checked = parse(Settings, axes, label)
+            values = {name: getattr(checked, name) for name in axes}
             try:
                 run = _run({**settings, **values}, grid, corpus, label, seed)
             except UserError as error:
@@ -75,12 +77,7 @@ def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, se
     point = derive_settings(point, grid.derive)
     config: dict[str, Any] = {
         "model": _model(point),
-        "corpus": Corpus(
-            source=Text(digest=corpus.digest),
-            vocab_size=point.get("vocab_size", 0) or _missing("vocab_size"),
-            validation=corpus.validation,
-            seed=corpus.seed,
-        ),
+        "corpus": _corpus(corpus, point.get("vocab_size") or _missing("vocab_size")),
         "batch": point.get("batch"),
         "balance_group": point.get("balance_group", point.get("batch")),
         "optimizer": _pick(point, _OPTIMIZER),
@@ -103,6 +100,17 @@ def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, se
         steps = steps_from_compute(point, parsed.model, grid.derive.steps)
         parsed = parsed.model_copy(update={"steps": steps})
     return Run(parsed.run_id, parsed, point.get("C"))
+
+
+@lru_cache
+def _corpus(corpus: CorpusChoice, vocab_size: int) -> Corpus:
+    data = {
+        "source": {"digest": corpus.digest},
+        "vocab_size": vocab_size,
+        "validation": corpus.validation,
+        "seed": corpus.seed,
+    }
+    return parse(Corpus, data, "corpus")
 
 
 def _refuse_width(config: RunConfig) -> None:

@@ -60,7 +60,7 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
     balance = summary.balance
     return {
         "_configuration": run.config.model_copy(update={"seed": 0}).fingerprint(),
-        **describe(run.config),
+        **describe(run),
         "study": study,
         "tier": tier,
         "source": "trained",

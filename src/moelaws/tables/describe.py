@@ -6,18 +6,20 @@ from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
-from moelaws.spec.run import Model, MoE, RunConfig
+from moelaws.grids.expand import Run
+from moelaws.spec.run import Model, MoE
 
 
-def describe(config: RunConfig) -> dict[str, Any]:
+def describe(run: Run) -> dict[str, Any]:
     """Names and values, as ``tables.schema`` declares them."""
+    config = run.config
     model, tokens = config.model, config.tokens
     parameters = count_parameters(model)
     ffn = model.ffn
     moe = isinstance(ffn, MoE)
     width = ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn
     return {
-        "run_id": config.run_id,
+        "run_id": run.run_id,
         "seed": config.seed,
         "kind": ffn.kind,
         "N_total": parameters.total,
