@@ -22,4 +22,4 @@ rule fit:
         entry=lambda w: entry("fits", w.study, w.name).canonical_json(),
     shell:
         "moelaws fit {input.table} --spec {params.entry:q} --out {output.json} > {log} 2>&1 && "
-        "{{ grep 'warning: ' {log} >&2 || true; }}"
+        "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"

@@ -37,4 +37,4 @@ rule derive:
     shell:
         "moelaws derive {wildcards.name} --study {wildcards.study} > {log} 2>&1 && "
         # An optimum at the edge of the grid is worth a line on the terminal.
-        "{{ grep 'warning: ' {log} >&2 || true; }}"
+        "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"
