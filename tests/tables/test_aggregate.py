@@ -13,6 +13,7 @@ from moelaws.spec.run import RunConfig
 from moelaws.tables.aggregate import aggregate
 from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
 from moelaws.tables.query import query
+from moelaws.tables.rates import rates_at_the_edge
 from moelaws.tables.schema import COLUMNS
 
 BALANCE = {
@@ -109,6 +110,24 @@ def test_a_broken_summary_is_named(sweep, text, message):
     with pytest.raises(UserError, match=message) as caught:
         aggregate("sparsity", "demo", runs, results)
     assert str(results.summary(runs[0].run_id)) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("losses", "edge"),
+    [
+        ({1e-3: 4.0, 2e-3: 3.9, 4e-3: 4.1}, 0),
+        ({1e-3: 4.0, 2e-3: 3.9, 4e-3: 3.8}, 1),
+        ({1e-3: 3.8, 2e-3: 3.9, 4e-3: 4.0}, 1),
+        ({1e-3: 3.8, 2e-3: 3.9}, 0),  # no search
+    ],
+)
+def test_a_best_rate_at_the_edge_is_told(sweep, losses, edge):
+    results, runs = sweep
+    row = aggregate("sparsity", "demo", runs, results).iloc[[0]]
+    frame = pd.concat([row.assign(lr=lr, L=loss) for lr, loss in losses.items()])
+    lines = rates_at_the_edge(frame)
+    assert len(lines) == edge
+    assert all("C=1e+09: the best learning rate lies at the edge" in line for line in lines)
 
 
 TWO = (Column("a", "int", "1", "a number"), Column("b", "float", "s", "a time", nullable=True))

@@ -15,7 +15,9 @@ rule aggregate:
     params:
         sweep=lambda w: sweep_digest(w.study),
     shell:
-        "moelaws aggregate {wildcards.study} --out {output} > {log} 2>&1"
+        "moelaws aggregate {wildcards.study} --out {output} > {log} 2>&1 && "
+        # A learning rate at the edge of those tried is worth a line on the terminal.
+        "sed -n 's/^.*warning: /moelaws: {wildcards.study}: warning: /p' {log} >&2"
 
 
 rule derive:

@@ -27,6 +27,7 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     from moelaws.spec.project import load_study
     from moelaws.tables.aggregate import aggregate
     from moelaws.tables.parquet import write_table
+    from moelaws.tables.rates import rates_at_the_edge
     from moelaws.tables.schema import COLUMNS
 
     results = Results()
@@ -34,6 +35,8 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     frame = aggregate(study, project.tier, sweep.runs, results)
     path = out or results.table(project.tier, study)
     write_table(frame, COLUMNS, path, {"study": study, "tier": project.tier})
+    for line in rates_at_the_edge(frame):
+        click.echo(f"moelaws: warning: {line}", err=True)
     counts = frame["status"].value_counts().to_dict()
     if as_json:
         print_json({"table": str(path), "rows": len(frame), "status": counts})
