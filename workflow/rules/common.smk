@@ -82,11 +82,10 @@ def tables():
     return [RESULTS.table(TIER, study) for study in STUDIES]
 
 
-def figures(study=None):
+def figures():
     return [
         RESULTS.figure(TIER, name, figure.id).with_suffix(".png")
         for name, spec in STUDIES.items()
-        if study in (None, name)
         for figure in spec.figures
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.laws.base import Array, Law, Mask, Variable
+from moelaws.laws.mapping import mapped
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import Fit
@@ -44,7 +45,7 @@ def parts(law: Law, table: pd.DataFrame, spec: Fit, label: str) -> list[Rows]:
         UserError: for a column that is missing or holds no numbers, a value outside a variable's
             domain (with its row), a split or a hold-out that leaves nothing.
     """
-    names = mapped(law, spec, label)
+    names = mapped(law, spec.mapping)
     used = {name: _numbers(table, column, label, f"{name} of {law.id}") for name, column in names}
     if "run_id" in table.columns and table["run_id"].duplicated().any():
         twice = table["run_id"][table["run_id"].duplicated()].iloc[0]
@@ -83,7 +84,7 @@ def selected_rows(
 ) -> tuple[Mask, Mask]:
     """Masks over the table's rows: those fitted and those held out in the part ``where``."""
     used = {
-        name: _numbers(table, column, "table", name) for name, column in mapped(law, spec, "table")
+        name: _numbers(table, column, "table", name) for name, column in mapped(law, spec.mapping)
     }
     kept = _completed(table, {}) & _select(table, used, spec.rows, "table")
     for column, value in where.items():
@@ -92,25 +93,9 @@ def selected_rows(
     return kept & ~held, kept & held
 
 
-def mapped(law: Law, spec: Fit, label: str) -> list[tuple[str, str]]:
-    """(variable, column) for each variable and the response; a variable is its own column.
-
-    Raises:
-        UserError: for a mapping of something that is no variable of the law.
-    """
-    known = [variable.name for variable in (*law.variables, law.response)]
-    for name in spec.mapping:
-        if name not in known:
-            raise UserError(
-                f"{label}: mapping of {name!r}: not a variable of {law.id}; "
-                f"it has {', '.join(known)}"
-            )
-    return [(name, spec.mapping.get(name, name)) for name in known]
-
-
 def used_columns(law: Law, table: pd.DataFrame, spec: Fit) -> list[str]:
     """The table's columns that decide the fit, sorted."""
-    columns = {column for _, column in mapped(law, spec, spec.name)} | {spec.split_by, "status"}
+    columns = {column for _, column in mapped(law, spec.mapping)} | {spec.split_by, "status"}
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
     return sorted(columns & set(table.columns))
 

@@ -12,7 +12,7 @@ from functools import cache
 from moelaws.laws.base import Law
 from moelaws.spec.errors import UserError
 
-_SHARED = {"base", "kinds", "protocol"}  # modules of this folder that are no law
+_SHARED = {"base", "kinds", "mapping", "protocol"}  # modules of this folder that are no law
 
 
 @cache

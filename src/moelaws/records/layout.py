@@ -38,10 +38,6 @@ class Results:
         """Of an unfinished run; outside its folder, which Snakemake may clear before a retry."""
         return self.root / "checkpoints" / run_id
 
-    def weights(self, run_id: str) -> Path:
-        """Final weights of the runs that a study keeps."""
-        return self.root / "weights" / run_id
-
     def tier(self, tier: str, simulated: bool = False) -> Path:
         """Tables, fits and figures of a tier; simulated ones have a tree of their own."""
         return self.root / tier / "simulated" if simulated else self.root / tier

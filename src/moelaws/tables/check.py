@@ -9,6 +9,7 @@ import ast
 from pathlib import Path
 
 from moelaws import laws
+from moelaws.laws.mapping import mapped
 from moelaws.laws.protocol import overridden
 from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.errors import UserError
@@ -60,14 +61,7 @@ def _figures_of(path: Path) -> set[str]:
 def _check_fit(fit: Fit) -> None:
     law = laws.get(fit.law)
     overridden(law, fit.protocol, fit.name)
-    variables = [variable.name for variable in (*law.variables, law.response)]
-    columns = [fit.mapping.get(variable, variable) for variable in variables]
-    for variable in fit.mapping:
-        if variable not in variables:
-            raise UserError(
-                f"mapping of {variable!r}: not a variable of {law.id}; it has "
-                + ", ".join(variables)
-            )
+    columns = [column for _, column in mapped(law, fit.mapping)]
     expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
     columns += [clause.column for clause in expressions] + ([fit.split_by] if fit.split_by else [])
     for column in columns:

@@ -9,31 +9,33 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from moelaws import laws
-from moelaws.analysis.inputs import Inputs, at, row_mask
+from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.figures.sparsity.common import bars, colours
+from moelaws.fitting.rows import selected_rows
+from moelaws.laws.mapping import mapped
 
 FIT = "loss"
 
 
 def draw(inputs: Inputs, held_out: bool) -> Sheet:
     """Predicted loss over measured loss, coloured by budget, with the line of equality."""
-    report, spec, rows = inputs.fit(FIT), inputs.spec(FIT), inputs.rows(FIT)
+    report, spec = inputs.fit(FIT), inputs.spec(FIT)
+    law = laws.get(report.law)
     sheet = Sheet(style.SINGLE, style.HEIGHT)
     (panel,) = sheet.panels
-    held = row_mask(rows, spec.holdout) if spec.holdout else np.zeros(len(rows), bool)
-    rows = rows[held if held_out else ~held]
+    fitted, held = selected_rows(inputs.table, law, spec, {})
+    rows = inputs.table[held if held_out else fitted]
     if not len(rows):
         panel.message(
             "no held-out run:\n"
             + (f"none has {spec.holdout}" if spec.holdout else "the fit holds nothing out")
         )
         return sheet
-    law = laws.get(report.law)
     params = report.part({}).estimates()
-    mapping = {v.name: spec.mapping.get(v.name, v.name) for v in law.variables}
-    columns = {name: rows[column].to_numpy(float) for name, column in mapping.items()}
+    mapping = mapped(law, spec.mapping)
+    columns = {name: rows[column].to_numpy(float) for name, column in mapping}
     rows = rows.assign(predicted=law.predict(params, columns))
     for C, colour in colours(inputs, "C").items():
         group = at(rows, "C", C)
