@@ -4,7 +4,7 @@ import pytest
 
 from moelaws.accounting.flops import allocation_parts, matmul_parameters, train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
-from moelaws.spec.run import DenseFFN, Model, MoE
+from moelaws.spec.model import DenseFFN, Model, MoE
 
 
 def moe(layers, d, heads, kv, context, vocabulary, experts, k, width, shared=0):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import Sources
-from moelaws.spec.run import Corpus, Text
+from moelaws.spec.corpus import Corpus, Text
 
 Prepare = Callable[..., PreparedCorpus]
 

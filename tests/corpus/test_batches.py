@@ -9,8 +9,8 @@ from corpus_helpers import Prepare
 
 from moelaws.corpus.batches import Batches, validation
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Corpus, Text
 
 CONTEXT = 8
 

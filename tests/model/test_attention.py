@@ -7,7 +7,7 @@ import torch
 
 from moelaws.model.attention import Attention, rotary, rotate
 from moelaws.model.norm import RMSNorm
-from moelaws.spec.run import DenseFFN, Model
+from moelaws.spec.model import DenseFFN, Model
 
 
 def build(n_heads=4, n_kv=4, d_model=32, qk_norm=False, seed=0):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from moelaws.model.experts import BACKENDS, MoELayer, RoutedExperts, SwiGLU, choose_backend
 from moelaws.model.router import Routing, count
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import DenseFFN, Model, MoE
+from moelaws.spec.model import DenseFFN, Model, MoE
 
 ROUTINGS = ("random", "all on one", "some empty")
 

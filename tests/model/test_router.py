@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from moelaws.model.router import Router, count
-from moelaws.spec.run import MoE
+from moelaws.spec.model import MoE
 
 
 def router(E, K, normalize=False, std=0.5):

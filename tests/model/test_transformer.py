@@ -9,7 +9,7 @@ import torch
 from moelaws.accounting.parameters import count_parameters as counted_from_spec
 from moelaws.model.experts import BACKENDS
 from moelaws.model.transformer import Transformer, count_parameters
-from moelaws.spec.run import DenseFFN, Model, MoE
+from moelaws.spec.model import DenseFFN, Model, MoE
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
 ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)

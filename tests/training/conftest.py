@@ -8,7 +8,8 @@ from moelaws.corpus.prepare import prepare
 from moelaws.corpus.sources import resolve
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
-from moelaws.spec.run import Corpus, RunConfig, Text
+from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.run import RunConfig
 
 
 @pytest.fixture(scope="session")

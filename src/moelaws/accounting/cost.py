@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
-from moelaws.spec.run import MoE, RunConfig
+from moelaws.spec.model import MoE
+from moelaws.spec.run import RunConfig
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from moelaws.accounting.parameters import count_parameters
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.model import Model, MoE
 
 Convention = Literal[
     "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"

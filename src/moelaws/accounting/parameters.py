@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.model import Model, MoE
 
 
 @dataclass(frozen=True)

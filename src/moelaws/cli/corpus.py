@@ -13,7 +13,7 @@ from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
     from moelaws.corpus.sources import Sources
-    from moelaws.spec.run import Corpus
+    from moelaws.spec.corpus import Corpus
 
 
 @click.command(name="corpus")
@@ -38,7 +38,7 @@ def command(
     from moelaws.corpus.sources import resolve
     from moelaws.records.layout import Results
     from moelaws.spec.base import parse
-    from moelaws.spec.run import Corpus
+    from moelaws.spec.corpus import Corpus
 
     results = Results()
     sources = resolve(setting or project.corpus, Path())

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moelaws.corpus.sources import Sources
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Corpus
 
 LARGEST = 1 << 20  # bytes of a document, so that memory stays flat
 SMALLEST_CUT = 1 << 12

@@ -18,8 +18,8 @@ from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedC
 from moelaws.corpus.sources import Sources
 from moelaws.corpus.tokenizer import Tokenizer, check_vocab_size
 from moelaws.records.files import write_json
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Corpus
 
 BATCH = 1 << 20  # bytes of text tokenised at once
 BPE_TEXT = 1 << 28  # bytes of training text, in its shuffled order, that the BPE learns from

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.records.files import read_json
 from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Corpus
 
 META = "meta.json"
 TOKENIZER = "tokenizer.json"

@@ -15,7 +15,7 @@ from moelaws.spec.grid import (
     StepsFromCompute,
     WidthFromGranularity,
 )
-from moelaws.spec.run import Model
+from moelaws.spec.model import Model
 
 Point = dict[str, Any]
 

@@ -10,9 +10,11 @@ from typing import Any, NoReturn
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_settings, steps_from_compute
 from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
-from moelaws.spec.run import Corpus, MoE, RunConfig
+from moelaws.spec.model import MoE
+from moelaws.spec.run import RunConfig
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from moelaws.corpus.sources import Sources, resolve
 from moelaws.grids.expand import CorpusChoice, Run, expand
 from moelaws.records.layout import Results
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
-from moelaws.spec.run import Corpus
 from moelaws.spec.study import Study
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.norm import RMSNorm
-from moelaws.spec.run import Model
+from moelaws.spec.model import Model
 
 
 class Attention(nn.Module):

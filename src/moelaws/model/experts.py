@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from moelaws.model.grouped import grouped_experts
 from moelaws.model.router import Router, Routing
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.model import Model, MoE
 
 # (x_TD, experts_TK, gates_TK, w_gate_up_EDM, w_down_EFD) -> y_TD
 ExpertsFunction = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]

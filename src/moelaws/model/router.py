@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.spec.run import MoE
+from moelaws.spec.model import MoE
 
 
 class Routing(NamedTuple):

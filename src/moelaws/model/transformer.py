@@ -16,7 +16,7 @@ from moelaws.model.attention import Attention, rotary
 from moelaws.model.experts import BACKENDS, Backend, MoELayer, SwiGLU
 from moelaws.model.norm import RMSNorm
 from moelaws.model.router import Routing
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.model import Model, MoE
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

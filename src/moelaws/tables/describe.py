@@ -7,7 +7,7 @@ from typing import Any
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
-from moelaws.spec.run import Model, MoE
+from moelaws.spec.model import Model, MoE
 
 
 def describe(run: Run) -> dict[str, Any]:

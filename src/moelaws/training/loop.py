@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from moelaws.model.transformer import Transformer
-from moelaws.spec.run import MoE, RunConfig
+from moelaws.spec.model import MoE
+from moelaws.spec.run import RunConfig
 from moelaws.training.history import History
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.schedule import rate
