@@ -28,6 +28,7 @@ rule all:
         figures(),
         fits(),
         report_file(),
+        weights(),
     localrule: True
 
 
@@ -46,6 +47,7 @@ rule tables:
 rule runs:
     input:
         summaries(),
+        weights(),
     localrule: True
 
 

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from moelaws.grids.expand import CorpusChoice, Run, expand
+from moelaws.grids.expand import Run, expand
 from moelaws.grids.sweep import project_sources
+from moelaws.grids.text import choose_corpus
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
@@ -46,7 +47,7 @@ def main() -> None:
     args = parser.parse_args()
     project, results = load_project(), Results()
     grid = load_study("sparsity").grids["demo"].model_copy(update={"sweeps": SWEEPS})
-    text = CorpusChoice(project_sources(project).digest(), project.validation, 0)
+    text = choose_corpus(project, project_sources(project))
     runs = expand(parse(Grid, grid.model_dump(exclude_unset=True), "search"), text, "search")
     with ThreadPoolExecutor(args.jobs) as pool:
         losses = list(pool.map(lambda run: train(run, results), runs))

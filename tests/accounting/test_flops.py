@@ -1,22 +1,30 @@
-"""Published and re-derived numbers of the papers' FLOPs and parameter conventions."""
+"""Published and re-derived numbers of the papers' FLOPs conventions."""
 
 import pytest
 
-from moelaws.accounting.flops import allocation_parts, matmul_parameters, train_flops_per_token
-from moelaws.accounting.parameters import count_parameters
+from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
+from moelaws.accounting.terms import forward_terms
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 
-def moe(layers, d, heads, kv, context, vocabulary, experts, k, width, shared=0):
-    ffn = MoE(kind="moe", n_experts=experts, top_k=k, d_expert=width, n_shared=shared)
+def moe(layers, d, heads, kv, context, vocabulary, experts, k, width, shared=0, **ffn):
     return Model(
         n_layers=layers, d_model=d, n_heads=heads, n_kv=kv, context=context,
-        vocab_size=vocabulary, ffn=ffn,
+        vocab_size=vocabulary,
+        ffn=MoE(kind="moe", n_experts=experts, top_k=k, d_expert=width, n_shared=shared, **ffn),
     )  # fmt: skip
 
 
 # The leverage paper's third base model, with the 64 routed experts of its Table 12.
 G3 = moe(10, 640, 10, 2, 4096, 126_464, 64, 2, 640, shared=1)
+# Table 1, leverage: the first of the 20 layers is dense.
+MINI = moe(
+    20, 2048, 16, 4, 4096, 126_464, 384, 12, 384, shared=1, n_dense_layers=1, d_ffn=5120
+)  # fmt: skip
+DENSE = Model(
+    n_layers=28, d_model=4096, n_heads=32, n_kv=8, context=4096, vocab_size=126_464,
+    ffn=DenseFFN(kind="dense", d_ffn=14_336),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -34,13 +42,16 @@ def test_one_config_in_every_convention(convention, expected):
 
 
 @pytest.mark.parametrize(
-    ("printed", "attention", "ratio"),
-    [(True, 8_028_160.0, 0.9287308673469388), (False, 12_451_840.0, 0.5987870065789473)],
+    ("convention", "attention", "ratio"),
+    [
+        ("allocation_printed", 8_028_160.0, 0.9287308673469388),
+        ("allocation", 12_451_840.0, 0.5987870065789473),
+    ],
 )
-def test_allocation_ratio(printed, attention, ratio):
-    c_attention, c_experts = allocation_parts(G3, printed)
-    assert c_attention == attention
-    assert c_experts == 7_456_000
+def test_allocation_ratio(convention, attention, ratio):
+    c_attention, c_experts = attention_and_ffn(G3, convention)
+    assert c_attention / G3.n_layers == attention
+    assert c_experts / G3.n_layers == 7_456_000
     assert c_experts / c_attention == pytest.approx(ratio, rel=1e-12)
 
 
@@ -49,8 +60,17 @@ def test_sparsity_eq9_and_its_proxy():
     model = moe(12, 768, 12, 12, 2048, 50_432, 8, 2, 4 * 768)
     flops = train_flops_per_token(model, "sparsity")
     assert flops == pytest.approx(1_647_968_256, rel=1e-9)
-    no_router = matmul_parameters(model) - count_parameters(model).router
-    assert flops / (6 * no_router) == pytest.approx(1.1593360995850621, rel=1e-9)
+    proxy = train_flops_per_token(model, "six_n") - 3 * forward_terms(model)["router"]
+    assert flops / proxy == pytest.approx(1.1593360995850621, rel=1e-9)
+
+
+def test_sparsity_eq9_as_the_paper_simplifies_it():
+    """6 L d^2 (4 + 2 n / d + 12 E_act / G + V / (d L)), G = 4 d / d_ffn."""
+    L, d, n, V = G3.n_layers, G3.d_model, G3.context, G3.vocab_size
+    for kv in (2, 10):  # it knows no grouped queries
+        model = G3.model_copy(update={"n_kv": kv})
+        expected = 6 * L * d**2 * (4 + 2 * n / d + 12 * 3 / 4 + V / (d * L))
+        assert train_flops_per_token(model, "sparsity") == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -69,26 +89,32 @@ def test_leverage_table_12_holds_compute_constant(layers, heads, kv, shapes, mea
         )
         for d, width in shapes
     ]
-    assert sum(flops) / len(flops) == pytest.approx(mean, rel=1e-3)
-    assert max(flops) / min(flops) - 1 == pytest.approx(spread, rel=1e-3)
+    assert sum(flops) / len(flops) == pytest.approx(mean, rel=1e-6)
+    assert max(flops) / min(flops) - 1 == pytest.approx(spread, rel=1e-6)
 
 
-def test_leverage_dense_counterpart():
-    dense = Model(
-        n_layers=28, d_model=4096, n_heads=32, n_kv=8, context=4096, vocab_size=126_464,
-        ffn=DenseFFN(kind="dense", d_ffn=14_336),
-    )  # fmt: skip
-    assert train_flops_per_token(dense, "leverage") == pytest.approx(42_278_584_320, rel=1e-5)
-    counts = count_parameters(dense)
-    assert counts.total - counts.embeddings - counts.norms == 6_106_906_624
+def test_leverage_table_12_spans_the_allocation_papers_ratios():
+    """With its E = 65, the corrected r of allocation spans its range, r in [0.2, 1.5]."""
+    ends = [(8, 416, 8, 2, 208), (22, 1120, 20, 4, 1686), (8, 352, 8, 2, 450)]
+    ratios = []
+    for layers, d, heads, kv, width in ends:
+        model = moe(layers, d, heads, kv, 4096, 128_000, 64, 2, width, shared=1)
+        c_attention, c_experts = attention_and_ffn(model, "allocation")
+        ratios.append(c_experts / c_attention)
+    assert min(ratios) == pytest.approx(0.210, abs=5e-4)
+    assert max(ratios) == pytest.approx(1.401, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("kv", "total", "active"), [(2, 545_259_520, 24_117_248), (8, 548_405_248, 27_262_976)]
-)
-def test_allocation_figure_4_sizes(kv, total, active):
-    model = moe(8, 512, 8, kv, 4096, 128_000, 64, 2, 512, shared=1)
-    counts = count_parameters(model)
-    without = counts.router + counts.norms
-    assert counts.total - without == total
-    assert counts.active - counts.embeddings - without == active
+def test_moe_mini_and_its_dense_counterpart():
+    mini, dense = (train_flops_per_token(model, "leverage") for model in (MINI, DENSE))
+    assert mini == pytest.approx(7_046_430_720, rel=1e-9)
+    assert dense == pytest.approx(42_278_584_320, rel=1e-9)
+    assert dense / mini == pytest.approx(6.0, rel=1e-5)
+
+
+def test_a_gelu_mlp_costs_two_thirds_of_a_swiglu_and_its_biases_nothing():
+    changed = G3.ffn.model_copy(update={"mlp": "gelu"})
+    swiglu, gelu = forward_terms(G3), forward_terms(G3.model_copy(update={"ffn": changed}))
+    for name, flops in gelu.items():
+        experts = name in ("routed_experts", "shared_experts")
+        assert 3 * flops == (2 if experts else 3) * swiglu[name], name

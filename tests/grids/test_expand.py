@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
-from moelaws.grids.expand import CorpusChoice, expand
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse
+from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Sweep
 
-TEXT = CorpusChoice(digest="0" * 64, validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 DATA = {
     "settings": {
         "context": 128, "vocab_size": 512, "n_layers": 2, "top_k": 2, "G": 1, "batch": 8,
@@ -106,7 +108,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.axes.steps", [10], "C and steps are both set"),
         ("derive.lr.at", {"seed": 1}, "must name the same settings"),
         ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
-        ("sweeps.0.axes.C", [1e6], "raise C, or lower batch, context or the model's size"),
+        ("sweeps.0.axes.C", [1e6], "raise C, set a smaller batch, or lower context"),
         ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
         ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, S, G"),
         ("sweeps.0.axes.C", [], "axis 'C' has no values"),
@@ -117,7 +119,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("settings.batch", None, "batch is missing"),
         ("derive.lr", None, "optimizer.lr is missing"),
         ("derive.steps", None, "steps is missing"),
-        ("derive.steps.convention", "kaplan", "derive.steps.convention is 'kaplan'"),
+        ("derive.steps.convention", "kaplan", "convention is 'kaplan'"),
         ("sweeps", [], "sweeps is []"),
     ],
 )

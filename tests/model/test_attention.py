@@ -10,13 +10,14 @@ from moelaws.model.norm import RMSNorm
 from moelaws.spec.model import DenseFFN, Model
 
 
-def build(n_heads=4, n_kv=4, d_model=32, qk_norm=False, seed=0):
+def build(n_heads=4, n_kv=4, d_model=32, qk_norm=False, head_width=None):
     model = Model(
         n_layers=1, d_model=d_model, n_heads=n_heads, n_kv=n_kv, context=16, vocab_size=8,
         ffn=DenseFFN(kind="dense", d_ffn=8), qk_norm=qk_norm, init_std=0.2,
+        head_width=head_width,
     )  # fmt: skip
-    generator = torch.Generator().manual_seed(seed)
-    return Attention(model, generator), rotary(16, d_model // n_heads, 10_000.0)
+    generator = torch.Generator().manual_seed(0)
+    return Attention(model, generator), rotary(16, model.width_of_head, 10_000.0)
 
 
 def explicit(attention, x_ND, qk_norm):
@@ -50,10 +51,17 @@ def explicit(attention, x_ND, qk_norm):
 
 
 @pytest.mark.parametrize(
-    ("n_heads", "n_kv", "qk_norm"), [(4, 4, False), (4, 2, False), (4, 1, True), (1, 1, True)]
+    ("n_heads", "n_kv", "qk_norm", "head_width"),
+    [
+        (4, 4, False, None),
+        (4, 2, False, None),
+        (4, 1, True, None),
+        (1, 1, True, None),
+        (6, 3, True, 10),
+    ],
 )
-def test_agrees_with_the_explicit_computation(n_heads, n_kv, qk_norm):
-    attention, rotation = build(n_heads, n_kv, qk_norm=qk_norm)
+def test_agrees_with_the_explicit_computation(n_heads, n_kv, qk_norm, head_width):
+    attention, rotation = build(n_heads, n_kv, qk_norm=qk_norm, head_width=head_width)
     x_BND = torch.randn(2, 9, 32)
     with torch.no_grad():
         y_BND = attention(x_BND, rotation)

@@ -76,3 +76,34 @@ def test_counts_are_the_assignments():
     experts_TK = torch.tensor([[0, 2], [0, 1], [3, 0], [2, 3]])
     assert count(experts_TK, 4, 2).tolist() == [[2, 1, 1, 0], [1, 0, 1, 2]]
     assert count(experts_TK, 4, 1).tolist() == [[3, 1, 2, 2]]
+
+
+def test_jitter_multiplies_the_routers_inputs_and_each_group_has_its_own():
+    moe = MoE(kind="moe", n_experts=4, top_k=2, d_expert=8, jitter=0.2)
+    router = Router(moe, 8, 0.5, torch.Generator().manual_seed(0))
+    x_TD = torch.ones(4000, 8)
+
+    def generators(*seeds):
+        return [torch.Generator().manual_seed(s) for s in seeds]
+
+    noise_TD = router._jitter(x_TD, generators(1, 2))
+    assert 0.8 <= noise_TD.min() < 0.81
+    assert 1.19 < noise_TD.max() <= 1.2
+    assert noise_TD.mean().item() == pytest.approx(1, abs=0.002)
+    both = router(x_TD, 2, generators(1, 2)).gates_TK
+    second = router(x_TD[2000:], 1, generators(2)).gates_TK
+    assert torch.equal(both[2000:], second)  # whatever is computed beside it
+    assert not torch.equal(both[:2000], second)
+    # Without generators, as in evaluation, there is none.
+    still = router(x_TD).gates_TK
+    assert (still == still[0]).all()
+
+
+def test_normalised_gates_are_the_softmax_over_the_selected():
+    moe = MoE(kind="moe", n_experts=6, top_k=3, d_expert=8)
+    router = Router(moe, 8, 0.5, torch.Generator().manual_seed(0))
+    x_TD = torch.randn(50, 8)
+    found = router(x_TD)
+    logits_TE = x_TD @ router.weight.t()
+    expected = logits_TE.gather(1, found.experts_TK).softmax(-1)
+    torch.testing.assert_close(found.gates_TK, expected)

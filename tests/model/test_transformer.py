@@ -5,13 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import erf
 
 from moelaws.accounting.parameters import count_parameters as counted_from_spec
-from moelaws.model.experts import BACKENDS
+from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer, count_parameters
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
+GELU = DenseFFN(kind="dense", d_ffn=20, mlp="gelu")
 ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)
 
 
@@ -34,6 +36,21 @@ def tokens(model, batch=3, seed=0):
         spec(DENSE),
         spec(tied_embeddings=True, qk_norm=True),
         spec(MoE(kind="moe", n_experts=3, top_k=3, d_expert=7), n_kv=4, n_layers=3),
+        spec(GELU),
+        spec(n_heads=6, n_kv=3, head_width=4, qk_norm=True),
+        spec(MoE(kind="moe", n_experts=5, top_k=2, d_expert=7, mlp="gelu", n_shared=2)),
+        spec(
+            MoE(
+                kind="moe",
+                n_experts=4,
+                top_k=1,
+                d_expert=6,
+                normalize_top_k=False,
+                n_dense_layers=2,
+                d_ffn=30,
+            ),
+            n_layers=5,
+        ),
     ],
 )
 def test_the_built_models_tensors_are_what_accounting_counts(model):
@@ -67,15 +84,24 @@ def numpy_logits(model, spec, ids):
         weights /= weights.sum(-1, keepdims=True)
         y = np.einsum("hnm,mhw->nhw", weights, v).reshape(N, D)
         x = x + y @ p[at + "attention.w_out"].T
-        h = norm(x, p[at + "ffn_norm.gain"]) @ p[at + "dense_ffn.w_gate_up"].T
-        gate, up = np.split(h, 2, axis=-1)
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ p[at + "dense_ffn.w_down"].T
+        h = norm(x, p[at + "ffn_norm.gain"])
+        at += "dense_ffn."
+        if spec.ffn.mlp == "gelu":
+            h = h @ p[at + "w_in"].T + p[at + "b_in"]
+            x = x + h * (1 + erf(h / math.sqrt(2))) / 2 @ p[at + "w_out"].T + p[at + "b_out"]
+        else:
+            gate, up = np.split(h @ p[at + "w_gate_up"].T, 2, axis=-1)
+            x = x + (gate / (1 + np.exp(-gate)) * up) @ p[at + "w_down"].T
     return norm(x, p["final_norm.gain"]) @ p["unembedding"].T
 
 
-def test_a_dense_model_agrees_with_numpy():
-    model = spec(DENSE, init_std=0.3)
+@pytest.mark.parametrize("ffn", [DENSE, GELU])
+def test_a_dense_model_agrees_with_numpy(ffn):
+    model = spec(ffn, init_std=0.3)
     built = Transformer(model, 1)
+    for name, p in built.named_parameters():
+        if name.rpartition(".")[2].startswith("b_"):
+            torch.nn.init.normal_(p)
     ids = tokens(model, 1)[:, :-1]
     with torch.no_grad():
         logits, routings = built(ids)
@@ -84,14 +110,15 @@ def test_a_dense_model_agrees_with_numpy():
     np.testing.assert_allclose(logits.double().numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_back_ends_give_the_same_losses_and_gradients():
-    model = spec(init_std=0.2, qk_norm=True)
+@pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
+def test_back_ends_give_the_same_losses_and_gradients(mlp):
+    model = spec(ROUTED.model_copy(update={"mlp": mlp}), init_std=0.2, qk_norm=True)
     found = []
     for name in ("torch", "reference"):
         built = Transformer(model, 3, BACKENDS[name])
         losses = built.losses(tokens(model), groups=3)
-        sum(losses).backward()
-        found.append([*losses, *(p.grad for p in built.parameters())])
+        sum(losses[:3]).backward()
+        found.append([*losses[:3], *(p.grad for p in built.parameters())])
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b, rtol=2e-4, atol=1e-6)
 
@@ -109,10 +136,13 @@ def test_initial_weights_follow_from_the_seed_alone():
 
 
 def test_initial_matrices_have_the_configured_spread():
-    built = Transformer(spec(d_model=64, n_heads=2, vocab_size=300, init_std=0.006), 0)
+    ffn = ROUTED.model_copy(update={"mlp": "gelu"})
+    built = Transformer(spec(ffn, d_model=64, n_heads=2, vocab_size=300, init_std=0.006), 0)
     for name, p in built.named_parameters():
-        if p.ndim == 1:
+        if name.endswith("gain"):
             assert (p == 1).all(), name
+        elif name.rpartition(".")[2].startswith("b_"):
+            assert (p == 0).all(), name
         elif p.numel() > 1000:
             assert p.std().item() == pytest.approx(0.006, rel=0.05), name
 
@@ -139,6 +169,15 @@ def test_bf16_stays_close_to_fp32_and_keeps_fp32_weights():
     exact, rough = (Transformer(model, 0, precision=p) for p in ("fp32", "bf16"))
     a, b = exact.losses(tokens(model)), rough.losses(tokens(model))
     assert b.cross_entropy.item() == pytest.approx(a.cross_entropy.item(), abs=0.02)
-    sum(b).backward()
+    sum(b[:3]).backward()
     assert all(p.dtype == p.grad.dtype == torch.float32 for p in rough.parameters())
-    assert {t.dtype for t in b} == {torch.float32}
+    assert {t.dtype for t in b[:3]} == {torch.float32}
+
+
+def test_the_first_layers_are_dense_where_asked():
+    ffn = MoE(kind="moe", n_experts=4, top_k=2, d_expert=6, n_dense_layers=2, d_ffn=30)
+    model = spec(ffn, n_layers=3)
+    built = Transformer(model, 0)
+    assert [layer.moe is None for layer in built.layers] == [True, True, False]
+    assert built.layers[0].dense_ffn.w_down.shape == (16, 30)
+    assert built.losses(tokens(model)).counts_LE.shape == (1, 4)

@@ -13,6 +13,10 @@ def parameters():
     return [torch.randn(s, generator=generator).requires_grad_() for s in shapes]
 
 
+def named(ps):
+    return [(f"{i}.{'w_in' if p.ndim >= 2 else 'gain'}", p) for i, p in enumerate(ps)]
+
+
 def set_gradients(ps, step, scale=1.0):
     generator = torch.Generator().manual_seed(step)
     for p in ps:
@@ -23,7 +27,7 @@ def set_gradients(ps, step, scale=1.0):
 def test_agrees_with_torch_adamw_and_clipping(clip, scale):
     mine, theirs = parameters(), parameters()
     settings = AdamW(lr=3e-2, weight_decay=0.2, clip=clip)
-    optimizer = Optimizer(mine, settings)
+    optimizer = Optimizer(named(mine), settings)
     reference = torch.optim.AdamW(
         [
             {"params": [p for p in theirs if p.ndim >= 2], "weight_decay": 0.2},
@@ -50,7 +54,7 @@ def test_agrees_with_torch_adamw_and_clipping(clip, scale):
 def shrinkage(settings, lr):
     """The factor that a step without gradient puts on a matrix, and on a gain."""
     ps = [torch.ones(3, 3, requires_grad=True), torch.ones(3, requires_grad=True)]
-    optimizer = Optimizer(ps, settings)
+    optimizer = Optimizer(named(ps), settings)
     for p in ps:
         p.grad = torch.zeros_like(p)
     optimizer.step(lr)
@@ -73,7 +77,7 @@ def test_scale_free_decay_does_not_depend_on_the_peak_rate(peak):
 def test_a_restored_optimizer_continues_exactly():
     settings = AdamW(lr=1e-2)
     whole, first = parameters(), parameters()
-    a, b = Optimizer(whole, settings), Optimizer(first, settings)
+    a, b = Optimizer(named(whole), settings), Optimizer(named(first), settings)
     for step in range(6):
         set_gradients(whole, step)
         a.step(1e-2)
@@ -81,7 +85,7 @@ def test_a_restored_optimizer_continues_exactly():
         set_gradients(first, step)
         b.step(1e-2)
     second = [p.detach().clone().requires_grad_() for p in first]
-    c = Optimizer(second, settings)
+    c = Optimizer(named(second), settings)
     c.restore(b.state())
     for step in range(3, 6):
         set_gradients(second, step)

@@ -37,7 +37,7 @@ def test_the_record_of_a_completed_run(configure, results, corpus):
 
     folder = results.run(config.run_id)
     assert {p.name for p in folder.iterdir()} == {
-        "config.json", "history.parquet", "provenance.json", "summary.json",
+        "config.json", "history.parquet", "load.parquet", "provenance.json", "summary.json",
     }  # fmt: skip
     assert not results.checkpoint(config.run_id).exists()
     assert (folder / "config.json").read_text().strip() == config.canonical_json()
@@ -80,6 +80,7 @@ def test_dense_models_have_no_load(configure, results, corpus):
     summary = train(configure(DENSE, steps=3), results, corpus[1], say=quiet)
     assert summary.status == "completed"
     assert summary.balance is None
+    assert not (results.run(summary.run_id) / "load.parquet").exists()
 
 
 def test_a_diverging_run_is_a_result(configure, results, corpus):
@@ -114,8 +115,8 @@ def test_refusals_come_before_training(configure, results, corpus, tmp_path):
     other = configure(corpus={**corpus[0].model_dump(), "seed": 9})
     with pytest.raises(UserError, match=f"holds corpus {corpus[0].corpus_id}"):
         train(other, results, corpus[1], say=quiet)
-    with pytest.raises(UserError, match="d_model is 6"):
-        train(configure(model={"d_model": 6, "n_heads": 1}), results, corpus[1], say=quiet)
+    with pytest.raises(UserError, match="must be a multiple of 2"):
+        train(config, results, corpus[1], micro_batch=3, say=quiet)
 
 
 def test_a_dense_model_may_have_any_width(configure, results, corpus):

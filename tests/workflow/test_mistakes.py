@@ -28,7 +28,6 @@ def refused(copy, *words):
         ({"S": [1]}, "S is 1; Input should be less than 1"),
         ({"S": [0.3]}, "is not whole"),
         ({"n_experts": 1, "top_k": 2}, "top_k = 2 of n_experts = 1 is S = -1"),
-        ({"d_model": [10], "n_heads": 1}, "d_model is 10; with experts it must be a multiple of 4"),
         ({"C": [1e5]}, "at least min_steps = 5 are wanted"),
         ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
         ({"batch": "many"}, "batch is 'many'; a number is wanted"),

@@ -16,6 +16,7 @@ from moelaws.records.progress import watch
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project
 from moelaws.tables.check import check_study
+from moelaws.tables.keep import kept_runs
 
 RESULTS = Results()
 
@@ -26,6 +27,7 @@ try:
         check_study(sweep.study)
         if problem := too_long_for(sweep.runs, project_sources(PROJECT)):
             raise UserError(f"config/studies/{name}.yaml: {problem}")
+    KEPT = sorted({run for sweep in SWEEPS.values() for run in kept_runs(sweep)})
 except UserError as error:
     # The message is all that the user needs, not where the Snakefile met it.
     print(f"moelaws: {error}", file=sys.stderr)
@@ -76,6 +78,10 @@ def code(*modules):
 def summaries(study=None):
     runs = RUNS if study is None else [run.run_id for run in SWEEPS[study].runs]
     return [RESULTS.summary(run) for run in runs]
+
+
+def weights():
+    return [RESULTS.weights(run) for run in KEPT]
 
 
 def tables():

@@ -26,3 +26,33 @@ rule train:
     # once and end the job, and the trainer with it, while it saves.
     shell:
         "exec moelaws train - <<< {params.config:q} >> {log} 2>&1"
+
+
+if KEPT:
+
+    ruleorder: train_and_keep > train
+
+    # The runs whose weights a study keeps. A run that has none worth keeping, for it diverged or
+    # lacked memory, says so in the folder.
+    rule train_and_keep:
+        input:
+            ancient(
+                lambda w: RESULTS.corpus(RUNS[w.run].config.corpus.corpus_id)
+                / "meta.json"
+            ),
+        output:
+            update(RESULTS.summary("{run}")),
+            update(directory(RESULTS.weights("{run}"))),
+        log:
+            RESULTS.run("{run}") / "log",
+        wildcard_constraints:
+            run="|".join(KEPT),
+        conda:
+            "../../envs/cpu.yaml"
+        resources:
+            **training_resources(PROJECT.device),
+        params:
+            config=lambda w: RUNS[w.run].config.canonical_json(),
+            lacked_memory=lambda w: lacked_memory(w.run),
+        shell:
+            "exec moelaws train - --keep-weights <<< {params.config:q} >> {log} 2>&1"

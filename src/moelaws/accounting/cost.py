@@ -6,11 +6,13 @@ where it comes from.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
-from moelaws.spec.model import MoE
+from moelaws.spec.model import Model, MoE
 from moelaws.spec.run import RunConfig
 
 
@@ -45,23 +47,52 @@ class Cost:
 
 
 def estimate(config: RunConfig, device: Device = CPU) -> Cost:
-    """Seconds and bytes for training ``config`` on ``device``, a whole batch at a time."""
+    """Seconds and bytes for training ``config`` on ``device``.
+
+    A batch that the device's own memory does not hold goes through it in micro-batches, halved
+    until they fit: ``device_bytes`` is at the largest that does, or at the smallest that there is
+    where even that is too much. Where the host's memory is used, batches are whole.
+    """
     model = config.model
+    # fp32 weights, gradients and two moments; bf16 casts of the weights live through a step.
+    bytes_per_parameter = 16.0 + (2.0 if config.precision == "bf16" else 0.0)
+    states = bytes_per_parameter * count_parameters(model).total
+    least = config.smallest_micro_batch
+    unit = least * model.context * activation_bytes(model, config.precision)
+    units = part = config.batch // least
+    while device.own_memory and part > 1 and states + part * unit > device.own_memory:
+        part = math.ceil(part / 2)
+    training = states + part * unit
+
     per_token = train_flops_per_token(model, "sparsity")
     evaluated = config.evaluation.sequences * model.context / 3  # forward alone
-    work = per_token * (config.tokens + evaluated)
-    overhead = device.seconds_per_layer_step * model.n_layers * config.steps
-    # fp32 weights, gradients and two moments.
-    states = 16.0 * count_parameters(model).total
-    width = model.ffn.d_expert * model.ffn.top_k if isinstance(model.ffn, MoE) else model.ffn.d_ffn
-    # Saved for the backward pass, a token: residual branches, expert hidden layers, logits thrice.
-    saved = model.n_layers * (16 * model.d_model + 6 * width) + 3 * model.vocab_size
-    training = states + 4.0 * config.batch * model.context * saved
+    passes = config.steps * math.ceil(units / part)
+    overhead = device.seconds_per_layer_step * model.n_layers * passes
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training
     return Cost(
         flops=per_token * config.tokens,
-        seconds=device.startup_seconds + overhead + work / device.flops_per_second,
+        seconds=device.startup_seconds
+        + overhead
+        + per_token * (config.tokens + evaluated) / device.flops_per_second,
         host_bytes=device.base_memory + held,
         device_bytes=training if device.own_memory else 0.0,
     )
+
+
+def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
+    """Bytes a token that wait for the backward pass, with the logits' gradient.
+
+    By what the built models keep: 16 d a layer of residual stream, norms and attention, the input,
+    output and two hidden rows of each routed expert, four hidden rows of an MLP for all tokens.
+    """
+    d, ffn = model.d_model, model.ffn
+    values = 16 * d * model.n_layers
+    if isinstance(ffn, MoE):
+        routed = 2 * ffn.top_k * (d + ffn.d_expert)
+        shared = 4 * ffn.n_shared * ffn.d_expert
+        values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
+    values += (model.n_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
+    # In bf16 the residual stream, the norms and the router stay fp32.
+    width = 4.0 if precision == "fp32" else 2.8
+    return width * values + 3 * 4.0 * model.vocab_size

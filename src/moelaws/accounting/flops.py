@@ -1,111 +1,106 @@
 """Training FLOPs per token in the conventions of the papers.
 
-All papers count full, non-causal attention, leave out norms and non-linearities, and take the
-backward pass as twice the forward pass. Per token and layer, forward, with rho = n_kv / n_heads
-and n = context: queries 2d^2, keys and values 4 d^2 rho, scores 2nd, values 2nd, output 2d^2.
+Each convention counts the products of ``accounting.terms`` but for the terms that it leaves out
+and those that it counts in a way of its own. All take the backward pass as twice the forward
+pass. Formulas are written for SwiGLU; of a GELU MLP its two matrices are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from moelaws.accounting.parameters import count_parameters
+from moelaws.accounting.terms import ATTENTION, FFN, TERMS, forward_terms
+from moelaws.spec.grid import ConventionName
 from moelaws.spec.model import Model, MoE
 
-Convention = Literal[
-    "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
-]
+TRAINING = 3  # forward and backward passes over the forward pass
 
 
-def sparsity(model: Model) -> float:
-    """Eq 9, sparsity: multi-head attention, unembedding counted, router left out."""
-    d, n = model.d_model, model.context
-    per_layer = 4 * d * d + 2 * n * d + 3 * d * _active_width(model)
-    return 6.0 * (model.n_layers * per_layer + model.vocab_size * d)
+@dataclass(frozen=True)
+class Convention:
+    """What a paper counts, as a deviation from the products that a forward pass computes."""
+
+    source: str
+    left_out: tuple[str, ...] = ()  # terms that it does not count
+    # Terms that it counts otherwise: forward FLOPs per token of the whole model.
+    instead: Mapping[str, Callable[[Model], float]] = field(default_factory=dict)
+
+    def forward(self, model: Model) -> dict[str, float]:
+        """Forward FLOPs per token by term, as this convention counts them."""
+        exact = forward_terms(model)
+        return {
+            term: self.instead[term](model) if term in self.instead else exact[term]
+            for term in TERMS
+            if term not in self.left_out
+        }
 
 
-def allocation(model: Model) -> float:
-    """App C, allocation, corrected (values 2 n^2 d a sequence), router and logits counted."""
-    attention, experts = allocation_parts(model)
-    return 3.0 * (model.n_layers * (attention + experts) + 2 * model.d_model * model.vocab_size)
+def _multi_head(model: Model) -> float:
+    return 4.0 * model.n_layers * model.d_model * model.d_attention
 
 
-def allocation_printed(model: Model) -> float:
-    """App C, allocation, as printed: the values' product counted as 2 n d^2 a sequence."""
-    attention, experts = allocation_parts(model, printed=True)
-    return 3.0 * (model.n_layers * (attention + experts) + 2 * model.d_model * model.vocab_size)
+def _router_with_shared(model: Model) -> float:
+    """The allocation paper's E includes the shared experts, so that they have columns too."""
+    if not isinstance(model.ffn, MoE):
+        return 0.0
+    columns = model.ffn.n_experts + model.ffn.n_shared
+    return 2.0 * model.n_moe_layers * model.d_model * columns
 
 
-def allocation_parts(model: Model, printed: bool = False) -> tuple[float, float]:
-    """(C_A, C_E): forward FLOPs of attention and of experts a token and layer; r = C_E / C_A."""
-    d, n = model.d_model, model.context
-    values = 2 * d * d if printed else 2 * n * d
-    attention = 4 * d * d + 4 * d * d * _rho(model) + 2 * n * d + values
-    return attention, 2 * d * _router_columns(model) + 6 * d * _active_width(model)
+def _values_squared(model: Model) -> float:
+    return 2.0 * model.n_layers * model.d_model**2
 
 
-def leverage(model: Model) -> float:
-    """M of App I, leverage, corrected: output projection, shared experts in full, routed columns
-    of the router; logits left out."""
-    d, n = model.d_model, model.context
-    router = 2 * d * model.ffn.n_experts if isinstance(model.ffn, MoE) else 0
-    per_layer = (
-        2 * d * d * (2 + 2 * _rho(model)) + 4 * n * d + 6 * d * _active_width(model) + router
-    )
-    return 3.0 * model.n_layers * per_layer
+def _shared_without_gate(model: Model) -> float:
+    if not isinstance(model.ffn, MoE):
+        return 0.0
+    width = model.ffn.n_shared * model.ffn.d_expert
+    return 4.0 * model.n_moe_layers * model.d_model * width
 
 
-def leverage_printed(model: Model) -> float:
-    """Eq 10 to 12, leverage, as printed: no output projection, no router, shared experts at
-    4 d d_shared; logits counted."""
-    d, n, ffn = model.d_model, model.context, model.ffn
-    if isinstance(ffn, MoE):
-        width = ffn.d_expert * (6 * ffn.top_k + 4 * ffn.n_shared)
-    else:
-        width = 6 * ffn.d_ffn
-    per_layer = 2 * d * d * (1 + 2 * _rho(model)) + 4 * n * d + d * width
-    return 3.0 * (model.n_layers * per_layer + 2 * d * model.vocab_size)
-
-
-def six_n(model: Model) -> float:
-    """6 N_active, with the output embedding and without the input's, whose look-up costs none."""
-    return 6.0 * matmul_parameters(model)
-
-
-def matmul_parameters(model: Model) -> int:
-    """Active parameters that multiply a token: the input embedding and the norms do not."""
-    parameters = count_parameters(model)
-    unembedding = model.vocab_size * model.d_model
-    return parameters.active - parameters.embeddings - parameters.norms + unembedding
-
-
-CONVENTIONS: dict[str, Callable[[Model], float]] = {
-    "sparsity": sparsity,
-    "allocation": allocation,
-    "allocation_printed": allocation_printed,
-    "leverage": leverage,
-    "leverage_printed": leverage_printed,
-    "six_n": six_n,
+CONVENTIONS: dict[ConventionName, Convention] = {
+    "sparsity": Convention(
+        "Eq 9, sparsity: n_kv = n_heads is assumed, the router dropped",
+        left_out=("router",),
+        instead={"keys_values": _multi_head},
+    ),
+    "allocation": Convention(
+        "App C, allocation, corrected: values 2 n^2 d a sequence",
+        instead={"router": _router_with_shared},
+    ),
+    "allocation_printed": Convention(
+        "App C, allocation, as printed: values 2 n d^2 a sequence",
+        instead={"router": _router_with_shared, "values": _values_squared},
+    ),
+    "leverage": Convention(
+        "M of App I, leverage, corrected: non-embedding FLOPs, output projection and router "
+        "counted, all matrices of shared experts",
+        left_out=("logits",),
+    ),
+    "leverage_printed": Convention(
+        "Eq 10 to 12, leverage, as printed: no output projection, shared experts 4 d d_shared",
+        left_out=("output", "router"),
+        instead={"shared_experts": _shared_without_gate},
+    ),
+    "six_n": Convention(
+        "6 N_active (Kaplan et al., 2020): with the unembedding and the router, without the "
+        "embedding, whose look-up costs nothing",
+        left_out=("scores", "values"),
+    ),
 }
 
 
-def train_flops_per_token(model: Model, convention: Convention) -> float:
+def train_flops_per_token(model: Model, convention: ConventionName) -> float:
     """Training FLOPs (forward and backward) per token of ``model``."""
-    return CONVENTIONS[convention](model)
+    return float(TRAINING * sum(CONVENTIONS[convention].forward(model).values()))
 
 
-def _rho(model: Model) -> float:
-    return model.n_kv / model.n_heads
-
-
-def _active_width(model: Model) -> int:
-    """Hidden width that a token passes: active and shared experts side by side."""
-    if isinstance(model.ffn, MoE):
-        return model.ffn.d_expert * (model.ffn.top_k + model.ffn.n_shared)
-    return model.ffn.d_ffn
-
-
-def _router_columns(model: Model) -> int:
-    # The allocation paper's E includes the shared expert.
-    return model.ffn.n_experts + model.ffn.n_shared if isinstance(model.ffn, MoE) else 0
+def attention_and_ffn(model: Model, convention: ConventionName) -> tuple[float, float]:
+    """(C_A, C_E), App C of allocation: forward FLOPs per token of all attention and of all
+    feed-forward layers, routers included where the convention counts them; r = C_E / C_A."""
+    counted = CONVENTIONS[convention].forward(model)
+    attention, ffn = (
+        float(sum(counted.get(term, 0) for term in group)) for group in (ATTENTION, FFN)
+    )
+    return attention, ffn

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moelaws.spec.model import Model, MoE
+from moelaws.spec.model import Mlp, Model, MoE
+
+MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # d_model x width each
 
 
 @dataclass(frozen=True)
@@ -43,24 +45,26 @@ class Parameters:
 
 
 def count_parameters(model: Model) -> Parameters:
-    """Parameters of ``model``, bias-free throughout."""
-    d, layers = model.d_model, model.n_layers
-    d_kv = d * model.n_kv // model.n_heads
-    head = d // model.n_heads
+    """Parameters of ``model``. The only biases are those of GELU MLPs, in their MLP's group."""
+    d, layers, moe_layers = model.d_model, model.n_layers, model.n_moe_layers
+    head = model.width_of_head
     vocabulary = model.vocab_size * d
-    router = routed = shared = dense = inactive = 0
-    if isinstance(model.ffn, MoE):
-        expert = 3 * d * model.ffn.d_expert
-        router = layers * d * model.ffn.n_experts
-        routed = layers * expert * model.ffn.n_experts
-        shared = layers * expert * model.ffn.n_shared
-        inactive = layers * expert * (model.ffn.n_experts - model.ffn.top_k)
-    else:
-        dense = layers * 3 * d * model.ffn.d_ffn
+    ffn = model.ffn
+    router = routed = shared = inactive = 0
+    if isinstance(ffn, MoE):
+        expert = mlp_parameters(ffn.mlp, d, ffn.d_expert)
+        router = moe_layers * d * ffn.n_experts
+        routed = moe_layers * expert * ffn.n_experts
+        inactive = moe_layers * expert * (ffn.n_experts - ffn.top_k)
+        # Side by side they are one MLP, with one bias at its output.
+        shared = moe_layers * mlp_parameters(ffn.mlp, d, ffn.n_shared * ffn.d_expert)
+    dense = 0
+    if ffn.d_ffn is not None:
+        dense = (layers - moe_layers) * mlp_parameters(ffn.mlp, d, ffn.d_ffn)
     return Parameters(
         embedding=vocabulary,
         unembedding=0 if model.tied_embeddings else vocabulary,
-        attention=layers * (2 * d * d + 2 * d * d_kv),
+        attention=layers * 2 * d * head * (model.n_heads + model.n_kv),
         router=router,
         routed_experts=routed,
         shared_experts=shared,
@@ -68,3 +72,12 @@ def count_parameters(model: Model) -> Parameters:
         norms=layers * (2 * d + (2 * head if model.qk_norm else 0)) + d,
         inactive_experts=inactive,
     )
+
+
+def mlp_parameters(mlp: Mlp, d_model: int, width: int) -> int:
+    """Parameters of one MLP: SwiGLU 3 d w; GELU 2 d w + w + d (Table 3, generalization); 0 for
+    width 0, which is no MLP."""
+    if width == 0:
+        return 0
+    biases = width + d_model if mlp == "gelu" else 0
+    return MATRICES[mlp] * d_model * width + biases

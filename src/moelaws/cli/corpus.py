@@ -1,8 +1,10 @@
-"""``moelaws corpus``: text files to token shards."""
+"""``moelaws corpus``: text to token shards."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +14,11 @@ from moelaws.cli.project import project_options
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
-    from moelaws.corpus.sources import Sources
+    from moelaws.corpus.pretrained import Pretrained
+    from moelaws.corpus.sources import DatasetSource, Sources
     from moelaws.spec.corpus import Corpus
+
+VOCABULARY = 512
 
 
 @click.command(name="corpus")
@@ -22,85 +27,79 @@ if TYPE_CHECKING:
     "--corpus",
     "setting",
     multiple=True,
-    help="stdlib, or a path or glob of UTF-8 text files; may be repeated. "
-    "[default: the configuration's]",
+    help="stdlib, or a path or glob of UTF-8 text files; may be repeated. A data set is set in "
+    "the configuration, or by --set. [default: the configuration's]",
 )
-@click.option("--vocab-size", default=512, show_default=True, help="Entries of the BPE.")
+@click.option(
+    "--vocab-size",
+    type=int,
+    help=f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="[default: results/corpora/ID]")
 @json_option
 def command(
-    project: Project, setting: tuple[str, ...], vocab_size: int, out: Path | None, as_json: bool
+    project: Project,
+    setting: tuple[str, ...],
+    vocab_size: int | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Prepare the text: learn the tokenizer, write token shards and their hashes.
 
     A corpus that is already there whole is kept.
     """
     from moelaws.corpus.sources import resolve
+    from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
     from moelaws.records.layout import Results
-    from moelaws.spec.base import parse
-    from moelaws.spec.corpus import Corpus
 
-    results = Results()
     sources = resolve(setting or project.corpus, Path())
-    data = {
-        "source": {"digest": sources.digest(results.corpus("digests.json"))},
-        "vocab_size": vocab_size,
-        "validation": project.validation,
-    }
-    corpus = parse(Corpus, data, "moelaws corpus")
-    run(corpus, sources, out or results.corpus(corpus.corpus_id), as_json)
+    choice = choose_corpus(project, sources)
+    asked = {} if vocab_size is None else {"vocab_size": vocab_size}
+    corpus = corpus_of(choice, with_vocabulary(asked, choice).get("vocab_size", VOCABULARY))
+    folder = out or Results().corpus(corpus.corpus_id)
+    run(corpus, sources, folder, choice.pretrained, as_json)
 
 
-def run(corpus: Corpus, sources: Sources, folder: Path, as_json: bool) -> None:
-    """Prepare ``corpus`` in ``folder`` under a progress bar and print what is there."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskID,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
+def run(
+    corpus: Corpus,
+    sources: Sources | DatasetSource,
+    folder: Path,
+    pretrained: Pretrained | None,
+    as_json: bool,
+) -> None:
+    """Prepare ``corpus`` in ``folder``, showing how far it is, and print what is there."""
     from moelaws.corpus.prepare import prepare
+    from moelaws.corpus.progress import reporting
     from moelaws.corpus.shards import PreparedCorpus
 
-    labels = {
-        "learn": "learning the BPE",
-        "train": "tokenising the training text",
-        "validation": "tokenising the validation text",
-    }
-    console = Console(stderr=True)
-    bars: dict[str, TaskID] = {}
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as progress:
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in bars:
-                bars[stage] = progress.add_task(labels[stage], total=total)
-            progress.update(bars[stage], completed=done)
-
-        prepare(corpus, sources, folder, show)
+    # A scheduler's end of the job is an interruption too: nothing half-made stays behind.
+    signal.signal(signal.SIGTERM, _interrupt)
+    with reporting(f"corpus {sources.name}") as progress:
+        prepare(corpus, sources, folder, progress, pretrained)
     meta = PreparedCorpus.open(folder, verify=False).meta
     if as_json:
         print_json({"folder": str(folder), **meta})
         return
     splits = ("train", "validation")
+    made_of = meta["sources"]
+    parts = f"{made_of['rows']} rows" if "rows" in made_of else f"{made_of['files']} files"
     print_table(
         ("split", "documents", "bytes", "tokens", "bytes/token"),
         [
             (s, m["documents"], m["bytes"], m["tokens"], m["bytes"] / m["tokens"])
             for s, m in ((s, meta[s]) for s in splits)
         ],
-        f"corpus {meta['corpus_id']} ({meta['sources']['name']}, "
-        f"{meta['sources']['files']} files, vocabulary {corpus.vocab_size}) in {folder}",
+        f"corpus {meta['corpus_id']} ({made_of['name']}, {parts}, vocabulary {corpus.vocab_size}) "
+        f"in {folder}",
     )
-    if meta["duplicates_dropped"]:
-        click.echo(f"exact copies of documents, dropped: {meta['duplicates_dropped']}")
+    for count, what in (
+        (meta["duplicates_dropped"], "exact copies of documents, dropped"),
+        (made_of.get("empty_rows"), "rows without text, left out"),
+        (meta.get("bytes_changed_by_tokenizer"), "bytes of lines that the tokenizer changes"),
+    ):
+        if count:
+            click.echo(f"{what}: {count}")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

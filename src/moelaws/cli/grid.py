@@ -66,8 +66,9 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
     if device.own_memory and memory * 1e9 > device.own_memory:
         click.echo(
             f"moelaws: warning: a run wants more than one {device.name}'s "
-            f"{device.own_memory / 1e9:.0f} GB; training takes a whole batch at a time on one "
-            "device: lower batch",
+            f"{device.own_memory / 1e9:.0f} GB: not even one balance group fits, or one sequence "
+            "of a dense model; lower balance_group (batch, where it is not set), context or the "
+            "model's size",
             err=True,
         )
     if problem := too_long_for(sweep.runs, project_sources(project)):

@@ -30,6 +30,17 @@ from moelaws.spec.run import RunConfig
     show_default=True,
 )
 @click.option("--backend", default="auto", help="Of the experts; auto chooses.", show_default=True)
+@click.option(
+    "--micro-batch",
+    type=int,
+    help="Sequences computed at a time, a multiple of balance_group; halved where memory lacks. "
+    "[default: the batch]",
+)
+@click.option(
+    "--keep-weights",
+    is_flag=True,
+    help="Keep the final weights: RESULTS/weights/RUN_ID/model.safetensors.",
+)
 @json_option
 def command(
     config: str,
@@ -38,6 +49,8 @@ def command(
     corpus: str | None,
     device: str,
     backend: str,
+    micro_batch: int | None,
+    keep_weights: bool,
     as_json: bool,
 ) -> None:
     """Train the run that CONFIG, a JSON file or - for standard input, describes.
@@ -54,7 +67,15 @@ def command(
 
     try:
         summary = train(
-            run, tree, folder, device, backend, progress=True, out=Path(out) if out else None
+            run,
+            tree,
+            folder,
+            device,
+            backend,
+            micro_batch,
+            keep_weights,
+            progress=True,
+            out=Path(out) if out else None,
         )
     except Stopped as stopped:
         click.echo(f"{run.run_id}: {stopped}; checkpoint written, call again to continue", err=True)

@@ -3,52 +3,123 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
-from moelaws.corpus.sources import Sources
+import numpy as np
+from numpy.typing import NDArray
+
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
 LARGEST = 1 << 20  # bytes of a document, so that memory stays flat
 SMALLEST_CUT = 1 << 12
-MANY_FILES = 64  # from here on a file is a document
+MANY_PARTS = 64  # from here on a part is a document
+
+# A document in 40 bytes. The key drawn for it comes first and numbers are big-endian, so that
+# sorting the records' bytes, in place, sorts by that key, and copies by where they lie.
+RECORD = np.dtype(
+    [("drawn", "V8"), ("digest", "V16"), ("file", ">i4"), ("start", ">i8"), ("size", ">i4")]
+)
+_pack = struct.Struct(">8s16siqi").pack
+
+# Called with bytes of text done and bytes in all.
+Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Document:
-    """Bytes [start, start + size) of a file, by their SHA-256."""
+class Stored(Protocol):
+    """Text on disk: ``parts`` of files, each of which is a document where it is not too large."""
 
-    path: Path
-    start: int
-    size: int
-    digest: str
+    @property
+    def name(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def paths(self) -> Sequence[Path]: ...
+    @property
+    def n_parts(self) -> int: ...
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """The number of the file in ``paths``, the first byte, bytes; in the files' order."""
 
-    def text(self) -> str:
-        """Read it again.
+
+class _Files:
+    """Files by number, of which the one last asked for stays open."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths, self._number = paths, -1
+        self._file: BinaryIO | None = None
+
+    def at(self, number: int, start: int) -> BinaryIO:
+        """File ``number``, to be read from byte ``start``."""
+        if self._file is None or number != self._number:
+            self.__exit__()
+            self._file, self._number = self._paths[number].open("rb"), number
+        self._file.seek(start)
+        return self._file
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """Documents in their order, read when they are needed: some 50 bytes of memory each."""
+
+    paths: Sequence[Path]
+    records: NDArray[Any]  # RECORD, of all documents of the corpus
+    chosen: NDArray[np.intp]  # (documents,): those of this split
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    @property
+    def sizes(self) -> NDArray[np.int32]:
+        """Bytes of each, (documents,)."""
+        sizes: NDArray[np.int32] = self.records["size"][self.chosen].astype(np.int32)
+        return sizes
+
+    @property
+    def bytes(self) -> int:
+        return int(self.sizes.sum(dtype=np.int64))
+
+    def __iter__(self) -> Iterator[str]:
+        """The text of each.
 
         Raises:
-            UserError: when the file has changed since it was indexed.
+            UserError: when a file has changed since it was indexed, or is not UTF-8.
         """
-        with self.path.open("rb") as file:
-            file.seek(self.start)
-            data = file.read(self.size)
-        if hashlib.sha256(data).hexdigest() != self.digest:
-            raise UserError(f"{self.path}: changed while it was read; prepare the corpus again")
-        return data.decode("utf-8")
+        with _Files(self.paths) as files:
+            for place in self.chosen:
+                record = self.records[place]
+                file = files.at(int(record["file"]), int(record["start"]))
+                data = file.read(int(record["size"]))
+                if hashlib.sha256(data).digest()[:16] != record["digest"].tobytes():
+                    raise UserError(
+                        f"{file.name}: changed while it was read; prepare the corpus again"
+                    )
+                try:
+                    yield data.decode("utf-8")
+                except UnicodeDecodeError:
+                    raise UserError(f"{file.name}: not UTF-8 text") from None
 
 
 @dataclass(frozen=True)
 class Split:
     """Documents of both sides; no content is on both."""
 
-    train: list[Document]
-    validation: list[Document]
+    train: Documents
+    validation: Documents
     duplicates: int  # exact copies that were dropped
 
 
-def split(corpus: Corpus, sources: Sources) -> Split:
+def split(corpus: Corpus, text: Stored, progress: Progress = lambda done, total: None) -> Split:
     """Documents in an order drawn from ``corpus.seed`` and their contents; copies are dropped.
 
     Validation is filled, in that order, with documents that still fit into
@@ -57,59 +128,80 @@ def split(corpus: Corpus, sources: Sources) -> Split:
     Raises:
         UserError: where there are not two different documents.
     """
-    different: dict[str, Document] = {}
-    total = 0
-    for document in index(sources):
-        total += 1
-        different.setdefault(document.digest, document)
+    records = _records(corpus.seed, text, progress)
+    # As plain bytes, which NumPy sorts in place.
+    records.view(np.dtype((np.void, RECORD.itemsize))).sort()
+    first = np.ones(len(records), bool)
+    first[1:] = records["digest"][1:] != records["digest"][:-1]
+    different = np.flatnonzero(first)
     if len(different) < 2:
         raise UserError(
-            f"corpus {sources.name}: {sources.bytes} bytes of text are a single document; "
-            "training and validation need one each: add text files"
+            f"corpus {text.name}: {text.bytes} bytes of text are a single document; "
+            "training and validation need one each: add text"
         )
-
-    def drawn(document: Document) -> str:
-        return hashlib.sha256(f"{corpus.seed}:{document.digest}".encode()).hexdigest()
-
-    order = sorted(different.values(), key=drawn)
-    room = corpus.validation * sum(document.size for document in order)
-    held_out: list[Document] = []
-    for document in order:
-        if document.size <= room:
-            held_out.append(document)
-            room -= document.size
-    if not held_out:
-        held_out = [min(order, key=lambda document: document.size)]
-    chosen = {document.digest for document in held_out}
-    train = [document for document in order if document.digest not in chosen]
-    return Split(train, held_out, total - len(different))
+    held_out = _held_out(records["size"][different].astype(np.int32), corpus.validation)
+    return Split(
+        Documents(text.paths, records, different[~held_out]),
+        Documents(text.paths, records, different[held_out]),
+        len(records) - len(different),
+    )
 
 
-def index(sources: Sources) -> Iterator[Document]:
-    """The documents of all files; empty files have none.
+def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
+    """Which documents, (documents,), are for validation."""
+    held_out = np.zeros(len(sizes), bool)
+    room = share * int(sizes.sum(dtype=np.int64))
+    smallest = int(sizes.min())
+    for place, size in enumerate(sizes):
+        if size <= room:
+            held_out[place] = True
+            room -= int(size)
+            if room < smallest:
+                break
+    if not held_out.any():
+        held_out[sizes.argmin()] = True
+    return held_out
 
-    A file is a document. Large files, and the files of a corpus that has few of them, are cut
-    at empty lines.
+
+def _records(seed: int, text: Stored, progress: Progress) -> NDArray[Any]:
+    """A record for each document, (documents,); empty parts have none.
+
+    A part is a document. Large parts, and those of a corpus that has few of them, are cut at
+    empty lines.
     """
-    few = max(SMALLEST_CUT, min(LARGEST, sources.bytes // 1024))
-    limit = LARGEST if len(sources.files) >= MANY_FILES else few
-    for _, path in sources.files:
-        start = 0
-        for piece in pieces(path, limit):
-            yield Document(path, start, len(piece), hashlib.sha256(piece).hexdigest())
-            start += len(piece)
+    few = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
+    limit = LARGEST if text.n_parts >= MANY_PARTS else few
+    records = bytearray()
+    done = 0
+    with _Files(text.paths) as files:
+        for number, start, size in text.parts():
+            for piece in pieces(files.at(number, start), size, limit):
+                digest = hashlib.sha256(piece)
+                drawn = hashlib.sha256(f"{seed}:{digest.hexdigest()}".encode())
+                records += _pack(
+                    drawn.digest()[:8], digest.digest()[:16], number, start, len(piece)
+                )
+                start += len(piece)
+            done += size
+            progress(done, text.bytes)
+    return np.frombuffer(records, RECORD) if records else np.empty(0, RECORD)
 
 
-def pieces(path: Path, limit: int) -> Iterator[bytes]:
-    """A UTF-8 file in pieces of at most ``limit`` bytes, cut at an empty line if there is one."""
-    with path.open("rb") as file:
-        buffer = file.read(limit + 1)
-        while len(buffer) > limit:
-            cut = _cut(buffer, limit)
-            yield buffer[:cut]
-            buffer = buffer[cut:] + file.read(cut)
-        if buffer:
-            yield buffer
+def pieces(file: BinaryIO, size: int, limit: int) -> Iterator[bytes]:
+    """The next ``size`` bytes of a UTF-8 file in pieces of at most ``limit`` bytes.
+
+    They are cut behind an empty line if there is one in the piece's second half.
+    """
+    buffer = file.read(min(limit + 1, size))
+    left = size - len(buffer)
+    while len(buffer) > limit:
+        cut = _cut(buffer, limit)
+        yield buffer[:cut]
+        fresh = file.read(min(cut, left))
+        left -= len(fresh)
+        buffer = buffer[cut:] + fresh
+    if buffer:
+        yield buffer
 
 
 def _cut(buffer: bytes, limit: int) -> int:

@@ -1,11 +1,11 @@
-"""From text files to token shards: tokenizer, train and validation tokens, meta.json."""
+"""From text to token shards: tokenizer, train and validation tokens, meta.json."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,48 +13,73 @@ from uuid import uuid4
 
 import numpy as np
 
-from moelaws.corpus.documents import Document, split
+from moelaws.corpus.documents import Documents, Stored, split
+from moelaws.corpus.pretrained import Pretrained
+from moelaws.corpus.progress import Progress
+from moelaws.corpus.rows import Spool, spool
 from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedCorpus, file_record
-from moelaws.corpus.sources import Sources
-from moelaws.corpus.tokenizer import Tokenizer, check_vocab_size
-from moelaws.records.files import write_json
+from moelaws.corpus.sources import DatasetSource, Sources
+from moelaws.corpus.tokenizer import Reproduction, Tokenizer, check_vocab_size
+from moelaws.records.files import write_json, write_text
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
 BATCH = 1 << 20  # bytes of text tokenised at once
 BPE_TEXT = 1 << 28  # bytes of training text, in its shuffled order, that the BPE learns from
 
-# Called with a stage ("learn", "train", "validation"), bytes of text done, bytes in all.
-Progress = Callable[[str, int, int], None]
 
-
-def prepare(corpus: Corpus, sources: Sources, out: Path, progress: Progress | None = None) -> None:
+def prepare(
+    corpus: Corpus,
+    sources: Sources | DatasetSource,
+    out: Path,
+    progress: Progress = lambda stage, done, total, tokens: None,
+    pretrained: Pretrained | None = None,
+) -> None:
     """Write tokenizer.json, train.bin, validation.bin, validation_documents.npy and meta.json.
 
     A folder that is already there whole is kept. The work is done beside ``out`` and renamed, so
-    copies that run at the same time end well and ``out`` is never seen half-made. Memory does not
-    grow with the text. Shards are little-endian uint16 (uint32 above 65,536 entries), each
-    document followed by the end-of-document token.
+    copies that run at the same time end well and ``out`` is never seen half-made; the rows of a
+    data set lie there too until it is done. Memory grows with the number of documents, some 60
+    bytes each, not with the text. Shards are little-endian uint16 (uint32 above 65,536 entries),
+    each document followed by the end-of-document token.
 
     Raises:
-        UserError: where the sources are not those of ``corpus``, the vocabulary is too small or
-            too large for the text, there are not two documents, or the disk is full.
+        UserError: where ``sources`` or ``pretrained`` are not those of ``corpus``, a data set
+            cannot be read, the vocabulary is too small or too large for the text, there are not
+            two documents, a pretrained tokenizer does not reproduce the text, or the disk is full.
     """
     check_vocab_size(corpus.vocab_size)
     if is_prepared(corpus, out):
         return
     _refuse_foreign(out)
-    if sources.digest() != corpus.source.digest:
+    if sources.identity() != corpus.source:
         raise UserError(
-            f"corpus {sources.name}: the files changed since the digest "
-            f"{corpus.source.digest[:16]} was taken; call the command again"
+            f"corpus {sources.name}: the files changed since their digest was taken; "
+            "call the command again"
         )
+    if (pretrained and pretrained.digest) != corpus.tokenizer:
+        raise UserError(f"corpus {sources.name}: another tokenizer; call the command again")
+    if pretrained is not None:
+        pretrained.require(corpus.vocab_size)
     try:
-        with _folder_beside(out) as folder:
-            _write(corpus, sources, folder, progress or (lambda stage, done, total: None))
+        with _folder_beside(out) as folder, _stored(sources, out, progress) as text:
+            _write(corpus, text, folder, progress, pretrained)
             _put_in_place(corpus, folder, out)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _stored(
+    sources: Sources | DatasetSource, out: Path, progress: Progress
+) -> Iterator[Sources | Spool]:
+    """The text on this disk: files as they are, rows in a file that goes when the block ends."""
+    if isinstance(sources, Sources):
+        yield sources
+        return
+    with _folder_beside(out) as folder:
+        told = sources.bytes
+        yield spool(sources, folder / "rows", lambda done: progress("fetch", done, told, 0))
 
 
 def is_prepared(corpus: Corpus, out: Path) -> bool:
@@ -78,26 +103,41 @@ def _refuse_foreign(out: Path) -> None:
         )
 
 
-def _write(corpus: Corpus, sources: Sources, folder: Path, progress: Progress) -> None:
-    parts = split(corpus, sources)
-    tokenizer = Tokenizer.train(_texts_to_learn_from(parts.train, progress), corpus.vocab_size)
-    tokenizer.save(folder / TOKENIZER)
+def _write(
+    corpus: Corpus,
+    text: Sources | Spool,
+    folder: Path,
+    progress: Progress,
+    pretrained: Pretrained | None,
+) -> None:
+    stored: Stored = text
+    parts = split(corpus, stored, lambda done, total: progress("index", done, total, 0))
+    if pretrained is None:
+        texts = _texts_to_learn_from(parts.train, progress)
+        tokenizer, reproduction = Tokenizer.train(texts, corpus.vocab_size), None
+        tokenizer.save(folder / TOKENIZER)
+    else:
+        tokenizer = Tokenizer(pretrained.text)
+        reproduction = Reproduction(tokenizer, parts.train.bytes + parts.validation.bytes)
+        write_text(folder / TOKENIZER, pretrained.text)
     counts: dict[str, Any] = {}
     for name, documents in (("train", parts.train), ("validation", parts.validation)):
-        starts = _encode(tokenizer, documents, folder / SHARDS[name], name, progress)
+        starts = _encode(tokenizer, documents, folder / SHARDS[name], name, progress, reproduction)
         counts[name] = {
             "documents": len(documents),
             "tokens": int(starts[-1]),
-            "bytes": sum(document.size for document in documents),
+            "bytes": documents.bytes,
         }
         if name == "validation":
             np.save(folder / BOUNDARIES, starts)
+    if reproduction is not None:
+        counts["bytes_changed_by_tokenizer"] = reproduction.changed
     import tokenizers
 
     meta = {
         "corpus": corpus.model_dump(mode="json"),
         "corpus_id": corpus.corpus_id,
-        "sources": {"name": sources.name, "files": len(sources.files), "bytes": sources.bytes},
+        "sources": {"name": text.name, "bytes": text.bytes, **_counted(text)},
         "duplicates_dropped": parts.duplicates,
         "end_of_document": tokenizer.end_of_document,
         **counts,
@@ -110,46 +150,65 @@ def _write(corpus: Corpus, sources: Sources, folder: Path, progress: Progress) -
     write_json(folder / META, meta)
 
 
-def _texts_to_learn_from(documents: list[Document], progress: Progress) -> Iterator[str]:
-    total = min(BPE_TEXT, sum(document.size for document in documents))
+def _counted(text: Sources | Spool) -> dict[str, Any]:
+    if isinstance(text, Sources):
+        return {"files": len(text.files)}
+    import datasets
+
+    return {"rows": text.rows, "empty_rows": text.empty, "datasets": datasets.__version__}
+
+
+def _texts_to_learn_from(documents: Documents, progress: Progress) -> Iterator[str]:
+    total = min(BPE_TEXT, documents.bytes)
     done = 0
-    for document in documents:
+    for text, size in zip(documents, documents.sizes, strict=True):
         if done >= BPE_TEXT:
-            return
-        yield document.text()
-        done += document.size
-        progress("learn", min(done, total), total)
+            break
+        yield text
+        done += int(size)
+        progress("words", min(done, total), total, 0)
+    progress("merges", 0, None, 0)
 
 
 def _encode(
-    tokenizer: Tokenizer, documents: list[Document], path: Path, stage: str, progress: Progress
+    tokenizer: Tokenizer,
+    documents: Documents,
+    path: Path,
+    stage: str,
+    progress: Progress,
+    reproduction: Reproduction | None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Write the tokens of ``documents``; where each starts, and the end, (documents + 1,)."""
     dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
-    total = sum(document.size for document in documents)
-    starts, done = [0], 0
+    total = documents.bytes
+    starts = np.zeros(len(documents) + 1, np.int64)
+    written = done = 0
     with path.open("wb") as file:
-        for batch in _batches(documents):
-            for tokens in tokenizer.encode_batch([document.text() for document in batch]):
+        for texts, size in _batches(documents):
+            for text, tokens in zip(texts, tokenizer.encode_batch(texts), strict=True):
+                if reproduction is not None:
+                    reproduction.check(text, tokens)
                 tokens.append(tokenizer.end_of_document)
                 file.write(np.array(tokens, dtype).tobytes())
-                starts.append(starts[-1] + len(tokens))
-            done += sum(document.size for document in batch)
-            progress(stage, done, total)
-    return np.array(starts, np.int64)
+                written += 1
+                starts[written] = starts[written - 1] + len(tokens)
+            done += size
+            progress(stage, done, total, int(starts[written]))
+    return starts
 
 
-def _batches(documents: list[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += document.size
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
+def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
+    """Texts to tokenise at once, and their bytes."""
+    batch: list[str] = []
+    total = 0
+    for text, size in zip(documents, documents.sizes, strict=True):
+        batch.append(text)
+        total += int(size)
+        if total >= BATCH:
+            yield batch, total
+            batch, total = [], 0
     if batch:
-        yield batch
+        yield batch, total
 
 
 @contextmanager

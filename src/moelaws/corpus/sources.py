@@ -1,4 +1,4 @@
-"""Which files a corpus is made of, and their digest. Light: the Snakefile asks at every parse."""
+"""What text a corpus is made of, and its identity. Light: the Snakefile asks at every parse."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import glob
 import hashlib
 import json
 import os
+import re
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from moelaws.records.files import write_json
+from moelaws.spec.corpus import FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import Dataset
 
 BLOCK = 1 << 20  # bytes read at once
 SETTLED = 2_000_000_000  # ns; a file younger than this may yet change within its time stamp
@@ -49,42 +52,107 @@ class Sources:
     files: tuple[tuple[str, Path], ...]
     bytes: int  # of all files
 
-    def digest(self, cache: Path | None = None) -> str:
-        """SHA-256 (hex) over the names and contents of all files.
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(path for _, path in self.files)
 
-        ``cache`` is a JSON file of the files' own digests by path, size and modification time; a
-        cache that cannot be read or written costs time and nothing else.
+    @property
+    def n_parts(self) -> int:
+        return len(self.files)
+
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """File, first byte and bytes of each part: the files as they are."""
+        for number, (_, path) in enumerate(self.files):
+            yield number, 0, path.stat().st_size
+
+    def digest(self, cache: Path | None = None) -> str:
+        """SHA-256 (hex) over the names and contents of all files; ``cache`` as in ``digest``.
 
         Raises:
             UserError: for a file that cannot be read or is not UTF-8.
         """
-        known = _load(cache)
-        total, fresh, now = hashlib.sha256(), {}, time.time_ns()
-        for name, path in self.files:
-            try:
-                stat = path.stat()
-                entry = known.get(str(path))
-                if entry is None or entry[:2] != [stat.st_size, stat.st_mtime_ns]:
-                    entry = [stat.st_size, stat.st_mtime_ns, _file_digest(path)]
-                    if now - stat.st_mtime_ns > SETTLED:
-                        fresh[str(path)] = entry
-            except OSError as error:
-                raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-            total.update(os.fsencode(name) + b"\0" + str(entry[2]).encode() + b"\n")
-        if fresh:
-            _save(cache, known | fresh)
-        return total.hexdigest()
+        return digest(self.files, cache, _text_digest)
+
+    def identity(self, cache: Path | None = None) -> Text:
+        """What a run's identity holds of this text; ``digest`` says what it raises."""
+        return Text(digest=self.digest(cache))
 
 
-def resolve(setting: str | list[str] | tuple[str, ...], base: Path) -> Sources:
-    """The files that a config's corpus setting stands for.
+@dataclass(frozen=True)
+class DatasetSource:
+    """A data set of rows, whose text the ``datasets`` library streams."""
 
-    ``setting`` is "stdlib", or one or several paths or globs (``**`` goes into folders) of UTF-8
-    text files, relative to ``base``.
+    setting: Dataset
+    folder: Path | None  # None on the Hugging Face hub
+
+    @property
+    def name(self) -> str:
+        """The data set's name; of a folder not its place."""
+        return self.setting.dataset if self.folder is None else self.folder.name
+
+    @property
+    def bytes(self) -> int | None:
+        """At most so many bytes of text; None where that is unknown before it is read."""
+        return self.setting.bytes
+
+    def identity(self, cache: Path | None = None) -> HubDataset | FolderDataset:
+        """What a run's identity holds of this text, known before anything is downloaded.
+
+        Raises:
+            UserError: for a file of the folder that cannot be read.
+        """
+        rows = self.setting.model_dump(exclude={"dataset", "commit"})
+        if self.folder is None:
+            assert self.setting.commit is not None
+            name = self.setting.dataset
+            return HubDataset(kind="hub", name=name, commit=self.setting.commit, **rows)
+        contents = digest(_files_below(self.folder), cache, _file_digest)
+        return FolderDataset(kind="folder", digest=contents, **rows)
+
+
+def digest(
+    files: Iterable[tuple[str, Path]], cache: Path | None, of_file: Callable[[Path], str]
+) -> str:
+    """SHA-256 (hex) over the names and contents of ``files``.
+
+    ``cache`` is a JSON file of the files' own digests by path, size and modification time; a cache
+    that cannot be read or written costs time and nothing else.
 
     Raises:
-        UserError: for a missing file, a glob without a match, a folder, or no text at all.
+        UserError: for a file that cannot be read.
     """
+    known = _load(cache)
+    total, fresh, now = hashlib.sha256(), {}, time.time_ns()
+    for name, path in files:
+        try:
+            stat = path.stat()
+            entry = known.get(str(path))
+            if entry is None or entry[:2] != [stat.st_size, stat.st_mtime_ns]:
+                entry = [stat.st_size, stat.st_mtime_ns, of_file(path)]
+                if now - stat.st_mtime_ns > SETTLED:
+                    fresh[str(path)] = entry
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        total.update(os.fsencode(name) + b"\0" + str(entry[2]).encode() + b"\n")
+    if fresh:
+        _save(cache, known | fresh)
+    return total.hexdigest()
+
+
+def resolve(
+    setting: str | list[str] | tuple[str, ...] | Dataset, base: Path
+) -> Sources | DatasetSource:
+    """The text that a config's corpus setting stands for.
+
+    ``setting`` is "stdlib", one or several paths or globs (``**`` goes into folders) of UTF-8
+    text files, or a data set; paths are relative to ``base``.
+
+    Raises:
+        UserError: for a missing file, a glob without a match, a folder, no text at all, or a data
+            set that is neither a folder nor named with a commit.
+    """
+    if isinstance(setting, Dataset):
+        return DatasetSource(setting, _folder_of(setting, base))
     patterns = list(setting) if isinstance(setting, list | tuple) else [setting]
     if patterns == ["stdlib"]:
         root = Path(sysconfig.get_path("stdlib"))
@@ -106,6 +174,36 @@ def _sources(name: str, paths: list[Path], root: Path, where: str) -> Sources:
         files = f"its {len(paths)} files are empty" if paths else "no Python sources there"
         raise UserError(f"{where}: no text: {files}; name text files instead")
     return Sources(name, tuple((p.relative_to(root).as_posix(), p) for p in paths), size)
+
+
+def _folder_of(setting: Dataset, base: Path) -> Path | None:
+    """Where a data set lies; None on the hub."""
+    name = setting.dataset
+    if setting.commit is not None:
+        if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
+            raise UserError(
+                f"corpus: dataset is {name!r}; with a commit it is a name on the Hugging Face hub, "
+                "such as roneneldan/TinyStories. For a local folder leave commit out"
+            )
+        return None
+    folder = Path(os.path.abspath(base / os.path.expanduser(name)))
+    if not folder.is_dir():
+        raise UserError(
+            f"corpus: dataset is {name!r}: no such folder in {base.absolute()}. For a data set of "
+            "the Hugging Face hub set commit too, for a branch moves: its 40 digits stand on the "
+            "data set's page under Files, or ask: "
+            "git ls-remote https://huggingface.co/datasets/OWNER/NAME refs/heads/main"
+        )
+    return folder
+
+
+def _files_below(folder: Path) -> list[tuple[str, Path]]:
+    """All files but hidden ones, as the ``datasets`` library sees a folder."""
+    paths = []
+    for parent, inner, files in os.walk(folder):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        paths += [Path(parent, name) for name in files if not name.startswith(".")]
+    return [(path.relative_to(folder).as_posix(), path) for path in sorted(paths)]
 
 
 def _matches(pattern: str, base: Path) -> list[Path]:
@@ -141,6 +239,12 @@ def _stdlib(root: Path) -> Iterator[Path]:
 
 
 def _file_digest(path: Path) -> str:
+    """SHA-256 of one file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _text_digest(path: Path) -> str:
     """SHA-256 of one file, which must be UTF-8."""
     digest = hashlib.sha256()
     decode: Callable[[bytes, bool], str] = codecs.getincrementaldecoder("utf-8")().decode

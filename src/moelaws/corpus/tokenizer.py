@@ -1,4 +1,4 @@
-"""Byte-level BPE: any text round-trips, and how many bytes each token stands for is known.
+"""Byte-level BPE: any text round-trips, and which bytes each token stands for is known.
 
 The last entry of the vocabulary ends a document. The tokenizer itself knows nothing of it, so no
 text, whatever it contains, is ever read as the end of a document.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from moelaws.spec.errors import UserError
 
 BYTES = 256
 MINIMUM_VOCABULARY = BYTES + 1  # every byte, and the end of a document
+TOLERATED = 1e-3  # share of the text that a pretrained tokenizer may change
 
 
 class Tokenizer:
@@ -35,7 +38,12 @@ class Tokenizer:
             self._backend = Backend.from_str(text)
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"tokenizer.json is not a tokenizer: {error}") from None
-        self.end_of_document: int = self._backend.get_vocab_size(with_added_tokens=False)
+        # Pretrained files may ask for any of this; the whole text is wanted, and as text.
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._backend.encode_special_tokens = True
+        entries = self._backend.get_vocab(with_added_tokens=True)
+        self.end_of_document: int = max(entries.values()) + 1
         self.vocab_size = self.end_of_document + 1
 
     @classmethod
@@ -83,18 +91,37 @@ class Tokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of ``tokens``; ends of documents vanish, broken UTF-8 shows as U+FFFD."""
-        text: str = self._backend.decode([t for t in tokens if t != self.end_of_document])
-        return text
+        return self.decode_bytes(tokens).decode("utf-8", errors="replace")
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """The bytes that ``tokens`` stand for."""
+        return b"".join(map(self._token_texts.__getitem__, tokens))
 
     @property
     def token_bytes(self) -> NDArray[np.int64]:
         """Bytes that each token stands for, (V,); 0 for the end of a document."""
-        # The library writes each byte as one character.
-        vocabulary = json.loads(self._backend.to_str())["model"]["vocab"]
-        lengths = np.zeros(self.vocab_size, np.int64)
-        for entry, token in vocabulary.items():
-            lengths[token] = len(entry)
-        return lengths
+        return np.array([len(text) for text in self._token_texts], np.int64)
+
+    @cached_property
+    def _token_texts(self) -> list[bytes]:
+        texts = [b""] * self.vocab_size
+        data = json.loads(self._backend.to_str())
+        for entry, token in data["model"]["vocab"].items():
+            texts[token] = b"".join(_BYTE[c] if c in _BYTE else c.encode() for c in entry)
+        for added in data["added_tokens"]:  # these are found in the text as they are written
+            texts[added["id"]] = added["content"].encode()
+        return texts
+
+
+def _byte_alphabet() -> dict[str, bytes]:
+    """The character by which byte-level vocabularies write each byte (GPT-2's table)."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(BYTES) if byte not in shown]
+    characters = {chr(byte): bytes([byte]) for byte in shown}
+    return characters | {chr(BYTES + i): bytes([byte]) for i, byte in enumerate(hidden)}
+
+
+_BYTE = _byte_alphabet()
 
 
 def check_vocab_size(vocab_size: int) -> None:
@@ -104,3 +131,38 @@ def check_vocab_size(vocab_size: int) -> None:
             f"vocab_size is {vocab_size}; a byte-level vocabulary has at least "
             f"{MINIMUM_VOCABULARY} entries (256 bytes and the end of a document)"
         )
+
+
+@dataclass
+class Reproduction:
+    """How much of a text a pretrained tokenizer changes: bytes of the lines that do not come back.
+
+    A normaliser may drop or rewrite characters, and an incomplete vocabulary lose them: the losses
+    would then be those of another text, and bits per byte wrong.
+    """
+
+    tokenizer: Tokenizer
+    total: int  # bytes of all text
+    changed: int = 0
+
+    def check(self, text: str, tokens: Sequence[int]) -> None:
+        """Compare a document with its tokens.
+
+        Raises:
+            UserError: when more than 0.1 % of all text is changed.
+        """
+        data, made = text.encode("utf-8"), self.tokenizer.decode_bytes(tokens)
+        if data == made:
+            return
+        before, after = data.split(b"\n"), made.split(b"\n")
+        if len(before) != len(after):
+            before, after = [data], [made]
+        lines = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+        self.changed += sum(max(len(a), len(b)) for a, b in lines)
+        if self.changed > TOLERATED * self.total:
+            was, now = (line[:60].decode(errors="replace") for line in lines[0])
+            raise UserError(
+                f"the tokenizer does not reproduce the text: {was!r} becomes {now!r}; more than "
+                f"{TOLERATED:.1%} of it would be changed. Choose a tokenizer without a normaliser "
+                "and without an added prefix space, or leave tokenizer out to train one"
+            )

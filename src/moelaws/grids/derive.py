@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
+from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import (
     Derivations,
     ExpertsFromSparsity,
     HeadsFromWidth,
-    PowerOf,
     StepsFromCompute,
     WidthFromGranularity,
 )
 from moelaws.spec.model import Model
 
-Point = dict[str, Any]
-
 
 def derive_settings(point: Point, rules: Derivations) -> Point:
-    """``point`` with experts, widths, heads and learning rate derived where they are not set.
+    """``point`` with experts, widths, heads, batch and learning rate derived where not set.
 
     Raises:
         UserError: where a rule lacks a setting, or what follows is not a whole number.
@@ -36,8 +33,10 @@ def derive_settings(point: Point, rules: Derivations) -> Point:
         point["n_heads"] = heads_from_width(point, rules.n_heads)
     if "n_heads" in point:
         point.setdefault("n_kv", point["n_heads"])
+    if rules.batch and "batch" not in point:
+        point["batch"] = batch_size(point, rules.batch)
     if rules.lr and "lr" not in point:
-        point["lr"] = power_of(point, rules.lr, "lr")
+        point["lr"] = learning_rate(point, rules.lr)
     return point
 
 
@@ -61,8 +60,8 @@ def _refuse_contradictions(point: Point) -> None:
 
 def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
     """E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
-    k: int = _need(point, "top_k", rule.rule)
-    sparsity: float = _need(point, "S", rule.rule)
+    k: int = needed(point, "top_k", rule.rule)
+    sparsity: float = needed(point, "S", rule.rule)
     if sparsity >= 1:
         raise UserError(f"S is {sparsity!r}; sparsity must be below 1, for k experts are active")
     experts = k / (1 - sparsity)
@@ -76,7 +75,7 @@ def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
 
 def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
     """d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
-    width = 2 * _need(point, "d_model", rule.rule) / _need(point, "G", rule.rule)
+    width = 2 * needed(point, "d_model", rule.rule) / needed(point, "G", rule.rule)
     if width < 1:
         raise UserError(f"G is {point['G']!r}: experts of width {width:.3g}; G must be smaller")
     return int(width + 1e-9)
@@ -84,7 +83,7 @@ def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
 
 def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
     """n_heads = d_model / width, at least one."""
-    heads = max(1.0, _need(point, "d_model", rule.rule) / rule.width)
+    heads = max(1.0, needed(point, "d_model", rule.rule) / rule.width)
     if not heads.is_integer():
         raise UserError(
             f"d_model is {point['d_model']!r}; it must be a multiple of the head width {rule.width}"
@@ -92,38 +91,33 @@ def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
     return int(heads)
 
 
-def power_of(point: Point, rule: PowerOf, name: str) -> float:
-    """A power law in other settings, rounded to 6 digits so that identities are stable."""
-    value = rule.value
-    for setting, exponent in rule.exponent.items():
-        base = _need(point, setting, f"{rule.rule} ({name})") / rule.at[setting]
-        value *= math.exp(max(-700.0, min(700.0, exponent * math.log(base))))
-    return float(f"{value:.6g}")
+def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: str) -> int:
+    """Optimizer steps: as set, or those that spend C in the convention of the rule.
 
-
-def steps_from_compute(point: Point, model: Model, rule: StepsFromCompute) -> int:
-    """Optimizer steps that spend C in the rule's convention.
+    Args:
+        batch_from: where the point's batch comes from, for the message.
 
     Raises:
-        UserError: where C buys fewer than ``min_steps`` steps.
+        UserError: where there are fewer than the rule's ``min_steps``, or no steps at all.
     """
-    compute = _need(point, "C", rule.rule)
-    flops_per_step = (
-        train_flops_per_token(model, rule.convention)
-        * _need(point, "batch", rule.rule)
-        * model.context
-    )
+    rule, batch = rules.steps, f"batch = {point['batch']} ({batch_from})"
+    if "steps" in point:
+        steps: int = point["steps"]
+        if rule and steps < rule.min_steps:
+            raise UserError(
+                f"steps is {steps} with {batch}; at least min_steps = {rule.min_steps} are wanted: "
+                "raise steps, or lower min_steps under derive"
+            )
+        return steps
+    if not isinstance(rule, StepsFromCompute):
+        raise UserError("steps is missing; set it under settings or in a sweep, or derive it")
+    compute: float = needed(point, "C", rule.rule)
+    flops_per_step = train_flops_per_token(model, rule.convention) * point["batch"] * model.context
     steps = round(compute / flops_per_step)
     if steps < rule.min_steps:
         raise UserError(
-            f"C is {compute:g}: enough for {compute / flops_per_step:.3g} steps of "
+            f"C is {compute:g} with {batch}: enough for {compute / flops_per_step:.3g} steps of "
             f"{flops_per_step:.3g} FLOPs; at least min_steps = {rule.min_steps} are wanted: "
-            "raise C, or lower batch, context or the model's size"
+            "raise C, set a smaller batch, or lower context or the model's size"
         )
-    return int(steps)
-
-
-def _need(point: Point, setting: str, rule: str) -> Any:
-    if point.get(setting) is None:
-        raise UserError(f"{setting} is missing; the derivation {rule!r} needs it")
-    return point[setting]
+    return steps

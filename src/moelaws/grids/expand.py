@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.grids.derive import derive_settings, steps_from_compute
+from moelaws.grids.derive import derive_settings, planned_steps
+from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
-from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 
 
@@ -31,19 +29,13 @@ class Run:
         return train_flops_per_token(self.config.model, "sparsity") * self.config.tokens
 
 
-@dataclass(frozen=True)
-class CorpusChoice:
-    """What the project says of the text; the grid adds the vocabulary."""
-
-    digest: str
-    validation: float
-    seed: int
-
-
 _MODEL = ("n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size")
-_MODEL_OPTIONS = ("qk_norm", "tied_embeddings", "rope_theta", "init_std")
-_MOE = ("n_experts", "top_k", "d_expert")
-_MOE_OPTIONS = ("n_shared", "normalize_top_k", "load_balance", "router_z")
+_MODEL_OPTIONS = ("qk_norm", "tied_embeddings", "rope_theta", "init_std", "head_width")
+_DENSE = ("d_ffn", "mlp")
+_MOE = (
+    "n_experts", "top_k", "d_expert", "n_shared", "normalize_top_k", "load_balance", "router_z",
+    "jitter", "mlp",
+)  # fmt: skip
 _OPTIMIZER = ("lr", "beta1", "beta2", "eps", "weight_decay", "scale_free", "clip")
 _SCHEDULE = ("warmup", "decay", "final")
 
@@ -76,10 +68,12 @@ def expand(grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0) -> list[
 
 
 def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, seed: int) -> Run:
-    point = derive_settings(point, grid.derive)
+    rule = grid.derive.batch
+    batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
+    point = derive_settings(with_vocabulary(point, corpus), grid.derive)
     config: dict[str, Any] = {
         "model": _model(point),
-        "corpus": _corpus(corpus, point.get("vocab_size") or _missing("vocab_size")),
+        "corpus": corpus_of(corpus, point.get("vocab_size") or _missing("vocab_size")),
         "batch": point.get("batch"),
         "balance_group": point.get("balance_group", point.get("batch")),
         "optimizer": _pick(point, _OPTIMIZER),
@@ -88,48 +82,25 @@ def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, se
             **_pick(point, _SCHEDULE),
         },
         "seed": point.get("seed", 0) + seed,
-        "steps": point.get("steps", 1),
+        "steps": 1,  # planned below, of a model that is known to be sound
         **_pick(point, ("precision", "max_epochs")),
     }
     if "evaluation_sequences" in point:
         config["evaluation"] = {"sequences": point["evaluation_sequences"]}
     config = {name: value for name, value in config.items() if value is not None}
     parsed = parse(RunConfig, config, label)
-    _refuse_width(parsed)
-    if "steps" not in point:
-        if grid.derive.steps is None:
-            _missing("steps")
-        steps = steps_from_compute(point, parsed.model, grid.derive.steps)
-        parsed = parsed.model_copy(update={"steps": steps})
+    steps = planned_steps(point, parsed.model, grid.derive, batch_from)
+    parsed = parsed.model_copy(update={"steps": steps})
     return Run(parsed.run_id, parsed, point.get("C"))
-
-
-@lru_cache
-def _corpus(corpus: CorpusChoice, vocab_size: int) -> Corpus:
-    data = {
-        "source": {"digest": corpus.digest},
-        "vocab_size": vocab_size,
-        "validation": corpus.validation,
-        "seed": corpus.seed,
-    }
-    return parse(Corpus, data, "corpus")
-
-
-def _refuse_width(config: RunConfig) -> None:
-    """Grouped matrix products want rows of whole 16 bytes."""
-    multiple = 8 if config.precision == "bf16" else 4
-    if isinstance(config.model.ffn, MoE) and config.model.d_model % multiple:
-        raise UserError(
-            f"d_model is {config.model.d_model}; with experts it must be a multiple of {multiple} "
-            f"in {config.precision}"
-        )
 
 
 def _model(point: Mapping[str, Any]) -> dict[str, Any]:
     if point.get("ffn", "moe") == "dense":
-        ffn = {"kind": "dense", **_pick(point, ("d_ffn",))}
+        ffn = {"kind": "dense", **_pick(point, _DENSE)}
     else:
-        ffn = {"kind": "moe", **_pick(point, _MOE), **_pick(point, _MOE_OPTIONS)}
+        ffn = {"kind": "moe", **_pick(point, _MOE)}
+        if point.get("n_dense_layers"):
+            ffn |= _pick(point, ("n_dense_layers", "d_ffn"))
     return {**_pick(point, _MODEL), **_pick(point, _MODEL_OPTIONS), "ffn": ffn}
 
 
@@ -138,7 +109,7 @@ def _pick(point: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _missing(setting: str) -> NoReturn:
-    raise UserError(f"{setting} is missing; set it under settings or in a sweep, or derive it")
+    raise UserError(f"{setting} is missing; set it under settings or in a sweep")
 
 
 def _show(axes: Mapping[str, Any]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from moelaws.corpus.sources import Sources, resolve
-from moelaws.grids.expand import CorpusChoice, Run, expand
-from moelaws.records.layout import Results
+from moelaws.corpus.sources import DatasetSource, Sources, resolve
+from moelaws.grids.expand import Run, expand
+from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -28,8 +28,8 @@ class Sweep:
         return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
 
 
-def project_sources(project: Project, root: Path = Path()) -> Sources:
-    """The files of the project's text."""
+def project_sources(project: Project, root: Path = Path()) -> Sources | DatasetSource:
+    """The project's text."""
     return resolve(project.corpus, root)
 
 
@@ -43,22 +43,19 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
     where = f"config/studies/{study.study}.yaml, grids.{project.tier}"
     if project.tier not in study.grids:
         raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
-    digests = Results(root / "results").corpus("digests.json")
-    corpus = CorpusChoice(
-        digest=project_sources(project, root).digest(digests),
-        validation=project.validation,
-        seed=0,
-    )
+    corpus = choose_corpus(project, project_sources(project, root), root)
     runs = expand(study.grids[project.tier], corpus, where, project.seed)
     return Sweep(study, project.tier, tuple(runs))
 
 
-def too_long_for(runs: tuple[Run, ...], sources: Sources) -> str:
+def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str:
     """What is wrong where a run needs more text than there is; empty if none does.
 
     A token stands for a byte at least: this refuses what is impossible for certain, before the
     text is tokenised.
     """
+    if sources.bytes is None:  # known once the data set is read; the trainer asks again
+        return ""
     larger = "set corpus in config/config.yaml to a larger text"
     for run in runs:
         config = run.config

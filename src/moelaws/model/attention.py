@@ -16,16 +16,16 @@ from moelaws.spec.model import Model
 class Attention(nn.Module):
     """Multi-head attention for n_kv = n_heads, else grouped-query (Ainslie et al., 2023).
 
-    No biases. One matrix holds the query, key and value projections: d * (d + 2 n_kv W) entries.
+    No biases. One matrix holds the query, key and value projections: d (H + 2 n_kv) W entries.
     """
 
     def __init__(self, model: Model, generator: torch.Generator) -> None:
         super().__init__()
         self.n_heads, self.n_kv = model.n_heads, model.n_kv
-        self.width = model.d_model // model.n_heads
+        self.width = model.width_of_head
         out = (model.n_heads + 2 * model.n_kv) * self.width
         self.w_qkv = nn.Parameter(torch.empty(out, model.d_model))
-        self.w_out = nn.Parameter(torch.empty(model.d_model, model.d_model))
+        self.w_out = nn.Parameter(torch.empty(model.d_model, model.d_attention))
         for weight in (self.w_qkv, self.w_out):
             nn.init.normal_(weight, std=model.init_std, generator=generator)
         self.q_norm = RMSNorm(self.width) if model.qk_norm else None
@@ -33,7 +33,7 @@ class Attention(nn.Module):
 
     def forward(self, x_BND: Tensor, rotation: Tensor) -> Tensor:
         """Output (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
-        B, N, D = x_BND.shape
+        B, N, _ = x_BND.shape
         H, G, W = self.n_heads, self.n_kv, self.width
         qkv = F.linear(x_BND, self.w_qkv.to(x_BND.dtype)).view(B, N, H + 2 * G, W)
         # Splits, not slices: the backward of a slice fills a whole tensor with zeros.
@@ -50,7 +50,7 @@ class Attention(nn.Module):
             is_causal=True,
             enable_gqa=G != H,
         )
-        return F.linear(y_BHNW.transpose(1, 2).reshape(B, N, D), self.w_out.to(x_BND.dtype))
+        return F.linear(y_BHNW.transpose(1, 2).reshape(B, N, H * W), self.w_out.to(x_BND.dtype))
 
 
 def rotary(context: int, width: int, theta: float) -> Tensor:

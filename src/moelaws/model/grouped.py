@@ -1,17 +1,45 @@
 """Dropless SwiGLU experts by one grouped matrix product over tokens sorted by expert.
 
 Shapes: T tokens, K experts a token, X = T K assignments (in the order of tokens, or sorted by
-expert), D model width, E experts, F expert width.
+expert), D model width, E experts, F expert width, M = 2 F.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+
+class Order(NamedTuple):
+    """The assignments of T tokens sorted by expert, tokens in order within each."""
+
+    experts_X: Tensor  # int64: the expert of each sorted assignment
+    order_X: Tensor  # int64: which assignment, t K + k, stands at each place
+    tokens_X: Tensor  # int64: its token t
+    places_TK: Tensor  # int64: where each assignment stands
+    ends_E: Tensor  # int32: where each expert's assignments end
+
+
+def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
+    """Sort the assignments of ``experts_TK`` int64 (T, K), each in [0, n_experts)."""
+    experts_X, order_X = experts_TK.reshape(-1).sort(stable=True)
+    device = order_X.device
+    rows_X = torch.arange(len(order_X), device=device)
+    places_X = torch.empty_like(order_X).scatter_(0, order_X, rows_X)
+    ends_E = torch.searchsorted(
+        experts_X, torch.arange(n_experts, device=device), right=True, out_int32=True
+    )
+    tokens_X = order_X // experts_TK.shape[1]
+    return Order(experts_X, order_X, tokens_X, places_X.view(experts_TK.shape), ends_E)
+
+
+def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
+    """(T, D): for each token the sum of its K rows, read where ``places_TK`` says, in order."""
+    return F.embedding_bag(places_TK, rows_XD, mode="sum")
 
 
 class GroupedExperts(torch.autograd.Function):
@@ -31,57 +59,46 @@ class GroupedExperts(torch.autograd.Function):
         w_gate_up_EDM: Tensor,
         w_down_EFD: Tensor,
     ) -> Tensor:
-        """Output (T, D); ``w_gate_up_EDM`` has M = 2 F columns, the gate's F first."""
-        T, K = experts_TK.shape
-        experts_X = experts_TK.reshape(-1)
-        order_X = experts_X.argsort(stable=True)
-        places_TK = torch.empty_like(order_X)
-        places_TK[order_X] = torch.arange(T * K, device=order_X.device)
-        places_TK = places_TK.view(T, K)
-        tokens_X = order_X // K
-        ends_E = torch.bincount(experts_X, minlength=len(w_down_EFD)).cumsum(0).int()
-
-        x_XD = x_TD.index_select(0, tokens_X)
-        h_XM = F.grouped_mm(x_XD, w_gate_up_EDM, offs=ends_E)
+        """Output (T, D); ``w_gate_up_EDM`` has the gate's F columns first."""
+        order = sort_by_expert(experts_TK, len(w_down_EFD))
+        x_XD = x_TD.index_select(0, order.tokens_X)
+        h_XM = F.grouped_mm(x_XD, w_gate_up_EDM, offs=order.ends_E)
         gate_XF, up_XF = h_XM.chunk(2, dim=-1)
-        gates_X1 = gates_TK.reshape(-1, 1).index_select(0, order_X).to(x_TD.dtype)
-        a_XF = (F.silu(gate_XF) * up_XF).mul_(gates_X1)
-        y_TD = sum_of_rows(F.grouped_mm(a_XF, w_down_EFD, offs=ends_E), places_TK)
-        ctx.save_for_backward(
-            x_XD, h_XM, gates_X1, tokens_X, places_TK, ends_E, w_gate_up_EDM, w_down_EFD
-        )
-        return y_TD
+        gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
+        gates_X1 = gates_X.to(x_TD.dtype)[:, None]
+        # Of the activation only silu's part is kept: the products are cheap to do again.
+        silu_XF = F.silu(gate_XF)
+        a_XF = (silu_XF * up_XF).mul_(gates_X1)
+        y_XD = F.grouped_mm(a_XF, w_down_EFD, offs=order.ends_E)
+        ctx.save_for_backward(x_XD, h_XM, silu_XF, gates_X1, w_gate_up_EDM, w_down_EFD, *order[2:])
+        return sum_of_rows(y_XD, order.places_TK)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy_TD: Tensor) -> tuple[Tensor | None, ...]:
-        x_XD, h_XM, gates_X1, tokens_X, places_TK, ends_E, w_gate_up_EDM, w_down_EFD = (
+        x_XD, h_XM, silu_XF, gates_X1, w_gate_up_EDM, w_down_EFD, tokens_X, places_TK, ends_E = (
             ctx.saved_tensors
         )
         gate_XF, up_XF = h_XM.chunk(2, dim=-1)
-        silu_XF = F.silu(gate_XF)
-        a_XF = silu_XF * up_XF
-
         dy_XD = dy_TD.index_select(0, tokens_X)
-        dw_down_EFD = F.grouped_mm((a_XF * gates_X1).t(), dy_XD, offs=ends_E)
-        da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)
-        dgates_X = (da_XF * a_XF).sum(-1, dtype=torch.float32)
+        a_XF = (silu_XF * up_XF).mul_(gates_X1)
+        dw_down_EFD = F.grouped_mm(a_XF.t(), dy_XD, offs=ends_E)
+
+        da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)  # gates yet to come
+        dup_XF = silu_XF * da_XF
+        dgates_X = torch.mul(dup_XF, up_XF, out=a_XF).sum(-1, dtype=torch.float32)
         dgates_TK = dgates_X.index_select(0, places_TK.view(-1)).view(places_TK.shape)
-        da_XF.mul_(gates_X1)
+
+        # Both halves are written in place: neither a concatenation nor a copy.
         dh_XM = torch.empty_like(h_XM)
-        dgate_XF, dup_XF = dh_XM.chunk(2, dim=-1)
-        torch.mul(da_XF, silu_XF, out=dup_XF)
-        dgate_XF.copy_(torch.ops.aten.silu_backward(da_XF.mul_(up_XF), gate_XF))
+        dh_gate_XF, dh_up_XF = dh_XM.chunk(2, dim=-1)
+        torch.mul(dup_XF, gates_X1, out=dh_up_XF)
+        da_XF.mul_(up_XF).mul_(gates_X1)
+        torch.ops.aten.silu_backward.grad_input(da_XF, gate_XF, grad_input=dh_gate_XF)
 
         dw_gate_up_EDM = F.grouped_mm(x_XD.t(), dh_XM, offs=ends_E)
         dx_XD = F.grouped_mm(dh_XM, w_gate_up_EDM.transpose(1, 2), offs=ends_E)
         return sum_of_rows(dx_XD, places_TK), dgates_TK, None, dw_gate_up_EDM, dw_down_EFD
-
-
-def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
-    """(T, D): for each token the sum of its K rows, read where ``places_TK`` says."""
-    T, K = places_TK.shape
-    return rows_XD.index_select(0, places_TK.view(-1)).view(T, K, -1).sum(1)
 
 
 def grouped_experts(
@@ -91,14 +108,16 @@ def grouped_experts(
     w_gate_up_EDM: Tensor,
     w_down_EFD: Tensor,
 ) -> Tensor:
-    """The ``torch`` back end: expert widths are padded to the 16 bytes of grouped_mm."""
+    """The ``torch`` back end, for any widths: grouped_mm wants rows of whole 16 bytes, so others
+    are padded with zeros, which change no sum."""
+    E, F_, D = w_down_EFD.shape
     multiple = 16 // x_TD.element_size()
-    missing = -w_down_EFD.shape[1] % multiple
-    if missing:
-        E, D, M = w_gate_up_EDM.shape
-        halves = F.pad(w_gate_up_EDM.view(E, D, 2, M // 2), (0, missing))
-        w_gate_up_EDM, w_down_EFD = halves.flatten(2), F.pad(w_down_EFD, (0, 0, 0, missing))
-    y: Tensor = GroupedExperts.apply(  # type: ignore[no-untyped-call]
+    d, f = -D % multiple, -F_ % multiple
+    if d or f:
+        x_TD = F.pad(x_TD, (0, d))
+        halves_ED2F = F.pad(w_gate_up_EDM.view(E, D, 2, F_), (0, f, 0, 0, 0, d))
+        w_gate_up_EDM, w_down_EFD = halves_ED2F.flatten(2), F.pad(w_down_EFD, (0, d, 0, f))
+    y_TD: Tensor = GroupedExperts.apply(  # type: ignore[no-untyped-call]
         x_TD, gates_TK, experts_TK, w_gate_up_EDM, w_down_EFD
     )
-    return y
+    return y_TD[:, :D] if d else y_TD

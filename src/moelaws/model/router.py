@@ -5,6 +5,7 @@ Shapes: T tokens, D model width, E experts, K experts a token, G balance groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -27,8 +28,10 @@ class Routing(NamedTuple):
 class Router(nn.Module):
     """Softmax over all E experts, then the K largest; always in fp32.
 
-    ``normalize_top_k`` divides the K gates by their sum. The auxiliary losses are returned without
-    their coefficients:
+    ``normalize_top_k`` divides the K gates by their sum: the softmax over the selected experts
+    alone. ``jitter`` multiplies the router's inputs in training by noise, uniform in
+    [1 - jitter, 1 + jitter] (Fedus et al., 2021, sec 2.4). The auxiliary losses are returned
+    without their coefficients:
 
     - balance: E * sum_i f_i p_i, with f_i the share of the group's T K / G assignments that expert
       i got and p_i its mean probability; mean over groups. 1 when the load is uniform, E when one
@@ -42,10 +45,19 @@ class Router(nn.Module):
         self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
         nn.init.normal_(self.weight, std=init_std, generator=generator)
 
-    def forward(self, x_TD: Tensor, groups: int = 1) -> Routing:
-        """Route T tokens; each of ``groups`` equal runs of tokens is balanced by itself."""
+    def forward(
+        self, x_TD: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+    ) -> Routing:
+        """Route T tokens; each of ``groups`` equal runs of tokens is balanced by itself.
+
+        ``noise`` has a generator for each group, so that a group's jitter does not depend on what
+        is computed beside it; none in evaluation.
+        """
         E, K = self.moe.n_experts, self.moe.top_k
-        logits_TE = F.linear(x_TD.float(), self.weight)
+        x_TD = x_TD.float()
+        if self.moe.jitter and noise:
+            x_TD = x_TD * self._jitter(x_TD, noise)
+        logits_TE = F.linear(x_TD, self.weight)
         lse_T = torch.logsumexp(logits_TE, dim=-1)
         p_TE = torch.exp(logits_TE - lse_T[:, None])
         gates_TK, experts_TK = p_TE.topk(K, dim=-1)
@@ -56,6 +68,12 @@ class Router(nn.Module):
         mean_GE = p_TE.view(groups, -1, E).mean(1)
         balance = E / groups * (share_GE * mean_GE).sum()
         return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
+
+    def _jitter(self, x_TD: Tensor, noise: Sequence[torch.Generator]) -> Tensor:
+        T, D = x_TD.shape
+        size = (T // len(noise), D)
+        uniform_TD = torch.cat([torch.rand(size, generator=g, device=x_TD.device) for g in noise])
+        return 1 + self.moe.jitter * (2 * uniform_TD - 1)
 
 
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:

@@ -6,6 +6,7 @@ G balance groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.attention import Attention, rotary
-from moelaws.model.experts import BACKENDS, Backend, MoELayer, SwiGLU
+from moelaws.model.backends import BACKENDS, Backend
+from moelaws.model.experts import MoELayer
+from moelaws.model.mlp import MLPS
 from moelaws.model.norm import RMSNorm
 from moelaws.model.router import Routing
 from moelaws.spec.model import Model, MoE
@@ -34,37 +37,47 @@ GROUPS = (
 
 
 class Losses(NamedTuple):
-    """Scalars of one batch: nats per token, and the auxiliary losses averaged over the layers."""
+    """Of one batch: nats per token, the auxiliary losses averaged over the layers with experts
+    (three scalars), and how many assignments each expert of such a layer got."""
 
     cross_entropy: Tensor
     balance: Tensor
     z: Tensor
+    counts_LE: Tensor | None  # int64; None for dense models
 
 
 class Block(nn.Module):
     """Pre-norm attention and feed-forward, each added to the residual stream."""
 
-    def __init__(self, model: Model, backend: Backend, generator: torch.Generator) -> None:
+    def __init__(
+        self, model: Model, layer: int, backend: Backend, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        d, std = model.d_model, model.init_std
+        d, std, ffn = model.d_model, model.init_std, model.ffn
         self.attention_norm = RMSNorm(d)
         self.attention = Attention(model, generator)
         self.ffn_norm = RMSNorm(d)
         self.moe: MoELayer | None = None
-        self.dense_ffn: SwiGLU | None = None
-        if isinstance(model.ffn, MoE):
-            self.moe = MoELayer(model.ffn, d, std, backend, generator)
+        self.dense_ffn: nn.Module | None = None
+        if isinstance(ffn, MoE) and layer >= ffn.n_dense_layers:
+            self.moe = MoELayer(ffn, d, std, backend, generator)
         else:
-            self.dense_ffn = SwiGLU(d, model.ffn.d_ffn, std, generator)
+            assert ffn.d_ffn is not None  # the configuration sees to it
+            self.dense_ffn = MLPS[ffn.mlp](d, ffn.d_ffn, std, generator)
 
     def forward(
-        self, x_BND: Tensor, rotation: Tensor, groups: int, dtype: torch.dtype
+        self,
+        x_BND: Tensor,
+        rotation: Tensor,
+        dtype: torch.dtype,
+        groups: int,
+        noise: Sequence[torch.Generator],
     ) -> tuple[Tensor, Routing | None]:
         x_BND = x_BND + self.attention(self.attention_norm(x_BND).to(dtype), rotation)
         h_TD = self.ffn_norm(x_BND).to(dtype).flatten(0, 1)
         routing = None
         if self.moe is not None:
-            y_TD, routing = self.moe(h_TD, groups)
+            y_TD, routing = self.moe(h_TD, groups, noise)
         else:
             assert self.dense_ffn is not None
             y_TD = self.dense_ffn(h_TD)
@@ -72,7 +85,8 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Pre-norm decoder with a final norm; matrices start as N(0, init_std^2), gains at 1.
+    """Pre-norm decoder with a final norm; matrices start as N(0, init_std^2), gains at 1, biases
+    at 0.
 
     Parameters and the residual stream are fp32; with ``precision`` bf16 the matrix products and
     attention are computed in bf16 from weights that are cast at use. Router, norms, rotation and
@@ -91,42 +105,52 @@ class Transformer(nn.Module):
         self.dtype = PRECISIONS[precision]
         self.embedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
         nn.init.normal_(self.embedding, std=model.init_std, generator=generator)
-        self.layers = nn.ModuleList(Block(model, backend, generator) for _ in range(model.n_layers))
+        self.layers = nn.ModuleList(
+            Block(model, layer, backend, generator) for layer in range(model.n_layers)
+        )
         self.final_norm = RMSNorm(model.d_model)
         self.unembedding: nn.Parameter | None = None
         if not model.tied_embeddings:
             self.unembedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
             nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
-        rotation = rotary(model.context, model.d_model // model.n_heads, model.rope_theta)
+        rotation = rotary(model.context, model.width_of_head, model.rope_theta)
         self.register_buffer("rotation", rotation, persistent=False)
 
-    def forward(self, tokens_BN: Tensor, groups: int = 1) -> tuple[Tensor, list[Routing]]:
-        """Logits (T, V) in the computing type, and the routing of each MoE layer."""
+    def forward(
+        self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+    ) -> tuple[Tensor, list[Routing]]:
+        """Logits (T, V) in the computing type, and the routing of each layer with experts."""
         x_BND = F.embedding(tokens_BN, self.embedding)
         routings = []
         for layer in self.layers:
-            x_BND, routing = layer(x_BND, self.rotation, groups, self.dtype)
+            x_BND, routing = layer(x_BND, self.rotation, self.dtype, groups, noise)
             if routing is not None:
                 routings.append(routing)
         head_VD = self.embedding if self.unembedding is None else self.unembedding
         h_TD = self.final_norm(x_BND).to(self.dtype).flatten(0, 1)
         return F.linear(h_TD, head_VD.to(self.dtype)), routings
 
-    def losses(self, tokens: Tensor, groups: int = 1) -> Losses:
+    def losses(
+        self, tokens: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+    ) -> Losses:
         """Losses of ``tokens`` int64 (B, N + 1): each position predicts the next token.
 
-        ``groups`` is the number of equal runs of sequences that are balanced by themselves.
+        ``groups`` is the number of equal runs of sequences that are balanced by themselves;
+        ``noise`` the generators of their jitter, one each.
         """
-        logits_TV, routings = self(tokens[:, :-1], groups)
+        logits_TV, routings = self(tokens[:, :-1], groups, noise)
         cross_entropy = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1))
         if not routings:
             zero = torch.zeros((), device=tokens.device)
-            return Losses(cross_entropy, zero, zero)
-        n = len(routings)
-        balance, z = sum(r.balance for r in routings) / n, sum(r.z for r in routings) / n
-        assert isinstance(balance, Tensor)
-        assert isinstance(z, Tensor)
-        return Losses(cross_entropy, balance, z)
+            return Losses(cross_entropy, zero, zero, None)
+        balance = torch.stack([r.balance for r in routings]).mean()
+        z = torch.stack([r.z for r in routings]).mean()
+        return Losses(cross_entropy, balance, z, load(routings))
+
+
+def load(routings: list[Routing]) -> Tensor:
+    """Assignments by layer and expert, int64 (L, E)."""
+    return torch.stack([r.counts_GE for r in routings]).sum(1)
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:

@@ -23,7 +23,7 @@ class Results:
         return self.root / "runs"
 
     def run(self, run_id: str) -> Path:
-        """config.json, history.parquet, summary.json, provenance.json and the log of a run."""
+        """config.json, history.parquet, load.parquet, summary.json, provenance.json and log."""
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:
@@ -37,6 +37,10 @@ class Results:
     def checkpoint(self, run_id: str) -> Path:
         """Of an unfinished run; outside its folder, which Snakemake may clear before a retry."""
         return self.root / "checkpoints" / run_id
+
+    def weights(self, run_id: str) -> Path:
+        """Folder of the final weights, of runs that a study keeps."""
+        return self.root / "weights" / run_id
 
     def tier(self, tier: str, simulated: bool = False) -> Path:
         """Tables, fits and figures of a tier; simulated ones have a tree of their own."""

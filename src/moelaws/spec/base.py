@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -75,24 +75,47 @@ def parse(schema: type[T], data: object, where: str | Path) -> T:
 
 
 def _line(schema: type[Frozen], where: str | Path, error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "(top level)"
+    keys, allowed = _walk(schema, error["loc"])
+    key = ".".join(keys) or "(top level)"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        allowed = ", ".join(_fields_at(schema, error["loc"][:-1]))
-        return f"{where}: unknown key {key}" + (f"; allowed here: {allowed}" if allowed else "")
+        listed = ", ".join(allowed)
+        return f"{where}: unknown key {key}" + (f"; allowed here: {listed}" if listed else "")
     if error["type"] == "missing":
         return f"{where}: {key} is missing"
+    if error["type"] == "union_tag_not_found":
+        return f"{where}: {key}.{error['ctx']['discriminator'].strip(chr(39))} is missing"
     shown = repr(error["input"])
     if len(shown) > 80:  # a whole mapping says nothing more than its key does
         return f"{where}: {key}: {message}"
     return f"{where}: {key} is {shown}; {message}"
 
 
-def _fields_at(schema: Any, loc: tuple[Any, ...]) -> list[str]:
-    """The keys allowed at ``loc``, or none where the schema branches on the way."""
+def _walk(schema: type[Frozen], loc: tuple[str | int, ...]) -> tuple[list[str], list[str]]:
+    """The keys of ``loc`` as a user wrote them, and those that are allowed beside the last.
+
+    pydantic puts the tag of a union's member between the keys, such as ``moe`` in model.ffn.moe.E.
+    """
+    keys: list[str] = []
+    here, beside = _models(schema), _models(schema)
     for part in loc:
-        field = getattr(schema, "model_fields", {}).get(part)
-        if field is None:
-            return []
-        schema = field.annotation
-    return sorted(getattr(schema, "model_fields", {}))
+        fields = [m.model_fields[part] for m in here if part in m.model_fields]
+        if not fields and (tagged := [m for m in here if _has_tag(m, part)]) and len(here) > 1:
+            here = tagged
+            continue
+        keys.append(str(part))
+        beside = here
+        if fields:
+            here = _models(fields[0].annotation)
+    return keys, sorted({name for m in beside for name in m.model_fields})
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models in an annotation, however deep in unions, tuples and mappings."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]
+
+
+def _has_tag(model: type[BaseModel], tag: str | int) -> bool:
+    return any(tag in get_args(field.annotation) for field in model.model_fields.values())

@@ -1,12 +1,39 @@
-"""What a run is trained on: the text by content, its tokenizer and its split."""
+"""What a run is trained on: the text by content or commit, its tokenizer and its split."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from moelaws.spec.base import Count, Fraction, Frozen, Whole
+
+
+def _commit(value: str) -> str:
+    if not re.fullmatch("[0-9a-f]{40}", value):
+        raise ValueError(
+            "the 40 hexadecimal digits of a commit are wanted: a branch or tag moves, and runs "
+            "would then share an identity but not a text"
+        )
+    return value
+
+
+def _split(value: str) -> str:
+    if not re.fullmatch(r"\w+(\.\w+)*", value):
+        raise ValueError("the name of one split is wanted; for a part of it set bytes")
+    return value
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return value
+
+
+Commit = Annotated[str, AfterValidator(_commit)]
 
 
 class Text(Frozen):
@@ -16,13 +43,57 @@ class Text(Frozen):
     digest: str
 
 
+class Rows(Frozen):
+    """Which text of a data set's rows.
+
+    A row is a document. Where ``document_starts`` is set, rows are lines instead, and a row in
+    which that regular expression is found starts the next document.
+    """
+
+    subset: str | None = None
+    split: Annotated[str, AfterValidator(_split)] = "train"
+    column: str = "text"
+    bytes: Count | None = None  # UTF-8 bytes, by whole rows from the first one on; None is all
+    document_starts: Annotated[str, AfterValidator(_pattern)] | None = None
+
+
+class HubDataset(Rows):
+    """Rows of a data set of the Hugging Face hub, known before anything is downloaded."""
+
+    kind: Literal["hub"]
+    name: str
+    commit: Commit
+
+
+class FolderDataset(Rows):
+    """Rows of a data set in a local folder: ``digest`` is over the names and bytes of its files."""
+
+    kind: Literal["folder"]
+    digest: str
+
+
+def _kind(source: Any) -> str:
+    # A text's kind is a default, which the canonical JSON leaves out.
+    kind = source.get("kind") if isinstance(source, dict) else getattr(source, "kind", None)
+    return str(kind or "text")
+
+
+Source = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[HubDataset, Tag("hub")]
+    | Annotated[FolderDataset, Tag("folder")],
+    Discriminator(_kind),
+]
+
+
 class Corpus(Frozen):
     """The text, its tokenizer and its split, known before anything is tokenised."""
 
-    source: Text
-    # Entries of the byte-level BPE trained on the training documents; 257 hold the bytes and the
-    # end of a document.
+    source: Source
+    # Entries of the tokenizer, the last of which ends a document. Without ``tokenizer`` it is a
+    # byte-level BPE trained on the training documents; 257 hold the bytes and that end.
     vocab_size: Annotated[Count, Field(ge=257)]
+    tokenizer: str | None = None  # SHA-256 of a pretrained tokenizer's file
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
         0.05  # share of the text, by whole documents
     )

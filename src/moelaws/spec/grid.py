@@ -5,15 +5,20 @@ Nothing in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
+from moelaws.spec.model import Mlp
 
 Scalar = bool | int | float | str
+# How FLOPs are counted: ``accounting.flops`` says what each leaves out.
+ConventionName = Literal[
+    "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
+]
 
 
 class Settings(Frozen):
@@ -21,6 +26,7 @@ class Settings(Frozen):
 
     ``C`` is the compute budget in FLOPs, ``S`` the sparsity (E - k) / E and ``G`` the granularity
     2 d_model / d_expert, as in the tables; the others are RunConfig's fields by the same names.
+    ``d_ffn`` is the width of dense models and of the ``n_dense_layers`` first layers of others.
     """
 
     C: Positive | None = None
@@ -31,6 +37,7 @@ class Settings(Frozen):
     d_model: Count | None = None
     n_heads: Count | None = None
     n_kv: Count | None = None
+    head_width: Count | None = None
     context: Count | None = None
     vocab_size: Count | None = None
     qk_norm: bool | None = None
@@ -41,10 +48,13 @@ class Settings(Frozen):
     top_k: Count | None = None
     d_expert: Count | None = None
     n_shared: Whole | None = None
+    n_dense_layers: Whole | None = None
     d_ffn: Count | None = None
+    mlp: Mlp | None = None
     normalize_top_k: bool | None = None
     load_balance: NonNegative | None = None
     router_z: NonNegative | None = None
+    jitter: Annotated[Fraction, Field(lt=1)] | None = None
     steps: Count | None = None
     batch: Count | None = None
     balance_group: Count | None = None
@@ -65,7 +75,7 @@ class Settings(Frozen):
     seed: Whole | None = None
 
 
-# Settings that a power law may stand on.
+# Settings that a power law or a table may stand on.
 POSITIVE = (
     "C", "G", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size", "n_experts",
     "top_k", "d_expert", "d_ffn", "batch",
@@ -95,9 +105,14 @@ class StepsFromCompute(Frozen):
     """steps = C / (FLOPs per token * batch * context), rounded; refused below ``min_steps``."""
 
     rule: Literal["compute"]
-    convention: Literal[
-        "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
-    ]
+    convention: ConventionName
+    min_steps: Count
+
+
+class StepsGiven(Frozen):
+    """steps are set under settings or in a sweep; refused below ``min_steps``."""
+
+    rule: Literal["given"]
     min_steps: Count
 
 
@@ -113,22 +128,63 @@ class PowerOf(Frozen):
     def _same_settings(self) -> PowerOf:
         if set(self.at) != set(self.exponent):
             raise ValueError("at and exponent must name the same settings")
-        for name in self.at:
-            if name not in POSITIVE:
-                raise ValueError(
-                    f"{name!r} is no positive setting; there are {', '.join(POSITIVE)}"
-                )
+        _refuse_unknown(self.at)
         return self
 
 
+class LeverageLaw(Frozen):
+    """The leverage paper's Eq 5 at the point's C: lr, or batch."""
+
+    rule: Literal["leverage"]
+
+
+class TableOf(Frozen):
+    """The last number of the row whose others are the point's settings in ``by``, exactly."""
+
+    rule: Literal["table"]
+    by: Annotated[tuple[str, ...], Field(min_length=1)]
+    rows: Annotated[tuple[tuple[Positive, ...], ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> TableOf:
+        _refuse_unknown(self.by)
+        keys = [row[:-1] for row in self.rows]
+        for row, key in zip(self.rows, keys, strict=True):
+            if len(key) != len(self.by):
+                raise ValueError(
+                    f"row {_row(row)} must hold {', '.join(self.by)} and then the value"
+                )
+            if keys.count(key) > 1:
+                raise ValueError(f"two rows are for {_row(key)}")
+        return self
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in POSITIVE:
+            raise ValueError(f"{name!r} is no positive setting; there are {', '.join(POSITIVE)}")
+
+
+def _row(numbers: tuple[float, ...]) -> str:
+    return "[" + ", ".join(f"{number:g}" for number in numbers) + "]"
+
+
+Hyperparameter = Annotated[PowerOf | LeverageLaw | TableOf, Field(discriminator="rule")]
+
+
 class Derivations(Frozen):
-    """Settings that follow from others; one that is set in a sweep is not derived."""
+    """Settings that follow from others; one that is set in a sweep is not derived.
+
+    A derived ``batch`` is the nearest positive multiple of ``balance_group`` sequences, of one
+    where that is not set. ``min_steps`` binds steps that are set, too.
+    """
 
     n_experts: ExpertsFromSparsity | None = None
     d_expert: WidthFromGranularity | None = None
     n_heads: HeadsFromWidth | None = None
-    lr: PowerOf | None = None
-    steps: StepsFromCompute | None = None
+    batch: Hyperparameter | None = None  # sequences
+    lr: Hyperparameter | None = None
+    steps: Annotated[StepsFromCompute | StepsGiven, Field(discriminator="rule")] | None = None
 
 
 class Sweep(Frozen):

@@ -90,13 +90,18 @@ class Model(Frozen):
     tied_embeddings: bool = False
     rope_theta: Positive = 10_000.0
     init_std: Positive = 0.02
+    head_width: Count | None = None  # d_model / n_heads unless set
 
     @model_validator(mode="after")
     def _shapes_fit(self) -> Model:
-        if self.d_model % (2 * self.n_heads):
+        if self.head_width is None and self.d_model % (2 * self.n_heads):
             raise ValueError(
                 f"d_model = {self.d_model} with n_heads = {self.n_heads}: the head width must be "
-                "a whole even number (RoPE rotates pairs)"
+                "a whole even number (RoPE rotates pairs); head_width sets it apart from d_model"
+            )
+        if self.width_of_head % 2:
+            raise ValueError(
+                f"head_width = {self.head_width}; it must be even (RoPE rotates pairs)"
             )
         if self.n_heads % self.n_kv:
             raise ValueError(f"n_kv = {self.n_kv} must divide n_heads = {self.n_heads}")
@@ -106,6 +111,16 @@ class Model(Frozen):
                 "no layer with experts; a dense model is ffn: {kind: dense}"
             )
         return self
+
+    @property
+    def width_of_head(self) -> int:
+        """Width of a query, key or value."""
+        return self.head_width or self.d_model // self.n_heads
+
+    @property
+    def d_attention(self) -> int:
+        """Width of all queries together: d_model unless ``head_width`` is set."""
+        return self.n_heads * self.width_of_head
 
     @property
     def n_moe_layers(self) -> int:

@@ -10,10 +10,18 @@ import yaml
 from pydantic import Field, model_validator
 
 from moelaws.spec.base import Fraction, Frozen, Whole, parse
-from moelaws.spec.errors import UserError
+from moelaws.spec.corpus import Commit, Rows
+from moelaws.spec.errors import UserError, found
 from moelaws.spec.study import Name, Study, Tier
 
 CONFIG = Path("config/config.yaml")
+
+
+class Dataset(Rows):
+    """A data set of the Hugging Face hub by name and commit, or one in a local folder."""
+
+    dataset: str
+    commit: Commit | None = None
 
 
 class Project(Frozen):
@@ -21,7 +29,8 @@ class Project(Frozen):
 
     tier: Tier = "demo"
     studies: Literal["all"] | tuple[Name, ...] = "all"
-    corpus: str | tuple[str, ...] = "stdlib"  # or text files, by paths or globs
+    corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or text files, by paths or globs
+    tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
         0.05  # share of the text that is held out, by whole documents
     )
@@ -46,7 +55,18 @@ def load_project(
     Raises:
         UserError: for a missing file, broken YAML, an unknown key or a wrong value.
     """
-    return parse(Project, {**read_yaml(root / path), **(overrides or {})}, path)
+    data = {**read_yaml(root / path), **(overrides or {})}
+    match data.get("corpus", "stdlib"):
+        case dict() as corpus:
+            data["corpus"] = parse(Dataset, corpus, f"{path}, corpus")
+        case str():
+            pass
+        case list() | tuple() as paths if all(isinstance(path, str) for path in paths):
+            pass
+        case other:
+            allowed = "stdlib, paths or globs of text files, or a mapping with the key dataset"
+            raise found(path, "corpus", other, allowed)
+    return parse(Project, data, path)
 
 
 def study_names(root: Path = Path()) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Whole
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.model import Model
+from moelaws.spec.model import Model, MoE
 
 
 class AdamW(Frozen):
@@ -89,3 +89,9 @@ class RunConfig(Frozen):
     def tokens(self) -> int:
         """D: training tokens."""
         return self.steps * self.batch * self.model.context
+
+    @property
+    def smallest_micro_batch(self) -> int:
+        """Sequences that are computed together whatever the memory: a balance group, for its loss
+        is not linear across parts; any one of a dense model."""
+        return self.balance_group if isinstance(self.model.ffn, MoE) else 1

@@ -53,6 +53,7 @@ class Study(Frozen):
     study: Name
     title: str
     grids: dict[Tier, Grid]
+    keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
     fits: tuple[Fit, ...] = ()
     derived: tuple[Derived, ...] = ()
     figures: tuple[Figure, ...] = ()

@@ -34,6 +34,7 @@ def describe(run: Run) -> dict[str, Any]:
         **_experts(model),
         "G": 2 * model.d_model / width if moe else None,
         "n_layers": model.n_layers,
+        "n_dense_layers": model.n_layers - model.n_moe_layers,
         "d_model": model.d_model,
         "n_heads": model.n_heads,
         "n_kv": model.n_kv,

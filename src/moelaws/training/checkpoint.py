@@ -10,7 +10,7 @@ import torch
 
 from moelaws.records.files import replacing
 
-FORMAT = 2
+FORMAT = 3
 
 
 def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:

@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moelaws.corpus.batches import Validation
-from moelaws.model.transformer import Transformer
-from moelaws.records.summary import Balance
-
-CAPACITY_FACTOR = 1.25
+from moelaws.model.transformer import Transformer, load
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Validation loss in nats per token, its standard error, bits per byte, and load (MoE)."""
+    """Validation loss in nats per token, its standard error, bits per byte, and the assignments
+    by layer and expert (L, E) of models with experts."""
 
     loss: float
     loss_se: float | None
     bits_per_byte: float
-    balance: Balance | None
+    counts_LE: NDArray[np.int64] | None
 
 
 def evaluate(
@@ -47,15 +45,14 @@ def evaluate(
             part = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
             losses_T, counts_LE = _measure(model, part)
             nats.append(losses_T)
-            counts.append(counts_LE)
+            if counts_LE is not None:
+                counts.append(counts_LE)
     loss_T = torch.cat(nats).cpu().double().numpy()
-    total = [c for c in counts if c is not None]
-    loads = torch.stack(total).sum(0).cpu().numpy() if total else None
     return Evaluated(
         loss=float(loss_T.mean()),
         loss_se=clustered_se(loss_T, held_out.documents.reshape(-1)),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
-        balance=None if loads is None else balance(loads, CAPACITY_FACTOR),
+        counts_LE=torch.stack(counts).sum(0).cpu().numpy() if counts else None,
     )
 
 
@@ -63,8 +60,7 @@ def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]
     """Nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
-    counts = [r.counts_GE.sum(0) for r in routings]
-    return loss_T, torch.stack(counts) if counts else None
+    return loss_T, load(routings) if routings else None
 
 
 def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:
@@ -79,24 +75,3 @@ def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> fl
     if m < 2:
         return None
     return float(np.sqrt(m / (m - 1) * np.square(sums).sum()) / len(values))
-
-
-def balance(loads: NDArray[np.int64], capacity_factor: float) -> Balance:
-    """Load metrics of ``loads`` (layers, E), assignments by expert, averaged over the layers."""
-    n_experts = loads.shape[1]
-    total = loads.sum(1, keepdims=True)
-    p = loads / total
-    entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
-    capacity = capacity_factor * total / n_experts
-    most = math.log(n_experts)
-    return Balance(
-        cv=float((p.std(1) * n_experts).mean()),
-        entropy=float((entropy / most).mean()) if n_experts > 1 else 1.0,
-        kl=float((most - entropy).mean()),
-        overflow=float((np.maximum(loads - capacity, 0).sum(1) / total[:, 0]).mean()),
-        unused=float(
-            (1 - np.minimum(loads, capacity).sum(1) / (n_experts * capacity[:, 0])).mean()
-        ),
-        capacity_factor=capacity_factor,
-        never_used=int((loads == 0).sum()),
-    )

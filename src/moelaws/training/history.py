@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moelaws.records.files import replacing
+from moelaws.training.columns import write_columns
 
 # column -> (unit, description)
 COLUMNS = {
@@ -90,20 +90,11 @@ class History:
 
     def write(self, path: Path) -> None:
         """Write Parquet with units: every step, or every n-th and the last of long runs."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
-        fields, columns = [], []
-        for i, (name, (unit, description)) in enumerate(COLUMNS.items()):
-            kind = "int64" if name in WHOLE else "float64"
-            values = np.array([row[i] for row in kept], kind)
-            # pa.array() would do, but it imports pandas: half a second.
-            buffers = [None, pa.py_buffer(values)]
-            columns.append(pa.Array.from_buffers(pa.type_for_alias(kind), len(kept), buffers))
-            about = {"unit": unit, "description": description}
-            fields.append(pa.field(name, columns[-1].type, nullable=False, metadata=about))
-        with replacing(path) as temporary:
-            pq.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), temporary)
+        columns = {
+            name: np.array([row[i] for row in kept], "int64" if name in WHOLE else "float64")
+            for i, name in enumerate(COLUMNS)
+        }
+        write_columns(path, COLUMNS, columns)

@@ -1,4 +1,4 @@
-"""The training loop of one run: state, steps, divergence."""
+"""The training loop of one run: state, steps in micro-batches, divergence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
+from moelaws.training.device import lacks_memory
 from moelaws.training.history import History
+from moelaws.training.load import Load
+from moelaws.training.memory import give_back
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.schedule import rate
 
@@ -36,17 +40,38 @@ class Data(Protocol):
 
 
 class Trainer:
-    """All that changes while a run trains. ``state`` and ``restore`` continue it bit for bit."""
+    """All that changes while a run trains. ``state`` and ``restore`` continue it bit for bit.
 
-    def __init__(self, config: RunConfig, model: Transformer, data: Data) -> None:
-        self.config, self.model, self.data = config, model, data
-        self.optimizer = Optimizer(model.parameters(), config.optimizer)
+    A step's gradient is summed over micro-batches of whole balance groups. Cross-entropy and
+    z-loss are means over tokens, the balance loss a mean over groups, all groups of one size: so
+    the update is that of the whole batch at once, up to rounding. Where memory lacks, the
+    micro-batch is halved, down to one group.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: Transformer,
+        data: Data,
+        micro_batch: int | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """``micro_batch`` in sequences, a multiple of the smallest; the whole batch if None.
+
+        ``say`` takes a line when it is halved.
+        """
+        self.config, self.model, self.data, self.say = config, model, data, say
+        self.optimizer = Optimizer(model.named_parameters(), config.optimizer)
         self.history = History()
         self.step = 0
         self.seconds = 0.0  # in the loop, summed over resumptions
         self.device = model.embedding.device
+        self.micro_batch = micro_batch or config.batch
         ffn = config.model.ffn
-        self.coefficients = (ffn.load_balance, ffn.router_z) if isinstance(ffn, MoE) else (0.0, 0.0)
+        moe = ffn if isinstance(ffn, MoE) else None
+        self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
+        self.jitter = moe.jitter if moe else 0.0
+        self.load = Load(config.steps, moe.n_dense_layers if moe else 0)
 
     def run(self, after_step: Callable[[], None] = lambda: None) -> bool:
         """Train to the last step; False when the loss diverged before, history kept up to there.
@@ -61,6 +86,7 @@ class Trainer:
                 diverged = self.history.diverged_at(threshold, PATIENCE)
                 if diverged is not None:
                     self.history.cut(diverged)
+                    self.load.cut(diverged)
                     self.step = diverged
                     return False
             if done:
@@ -79,20 +105,65 @@ class Trainer:
     def _step(self) -> None:
         config = self.config
         tokens = torch.from_numpy(self.data.next()).to(self.device)
-        losses = self.model.losses(tokens, config.batch // config.balance_group)
-        balance, z = self.coefficients
-        objective = losses.cross_entropy
-        if balance:
-            objective = objective + balance * losses.balance
-        if z:
-            objective = objective + z * losses.z
-        torch.autograd.backward(objective)
+        found = self._gradients(tokens)
+        while found is None:
+            groups = -(-self.micro_batch // config.smallest_micro_batch)
+            self.micro_batch = -(-groups // 2) * config.smallest_micro_batch
+            self.say(f"out of memory: going on with micro-batches of {self.micro_batch} sequences")
+            give_back(self.device)
+            found = self._gradients(tokens)
+        losses, counts_LE = found
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
         norm = self.optimizer.step(lr)
         self.step += 1
-        measured = torch.stack((*losses, norm)).detach()
         seen = self.step * config.batch * config.model.context
-        self.history.add([self.step, seen, lr], measured, self.seconds)
+        self.history.add([self.step, seen, lr], torch.cat((losses, norm.view(1))), self.seconds)
+        if counts_LE is not None:
+            self.load.add(self.step, counts_LE)
+
+    def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
+        """Accumulate the gradient of a batch (batch, context + 1).
+
+        Returns its cross-entropy, balance and z-loss (3,) and the assignments (L, E); None, and no
+        gradient, where memory lacked and the micro-batch can be smaller. What the failed attempt
+        held is free again only once this function is left, with the error that refers to it.
+        """
+        losses, counts = torch.zeros(3, device=self.device), None
+        smallest = self.config.smallest_micro_batch
+        try:
+            for first in range(0, len(tokens), self.micro_batch):
+                part = self._micro_batch(tokens, first)
+                losses, counts = losses + part[0], _sum(counts, part[1])
+        except (RuntimeError, MemoryError) as error:
+            if not lacks_memory(error) or self.micro_batch <= smallest:
+                raise
+            self.optimizer.drop_gradients()
+            return None
+        return losses, counts
+
+    def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
+        """As ``_gradients``, of the sequences from ``first`` on, weighted by their share."""
+        group = self.config.smallest_micro_batch
+        part = tokens[first : first + self.micro_batch]
+        groups = range(first // group, (first + len(part)) // group)
+        found = self.model.losses(part, len(groups), self._noise(groups))
+        balance, z = self.coefficients
+        objective = found.cross_entropy
+        if balance:
+            objective = objective + balance * found.balance
+        if z:
+            objective = objective + z * found.z
+        share = len(part) / len(tokens)
+        torch.autograd.backward(objective * share)
+        return torch.stack(found[:3]).detach() * share, found.counts_LE
+
+    def _noise(self, groups: range) -> list[torch.Generator]:
+        """Generators of the groups' jitter, by seed, step and group: nothing to keep or restore."""
+        if not self.jitter:
+            return []
+        keys = ((self.config.seed, self.step, group) for group in groups)
+        seeds = (int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) for key in keys)
+        return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, and what the record needs."""
@@ -103,15 +174,23 @@ class Trainer:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state(),
             "history": self.history.state(),
+            "load": self.load.state(),
+            "micro_batch": self.micro_batch,
             "data": self.data.state(),
             "rng": torch.get_rng_state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from ``state`` of the same configuration and data."""
+        """Continue from ``state`` of the same configuration and data, with its micro-batch."""
         self.data.restore(state["data"])
         self.model.load_state_dict(state["model"])
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])
+        self.load.restore(state["load"], self.device)
         torch.set_rng_state(state["rng"])
         self.step, self.seconds = state["step"], state["seconds"]
+        self.micro_batch = state["micro_batch"]
+
+
+def _sum(total: Tensor | None, part: Tensor | None) -> Tensor | None:
+    return part if total is None or part is None else total + part

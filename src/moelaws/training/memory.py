@@ -1,8 +1,11 @@
-"""Keep freed memory in the process: a training step asks for the same again and again."""
+"""Freed memory: kept in the process, as a training step asks for the same again and again, until
+there is too little of it."""
 
 from __future__ import annotations
 
 import ctypes
+
+import torch
 
 # glibc's mallopt parameters.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -18,3 +21,12 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def give_back(device: torch.device) -> None:
+    """Give freed memory back: blocks kept for the larger shapes of before cannot hold others."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -15,20 +15,24 @@ class Optimizer:
 
     The kernel is called without ``torch.optim``, whose constructors import torch's compiler: a
     second of a run that may last three. Only matrices decay (embeddings and experts among them);
-    the gains of norms do not. The scale-free form divides the decay by the peak rate, so that a
-    step at the peak shrinks weights by ``weight_decay`` itself.
+    the gains of norms and the biases do not. The scale-free form divides the decay by the peak
+    rate, so that a step at the peak shrinks weights by ``weight_decay`` itself.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], settings: AdamW) -> None:
-        self.parameters = list(parameters)
+    def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW) -> None:
+        """``parameters`` are a module's, with their names."""
+        named = dict(parameters)
+        self.parameters = list(named.values())
         self.settings = settings
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.count = torch.zeros((), device=self.parameters[0].device)
         decay = settings.weight_decay / (settings.lr if settings.scale_free else 1.0)
+        # The stacked biases of experts are two-dimensional: their name tells, not their shape.
+        bare = [name.rpartition(".")[2].startswith(("gain", "b_")) for name in named]
         self.groups = [
-            ([i for i, p in enumerate(self.parameters) if p.ndim >= 2], decay),
-            ([i for i, p in enumerate(self.parameters) if p.ndim < 2], 0.0),
+            ([i for i, spared in enumerate(bare) if not spared], decay),
+            ([i for i, spared in enumerate(bare) if spared], 0.0),
         ]
 
     @torch.no_grad()
@@ -60,9 +64,13 @@ class Optimizer:
                 maximize=False,
                 grad_scale=divisor,
             )
+        self.drop_gradients()
+        return norm
+
+    def drop_gradients(self) -> None:
+        """Forget what was accumulated."""
         for parameter in self.parameters:
             parameter.grad = None
-        return norm
 
     def state(self) -> dict[str, object]:
         """Moments and step count, for a checkpoint."""

@@ -14,6 +14,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training.evaluation import Evaluated
 from moelaws.training.history import History
+from moelaws.training.load import Load, balance
 
 
 def finished(folder: Path, config: RunConfig) -> RunSummary | None:
@@ -64,7 +65,7 @@ def summarize(
         steps=len(history),
         tokens=tokens,
         epochs=epochs,
-        balance=found.balance if found else None,
+        balance=None if found is None or found.counts_LE is None else balance(found.counts_LE),
         wall_seconds=wall_seconds,
         tokens_per_second=tokens / training_seconds if training_seconds else 0.0,
         peak_memory_bytes=peak_memory,
@@ -73,14 +74,20 @@ def summarize(
 
 
 def write_record(
-    folder: Path, provenance: dict[str, Any], history: History, summary: RunSummary
+    folder: Path,
+    provenance: dict[str, Any],
+    history: History,
+    load: Load,
+    found: Evaluated | None,
+    summary: RunSummary,
 ) -> None:
-    """Write history.parquet, provenance.json and, last, summary.json.
+    """Write history.parquet, load.parquet (of experts), provenance.json and, last, summary.json.
 
     A run that lacked memory gets one file more, newer than its summary, by which the next call of
     the workflow tries it again.
     """
     history.write(folder / "history.parquet")
+    load.write(folder / "load.parquet", found.counts_LE if found else None)
     write_json(folder / "provenance.json", provenance)
     write_json(folder / "summary.json", summary.model_dump(mode="json"))
     if summary.status == "out_of_memory":

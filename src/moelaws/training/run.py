@@ -14,7 +14,7 @@ import torch
 
 from moelaws.corpus.batches import Batches, validation
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.model.experts import Backend, choose_backend
+from moelaws.model.backends import Backend, choose_backend
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import write_text
 from moelaws.records.layout import Results
@@ -23,12 +23,13 @@ from moelaws.records.provenance import collect
 from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training import checkpoint
+from moelaws.training import checkpoint, weights
 from moelaws.training.device import choose_device, device_name, lacks_memory, peak_memory, threads
 from moelaws.training.evaluation import Evaluated, evaluate
 from moelaws.training.history import History
+from moelaws.training.load import Load
 from moelaws.training.loop import Trainer
-from moelaws.training.memory import keep_freed_memory
+from moelaws.training.memory import give_back, keep_freed_memory
 from moelaws.training.progress import Report, reporting
 from moelaws.training.record import finished, summarize, write_record
 from moelaws.training.signals import Stop, Stopped, stoppable
@@ -51,6 +52,8 @@ def train(
     corpus: Path,
     device: str = "auto",
     backend: str = "auto",
+    micro_batch: int | None = None,
+    keep_weights: bool = False,
     progress: bool = False,
     out: Path | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -67,35 +70,46 @@ def train(
     Args:
         corpus: folder of the prepared corpus.
         device: auto, cpu or cuda.
-        backend: of the routed experts; auto or a name in ``model.experts.BACKENDS``.
+        backend: of the routed experts; auto or a name in ``model.backends.BACKENDS``.
+        micro_batch: sequences computed at a time, a multiple of the balance group; the whole batch
+            by default. Halved where memory lacks. A resumed run goes on with its own.
+        keep_weights: keep the final weights of a completed run as safetensors; one that is done
+            without them is trained again.
         progress: report on standard error.
         out: a folder for this run alone, in place of those of ``results``.
         checkpoint_seconds: wall time between checkpoints.
         say: takes lines about the back end, waiting and resuming.
 
     Raises:
-        UserError: before training, for a device or back end that cannot be used, data of another
-            corpus, or more passes over it than ``max_epochs``.
+        UserError: before training, for a device, back end or micro-batch that cannot be used, data
+            of another corpus, or more passes over it than ``max_epochs``.
         Stopped: after a SIGTERM or SIGINT, when the checkpoint is written.
     """
     run_id = config.run_id
     torch.set_num_threads(threads())
     keep_freed_memory()
     device = choose_device(device)
-    function, why = choose_backend(backend, config.model, device, config.precision)
+    experts, why = choose_backend(backend, config.model, device, config.precision)
+    _check_micro_batch(micro_batch, config)
     folder = out or results.run(run_id)
+    kept = out / "weights" if out else results.weights(run_id)
     saved = (out / "checkpoint" if out else results.checkpoint(run_id)) / "latest.pt"
 
     def attempt(lock: Lock, stop: Stop) -> RunSummary:
         summary = finished(folder, config)
+        if keep_weights and summary and summary.status == "completed" and not weights.kept(kept):
+            say(f"{run_id}: done, but its weights were not kept: it is trained again")
+            summary = None
         if summary is None:
             # Before anything can fail: an interrupted run is then listed with its configuration.
             write_text(folder / "config.json", config.canonical_json() + "\n")
             say(f"{run_id}: {why}")
-            run = _Run(config, _open(corpus, config), device, function, saved, lock, stop, say)
-            summary = run.execute(checkpoint_seconds, progress)
+            run = _Run(config, _open(corpus, config), device, experts, saved, lock, stop, say)
+            summary = run.execute(micro_batch, checkpoint_seconds, progress)
             _check_held(lock)
-            write_record(folder, run.provenance, run.history, summary)
+            if keep_weights:
+                run.keep_weights(kept, summary.status)
+            write_record(folder, run.provenance, run.history, run.load, run.found, summary)
         if summary.status != "out_of_memory":
             checkpoint.remove(saved)
         return summary
@@ -115,6 +129,16 @@ def train(
                 if summary is not None:
                     return summary
                 stop.check()
+
+
+def _check_micro_batch(micro_batch: int | None, config: RunConfig) -> None:
+    smallest = config.smallest_micro_batch
+    if micro_batch is not None and (micro_batch % smallest or not 0 < micro_batch <= config.batch):
+        raise UserError(
+            f"micro-batch is {micro_batch}; it must be a multiple of {smallest} (balance_group, "
+            "over which the balance loss is measured; 1 for a dense model) and at most "
+            f"batch = {config.batch}"
+        )
 
 
 def _open(folder: Path, config: RunConfig) -> PreparedCorpus:
@@ -165,51 +189,73 @@ class _Run:
             "resumed_from": [],
         }
         self.lock, self.stop, self.say = lock, stop, say
-        self.history = History()
+        # What the record is written from, however far the run came.
+        self.history, self.load = History(), Load(config.steps, 0)
+        self.model: Transformer | None = None
+        self.found: Evaluated | None = None
         self.began, self.earlier = time.perf_counter(), 0.0
+
+    def tell(self, line: str) -> None:
+        self.say(f"{self.config.run_id}: {line}")
 
     def wall_seconds(self) -> float:
         """Of this process and those before it that left a checkpoint."""
         return self.earlier + time.perf_counter() - self.began
 
-    def execute(self, checkpoint_seconds: float, progress: bool) -> RunSummary:
+    def execute(
+        self, micro_batch: int | None, checkpoint_seconds: float, progress: bool
+    ) -> RunSummary:
         """Train and evaluate, from the checkpoint on where there is a good one."""
         trainer: Trainer | None = None
-        found: Evaluated | None = None
         message = ""
         try:
             config = self.config
-            model = Transformer(config.model, config.seed, self.backend, config.precision)
-            trainer = Trainer(config, model.to(self.device), self.batches)
-            self.history = trainer.history
+            self.model = Transformer(config.model, config.seed, self.backend, config.precision)
+            self.model.to(self.device)
+            trainer = Trainer(config, self.model, self.batches, micro_batch, self.tell)
+            self.history, self.load = trainer.history, trainer.load
             self.resume(trainer)
-            status, found = self.train_and_evaluate(trainer, checkpoint_seconds, progress)
+            status, self.found = self.train_and_evaluate(trainer, checkpoint_seconds, progress)
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error):
                 raise
             status, message = "out_of_memory", f"on {device_name(self.device)}: {error}"
-            self.history.settle()
+        self.provenance["micro_batch"] = trainer.micro_batch if trainer else micro_batch
+        seconds = trainer.seconds if trainer else 0.0
+        self.history.settle()
+        if status != "completed":
+            self.model = None
+        # The record takes a little memory too.
+        trainer = None
+        give_back(torch.device(self.device))
         return summarize(
             self.config,
             status,
             self.history,
-            found,
+            self.found,
             epochs=len(self.history) * self.config.batch / self.batches.windows,
-            training_seconds=trainer.seconds if trainer else 0.0,
+            training_seconds=seconds,
             wall_seconds=self.wall_seconds(),
             peak_memory=peak_memory(self.device),
             message=message,
         )
 
+    def keep_weights(self, folder: Path, status: Status) -> None:
+        """Of a completed run; of another one the reason why there are none."""
+        if status == "completed" and self.model is not None:
+            weights.save(folder, self.config, self.model)
+        else:
+            weights.save_none(folder, status)
+
     def resume(self, trainer: Trainer) -> None:
         state, refused = checkpoint.load(self.saved, self.identity)
         if refused:
-            self.say(f"checkpoint refused, the run starts over: {refused}")
+            self.tell(f"checkpoint refused, the run starts over: {refused}")
         if state is not None:
             trainer.restore(state["trainer"])
             self.earlier = float(state["wall_seconds"])
             self.provenance["resumed_from"] = state["processes"]
-            self.say(f"{self.config.run_id}: resumed at step {trainer.step}/{self.config.steps}")
+            self.tell(f"resumed at step {trainer.step}/{self.config.steps}")
 
     def save(self, trainer: Trainer) -> None:
         _check_held(self.lock)

@@ -1,0 +1,168 @@
+"""The rows of a data set, streamed by the ``datasets`` library into one local file.
+
+From there on they go the way of text files: the file is their documents one behind the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from moelaws.corpus.sources import DatasetSource
+from moelaws.spec.errors import UserError
+
+ROWS = 256  # rows held at once
+LONGEST = 1 << 26  # bytes of a document that is joined from rows
+
+
+@dataclass(frozen=True)
+class Spool:
+    """The documents of a data set, one behind the other in ``path``."""
+
+    name: str
+    path: Path
+    starts: array[int]  # (documents + 1,): where each begins, and the end
+    rows: int  # read
+    empty: int  # rows without text among them
+
+    @property
+    def bytes(self) -> int:
+        return self.starts[-1]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.starts) - 1
+
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """File, first byte and bytes of each part: the documents."""
+        for start, end in pairwise(self.starts):
+            yield 0, start, end - start
+
+
+def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) -> Spool:
+    """Write the text of ``source`` to ``path``; ``progress`` is told the bytes so far.
+
+    Raises:
+        UserError: where the data set cannot be reached or lacks what is asked for, its column is
+            not text, or there is no text at all.
+        OSError: where ``path`` cannot be written.
+    """
+    setting = source.setting
+    counts = {"rows": 0, "empty": 0}
+    starts = array("q", [0])
+    rows = _rows(source, counts)
+    documents: Iterator[bytes] = filter(None, rows)
+    if setting.document_starts is not None:
+        documents = joined(rows, setting.document_starts)
+    with path.open("wb") as file:
+        for document in documents:
+            if setting.bytes is not None and starts[-1] + len(document) > setting.bytes:
+                break
+            file.write(document)
+            starts.append(starts[-1] + len(document))
+            progress(starts[-1])
+    if len(starts) == 1:
+        few = f" within the first {setting.bytes} bytes" if setting.bytes and counts["rows"] else ""
+        raise UserError(
+            f"corpus {source.name}: no text in column {setting.column!r} of split "
+            f"{setting.split!r}{few}: {counts['rows']} rows read, {counts['empty']} of them empty"
+        )
+    return Spool(source.name, path, starts, **counts)
+
+
+def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
+    """Documents from rows that are lines: each ends with one newline, empty ones too.
+
+    A line in which ``document_starts`` is found begins a document.
+
+    Raises:
+        UserError: for a document beyond 64 MiB: the expression is not found.
+    """
+    start = re.compile(document_starts)
+    document = bytearray()
+    for line in lines:
+        if start.search(line.decode("utf-8")) and document.strip():
+            yield bytes(document)
+            document.clear()
+        document += line if line.endswith(b"\n") else line + b"\n"
+        if len(document) > LONGEST:
+            raise UserError(
+                f"corpus: document_starts is {document_starts!r}; it is found in no row of the "
+                f"last {len(document)} bytes: a row in which it is found starts a document"
+            )
+    if document.strip():
+        yield bytes(document)
+
+
+def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
+    """The UTF-8 of each row's text, b"" where it has none; ``counts`` is kept up to date."""
+    setting = source.setting
+    column = setting.column
+    try:
+        for table in _stream(source).with_format("arrow").iter(batch_size=ROWS):
+            if column not in table.column_names:
+                raise UserError(
+                    f"corpus {source.name}: no column {column!r}; there are: "
+                    f"{', '.join(table.column_names)}"
+                )
+            kind = str(table.schema.field(column).type)
+            if kind not in ("string", "large_string", "string_view", "null"):
+                raise UserError(
+                    f"corpus {source.name}: column {column!r} is of type {kind}; text is wanted. "
+                    f"There are: {', '.join(f'{f.name} ({f.type})' for f in table.schema)}"
+                )
+            for row in table.column(column).to_pylist():
+                text = (row or "").encode("utf-8")
+                counts["rows"] += 1
+                counts["empty"] += not text
+                yield text
+    except UserError:
+        raise
+    except StopIteration:  # what the library makes of a set without rows
+        return
+    except Exception as error:  # whatever the library, the network or the data's format raise
+        raise UserError(_told(source, error)) from error
+
+
+def _stream(source: DatasetSource) -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(
+            f"corpus {source.name}: the package datasets is missing; install it: "
+            "pip install 'moelaws[train]', or pip install datasets"
+        ) from None
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(logging.CRITICAL)  # what it tells of an error it raises too
+    setting = source.setting
+    where = str(source.folder) if source.folder is not None else setting.dataset
+    return datasets.load_dataset(
+        where, setting.subset, split=setting.split, revision=setting.commit, streaming=True
+    )
+
+
+def _told(source: DatasetSource, error: Exception) -> str:
+    said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, ConnectionError) or "offline" in said.lower():
+        advice = (
+            "the Hugging Face hub is not reached from here: check the network, or fetch the data "
+            "set elsewhere and set dataset to its folder, without commit"
+        )
+    else:
+        advice = "check dataset, commit, subset and split"
+    asked = ", ".join(
+        f"{key} {value!r}"
+        for key, value in source.setting.model_dump().items()
+        if key in ("dataset", "commit", "subset", "split") and value is not None
+    )
+    return f"corpus: {asked}: {said}; {advice}"

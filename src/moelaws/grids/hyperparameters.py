@@ -1,0 +1,76 @@
+"""Learning rate and batch of a point: by the leverage paper's laws, a power law, or a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import LeverageLaw, PowerOf, TableOf
+
+Point = dict[str, Any]
+
+# Eq 5, leverage: over C in FLOPs, the peak learning rate and the batch in tokens.
+LEVERAGE_LR = PowerOf(rule="power", value=1.1576, at={"C": 1}, exponent={"C": -0.1529})
+LEVERAGE_BATCH_TOKENS = PowerOf(rule="power", value=0.0694, at={"C": 1}, exponent={"C": 0.3644})
+
+
+def learning_rate(point: Point, rule: PowerOf | LeverageLaw | TableOf) -> float:
+    """Peak learning rate."""
+    if isinstance(rule, LeverageLaw):
+        return power_of(point, LEVERAGE_LR, "leverage (lr)")
+    return _value(point, rule, "lr")
+
+
+def batch_size(point: Point, rule: PowerOf | LeverageLaw | TableOf) -> int:
+    """Sequences a step: the nearest positive multiple of ``balance_group``, of 1 without one."""
+    if isinstance(rule, LeverageLaw):
+        tokens = power_of(point, LEVERAGE_BATCH_TOKENS, "leverage (batch)")
+        sequences = tokens / needed(point, "context", "leverage (batch)")
+    else:
+        sequences = _value(point, rule, "batch")
+    group = point.get("balance_group", 1)
+    return int(max(1, math.floor(sequences / group + 0.5)) * group)
+
+
+def _value(point: Point, rule: PowerOf | TableOf, name: str) -> float:
+    if isinstance(rule, PowerOf):
+        return power_of(point, rule, f"power ({name})")
+    return from_table(point, rule, name)
+
+
+def power_of(point: Point, rule: PowerOf, asked_by: str) -> float:
+    """A power law in other settings, rounded to 6 digits so that identities are stable."""
+    value = rule.value
+    for setting, exponent in rule.exponent.items():
+        base = needed(point, setting, asked_by) / rule.at[setting]
+        value *= math.exp(max(-700.0, min(700.0, exponent * math.log(base))))
+    return float(f"{value:.6g}")
+
+
+def from_table(point: Point, rule: TableOf, name: str) -> float:
+    """The value of the row for the point's settings.
+
+    Raises:
+        UserError: where no row is for them, with the rows that there are.
+    """
+    key = tuple(needed(point, setting, f"table ({name})") for setting in rule.by)
+    for row in rule.rows:
+        if row[:-1] == key:
+            return row[-1]
+    rows = ", ".join(_named(rule.by, row) for row in rule.rows)
+    raise UserError(
+        f"the table of {name} has no row for {_named(rule.by, key)}; it has {rows}; "
+        f"add a row under derive.{name}, or set {name}"
+    )
+
+
+def _named(names: tuple[str, ...], values: tuple[float, ...]) -> str:
+    return "(" + ", ".join(f"{n} {v:.10g}" for n, v in zip(names, values, strict=False)) + ")"
+
+
+def needed(point: Point, setting: str, rule: str) -> Any:
+    """The point's ``setting``, or an error that names the rule that wants it."""
+    if point.get(setting) is None:
+        raise UserError(f"{setting} is missing; the derivation {rule!r} needs it")
+    return point[setting]

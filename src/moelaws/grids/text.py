@@ -1,0 +1,68 @@
+"""The project's text as the points of a grid see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from moelaws.corpus.pretrained import Pretrained
+from moelaws.corpus.sources import DatasetSource, Sources
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset, Text
+from moelaws.spec.project import Project
+
+
+@dataclass(frozen=True)
+class CorpusChoice:
+    """What the project says of the text; the grid adds the vocabulary, unless it is pretrained."""
+
+    source: Text | HubDataset | FolderDataset
+    validation: float
+    seed: int
+    pretrained: Pretrained | None = None
+
+
+def choose_corpus(
+    project: Project, sources: Sources | DatasetSource, root: Path = Path()
+) -> CorpusChoice:
+    """The project's choice with ``sources`` as its text.
+
+    Raises:
+        UserError: for files that cannot be read, or a tokenizer file that cannot be used.
+    """
+    return CorpusChoice(
+        source=sources.identity(Results(root / "results").corpus("digests.json")),
+        validation=project.validation,
+        seed=0,
+        pretrained=Pretrained.read(root / project.tokenizer) if project.tokenizer else None,
+    )
+
+
+def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str, Any]:
+    """``point`` with the vocabulary of a pretrained tokenizer.
+
+    Raises:
+        UserError: where the point sets another.
+    """
+    if choice.pretrained is None:
+        return dict(point)
+    if "vocab_size" in point:
+        choice.pretrained.require(point["vocab_size"])
+    return {**point, "vocab_size": choice.pretrained.vocab_size}
+
+
+@lru_cache
+def corpus_of(choice: CorpusChoice, vocab_size: int) -> Corpus:
+    """The corpus of a point with ``vocab_size`` entries."""
+    data = {
+        "source": choice.source,
+        "vocab_size": vocab_size,
+        "tokenizer": choice.pretrained and choice.pretrained.digest,
+        "validation": choice.validation,
+        "seed": choice.seed,
+    }
+    return parse(Corpus, data, "corpus")

@@ -1,0 +1,90 @@
+"""The back ends of the routed experts, and which of them a machine can use.
+
+A back end computes, for given assignments and gates, the same sum over a token's experts from the
+same parameters: it changes the speed and the rounding, never the model. No token is ever dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from moelaws.model.grouped import grouped_experts
+from moelaws.model.grouped_gelu import grouped_gelu
+from moelaws.model.reference import gelu_loop, swiglu_loop
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import Mlp, Model, MoE
+
+# (x_TD, experts_TK, gates_TK, *weights) -> y_TD, for T tokens, K experts a token, D model width:
+# the weights that ``experts.weight_shapes`` names for a kind of expert, in x's type; gates in fp32.
+ExpertsFunction = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to compute the routed experts of each kind."""
+
+    name: str
+    functions: Mapping[Mlp, ExpertsFunction]
+    about: str
+    # Why this machine or this model cannot use it, and what to do; empty when it can.
+    obstacle: Callable[[Model, str, str], str]
+
+
+def _torch_obstacle(model: Model, device: str, precision: str) -> str:
+    if hasattr(F, "grouped_mm"):
+        return ""
+    return f"torch {torch.__version__} has no grouped_mm; install torch 2.10 or later"
+
+
+def _reference_obstacle(model: Model, device: str, precision: str) -> str:
+    return "" if device == "cpu" else "it computes on the CPU alone; use --device cpu"
+
+
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Backend(
+            "torch",
+            {"swiglu": grouped_experts, "gelu": grouped_gelu},
+            "sorted tokens, grouped matrix products",
+            _torch_obstacle,
+        ),
+        Backend(
+            "reference",
+            {"swiglu": swiglu_loop, "gelu": gelu_loop},
+            "a float64 loop over tokens",
+            _reference_obstacle,
+        ),
+    )
+}
+AUTO = {"cpu": ("torch",), "cuda": ("torch",)}  # in order of preference
+
+
+def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:
+    """The back end of that name, or the first usable one for ``auto``; and a line that says why.
+
+    Raises:
+        UserError: when it is unknown or cannot be used, with what is missing.
+    """
+    if name != "auto" and name not in BACKENDS:
+        raise UserError(f"back end {name!r} is unknown; there are auto, {', '.join(BACKENDS)}")
+    if not isinstance(model.ffn, MoE):
+        return BACKENDS["torch"], f"a dense model on {device}: no experts, no back end of theirs"
+    if name != "auto":
+        obstacle = BACKENDS[name].obstacle(model, device, precision)
+        if obstacle:
+            raise UserError(f"back end {name} cannot be used: {obstacle}")
+        return BACKENDS[name], f"back end {name} on {device}, as asked"
+    passed_over = ""
+    for candidate in AUTO[device]:
+        backend = BACKENDS[candidate]
+        obstacle = backend.obstacle(model, device, precision)
+        if not obstacle:
+            return backend, f"back end {candidate} on {device} (auto: {backend.about}{passed_over})"
+        passed_over += f"; not {candidate}: {obstacle}"
+    raise UserError(f"no back end can be used{passed_over}")

@@ -1,0 +1,103 @@
+"""Dropless GELU experts with biases by grouped matrix products, the ``torch`` back end's second
+kind. Written for autograd: the generalization paper's models are small.
+
+Shapes: T tokens, K experts a token, X = T K assignments sorted by expert, D model width, E experts,
+F expert width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from moelaws.model.grouped import sum_of_rows
+
+
+class Dispatch(torch.autograd.Function):
+    """Rows (X, D) of the tokens that the assignments name; the gradient is a gather and a sum."""
+
+    @staticmethod
+    def forward(ctx: Any, x_TD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
+        ctx.save_for_backward(places_TK)
+        return x_TD.index_select(0, tokens_X)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy_XD: Tensor) -> tuple[Tensor | None, ...]:
+        return sum_of_rows(dy_XD, *ctx.saved_tensors), None, None
+
+
+class Combine(torch.autograd.Function):
+    """Each token's sum (T, D) of its K rows: the transpose of ``Dispatch``."""
+
+    @staticmethod
+    def forward(ctx: Any, y_XD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens_X)
+        return sum_of_rows(y_XD, places_TK)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy_TD: Tensor) -> tuple[Tensor | None, ...]:
+        return dy_TD.index_select(0, *ctx.saved_tensors), None, None
+
+
+class Bias(torch.autograd.Function):
+    """Rows (X, F) of the experts' biases; the gradient sums each expert's run of rows in order."""
+
+    @staticmethod
+    def forward(ctx: Any, b_EF: Tensor, experts_X: Tensor, counts_E: Tensor) -> Tensor:
+        ctx.save_for_backward(counts_E)
+        return b_EF.index_select(0, experts_X)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy_XF: Tensor) -> tuple[Tensor | None, ...]:
+        (counts_E,) = ctx.saved_tensors
+        db_EF = torch.segment_reduce(dy_XF.float(), "sum", lengths=counts_E, initial=0)
+        return db_EF.to(dy_XF.dtype), None, None
+
+
+def grouped_gelu(
+    x_TD: Tensor,
+    experts_TK: Tensor,
+    gates_TK: Tensor,
+    w_in_EDF: Tensor,
+    b_in_EF: Tensor,
+    w_out_EFD: Tensor,
+    b_out_ED: Tensor,
+) -> Tensor:
+    """y_t = sum over k of gate_tk * (W_out[e]^T gelu(W_in[e]^T x_t + b_in[e]) + b_out[e])."""
+    T, K = experts_TK.shape
+    E, D, F_ = w_in_EDF.shape
+    # Grouped products want rows of whole 16 bytes.
+    multiple = 16 // x_TD.element_size()
+    d, f = -D % multiple, -F_ % multiple
+    if d or f:
+        x_TD, b_in_EF, b_out_ED = (
+            F.pad(x_TD, (0, d)),
+            F.pad(b_in_EF, (0, f)),
+            F.pad(b_out_ED, (0, d)),
+        )
+        w_in_EDF, w_out_EFD = F.pad(w_in_EDF, (0, f, 0, d)), F.pad(w_out_EFD, (0, d, 0, f))
+
+    experts_X, order_X = experts_TK.reshape(-1).sort(stable=True)
+    places_TK = torch.empty_like(order_X)
+    places_TK[order_X] = torch.arange(T * K, device=order_X.device)
+    places_TK = places_TK.view(T, K)
+    counts_E = torch.bincount(experts_X, minlength=E)
+    ends_E = counts_E.cumsum(0).int()
+
+    x_XD: Tensor = Dispatch.apply(x_TD, order_X // K, places_TK)  # type: ignore[no-untyped-call]
+    bias: Tensor = Bias.apply(b_in_EF, experts_X, counts_E)  # type: ignore[no-untyped-call]
+    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=ends_E) + bias)
+    bias = Bias.apply(b_out_ED, experts_X, counts_E)  # type: ignore[no-untyped-call]
+    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=ends_E) + bias
+    gates_X1 = gates_TK.reshape(-1, 1)[order_X].to(x_TD.dtype)
+    y_TD: Tensor = Combine.apply(  # type: ignore[no-untyped-call]
+        y_XD * gates_X1, order_X // K, places_TK
+    )
+    return y_TD[:, :D]

@@ -1,0 +1,96 @@
+"""MegaBlocks' dropless layer of experts, on weights, assignments and gates of ours.
+
+Shapes: T tokens, K experts a token, D model width, E experts, F expert width, M = 2 F.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from moelaws.model.megablocks.package import EXTENSIONS, installed, interpreted, load
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import Model, MoE
+
+INSTALL = "pip install --no-deps --no-build-isolation -r envs/megablocks.txt (docs/megablocks.md)"
+BLOCK = 128  # of MegaBlocks' sparse matrices
+
+
+def megablocks_experts(
+    x_TD: Tensor,
+    experts_TK: Tensor,
+    gates_TK: Tensor,
+    w_gate_up_EDM: Tensor,
+    w_down_EFD: Tensor,
+) -> Tensor:
+    """Output (T, D) of SwiGLU experts; ``w_gate_up_EDM`` has the gate's F columns first.
+
+    The grouped path of ``megablocks.layers.dmoe`` (Gale et al., 2023), unchanged, but for the
+    weights: they are the caller's, so that masters and checkpoints are those of every back end.
+    The gates' gradient is rounded to the computing type, as MegaBlocks does.
+
+    Raises:
+        UserError: where its 32-bit offsets would not reach all T K rows of width D.
+    """
+    E, width, D = w_down_EFD.shape
+    if experts_TK.numel() * D >= 2**31:
+        raise UserError(
+            f"back end megablocks: {experts_TK.numel()} rows of width {D} are beyond its 32-bit "
+            "offsets (2^31 elements); take a smaller --micro-batch or back end torch"
+        )
+    gate_EFD, up_EFD = w_gate_up_EDM.transpose(1, 2).chunk(2, dim=1)
+    names = ("mlp.w1", "mlp.v1", "mlp.w2")
+    weights = (w.reshape(E * width, D) for w in (gate_EFD, up_EFD, w_down_EFD))
+    # The kernels go by addresses.
+    inputs = (x_TD.contiguous(), None, gates_TK, experts_TK)
+    layer = _layer(E, experts_TK.shape[1], D)
+    y_TD: Tensor = torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), inputs)
+    return y_TD
+
+
+@cache
+def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
+    """MegaBlocks' layer of experts, without its router and without memory for weights."""
+    load()
+    settings = import_module("megablocks.layers.arguments").Arguments(
+        hidden_size=d_model,
+        # Width of the layer's own weights, which are never used: the smallest that it accepts.
+        ffn_hidden_size=BLOCK,
+        moe_num_experts=n_experts,
+        moe_top_k=top_k,
+        moe_loss_weight=0,  # the router's losses are ours
+        mlp_type="glu",
+        mlp_impl="grouped",
+        activation_fn=F.silu,
+        bias=False,
+        return_bias=False,
+        fp16=False,
+        device="meta",
+    )
+    layer: nn.Module = import_module("megablocks.layers.dmoe").ParallelDroplessMLP(settings)
+    return layer
+
+
+def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
+    """Why ``model`` cannot be trained with MegaBlocks on ``device``, and what to do; or empty."""
+    missing = [name for name in ("megablocks", "stk", "triton") if not installed(name)]
+    if missing:
+        return f"{', '.join(missing)} not installed; {INSTALL}"
+    if isinstance(model.ffn, MoE) and model.ffn.mlp != "swiglu":
+        return f"its experts have no biases, and ffn.mlp is {model.ffn.mlp}; use back end torch"
+    compiled = [name for name in EXTENSIONS if installed(name)]
+    if device != "cuda" and (compiled or not interpreted()):
+        return "its kernels want a GPU; use --device cuda, or back end torch"
+    if "grouped_gemm" in compiled:
+        if precision != "bf16":
+            return f"the installed grouped_gemm knows bf16 alone, and precision is {precision}"
+    elif not hasattr(F, "grouped_mm"):
+        return (
+            f"grouped_gemm is not installed, and torch {torch.__version__} has no grouped_mm to "
+            "stand in for it; install either (docs/megablocks.md)"
+        )
+    return ""

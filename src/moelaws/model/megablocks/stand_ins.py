@@ -1,0 +1,50 @@
+"""What MegaBlocks compiles for CUDA, in torch: for where those extensions are not built.
+
+Only what its grouped layer calls on one device. Signatures are the extensions' own. Of
+``megablocks_ops``: ``sort``, ``histogram``, ``inclusive_cumsum``; of ``grouped_gemm``: ``gmm``.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def sort(x: Tensor, end_bit: int, x_out: Tensor, iota_out: Tensor) -> None:
+    """Write the sorted integers x (n,) and where each came from; stable, like a radix sort.
+
+    ``end_bit``, the number of bits that can be set, only saves the extension time.
+    """
+    values, places = torch.sort(x, stable=True)
+    x_out.copy_(values)
+    iota_out.copy_(places)
+
+
+def histogram(x: Tensor, bins: int) -> Tensor:
+    """How often each of 0 .. bins - 1 occurs in the integers x (n,): int32 (bins,)."""
+    counts = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    return counts.scatter_add_(0, x.long(), torch.ones_like(x, dtype=torch.int32))
+
+
+def inclusive_cumsum(x: Tensor, dim: int, out: Tensor) -> None:
+    """Write the running sums of x (rows, n) along ``dim``, in x's type."""
+    torch.cumsum(x, dim, dtype=x.dtype, out=out)
+
+
+def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Tensor:
+    """Rows of a (n, k), in runs of ``batch_sizes`` (E,), each run times its matrix of b: (n, m).
+
+    b is (E, k, m), or (E, m, k) with ``trans_b``. Differentiable; any floating type, where the
+    extension knows bf16 alone. Products of torch want rows of whole 16 bytes: others are padded.
+    """
+    ends = batch_sizes.cumsum(0).to(device=a.device, dtype=torch.int32)
+    if trans_b:
+        b = b.transpose(1, 2)
+    multiple = 16 // a.element_size()
+    k, m = b.shape[1:]
+    if k % multiple or m % multiple:
+        a = F.pad(a, (0, -k % multiple))
+        b = F.pad(b, (0, -m % multiple, 0, -k % multiple))
+    # Contiguous, for the Triton kernels that read it go by its address.
+    return F.grouped_mm(a, b, offs=ends)[:, :m].contiguous()

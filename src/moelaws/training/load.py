@@ -1,0 +1,120 @@
+"""The experts' load: its metrics by layer, and its record over a run.
+
+Shapes: L layers with experts, E experts.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moelaws.records.summary import Balance
+from moelaws.training.columns import write_columns
+
+CAPACITY_FACTOR = 1.25
+WINDOWS = 20  # of a run; each adds a row a layer
+
+# column -> (unit, description)
+COLUMNS = {
+    "validation": ("", "1 for the held-out set, 0 for training"),
+    "step": ("", "last optimizer step of the window that the counts are over"),
+    "layer": ("", "transformer block, from 0"),
+    "assignments": ("", "tokens that each expert got, a list of E"),
+    "cv": ("", "coefficient of variation of tokens per expert, population"),
+    "entropy": ("", "H(p) / ln E of the load, 1 when uniform"),
+    "kl": ("nats", "KL(p || uniform) = ln E - H(p)"),
+    "overflow": ("", f"share of assignments beyond capacity, factor {CAPACITY_FACTOR}"),
+    "unused": ("", f"share of capacity left empty, factor {CAPACITY_FACTOR}"),
+    "never_used": ("experts", "experts without one token in the window"),
+}
+
+
+def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, NDArray[Any]]:
+    """Load metrics of each layer, (L,), by the names above (sectional, sec 5).
+
+    With n_i assignments of expert i, p = n / sum n and capacity = factor * sum n / E: overflow is
+    sum max(0, n_i - capacity) / sum n, unused 1 - sum min(n_i, capacity) / (E capacity).
+    """
+    E = counts_LE.shape[1]
+    total_L1 = counts_LE.sum(1, keepdims=True)
+    p_LE = counts_LE / total_L1
+    entropy_L = -np.sum(p_LE * np.log(np.where(p_LE > 0, p_LE, 1.0)), axis=1)
+    capacity_L1 = capacity_factor * total_L1 / E
+    most = math.log(E)
+    return {
+        "cv": p_LE.std(1) * E,
+        "entropy": entropy_L / most if E > 1 else np.ones_like(entropy_L),
+        "kl": most - entropy_L,
+        "overflow": np.maximum(counts_LE - capacity_L1, 0).sum(1) / total_L1[:, 0],
+        "unused": 1 - np.minimum(counts_LE, capacity_L1).sum(1) / (E * capacity_L1[:, 0]),
+        "never_used": (counts_LE == 0).sum(1),
+    }
+
+
+def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR) -> Balance:
+    """The metrics averaged over the layers; never used experts are summed."""
+    by_layer = metrics(counts_LE, capacity_factor)
+    never_used = int(by_layer.pop("never_used").sum())
+    means = {name: float(values.mean()) for name, values in by_layer.items()}
+    return Balance(**means, capacity_factor=capacity_factor, never_used=never_used)
+
+
+class Load:
+    """Assignments by layer and expert, summed over ``WINDOWS`` runs of steps."""
+
+    def __init__(self, steps: int, first_layer: int) -> None:
+        self.steps, self.first_layer = steps, first_layer
+        self.ends: list[int] = []
+        self.windows: list[Tensor] = []  # (L, E) each, on the CPU
+        self._current: Tensor | None = None  # on the device
+
+    def add(self, step: int, counts_LE: Tensor) -> None:
+        """Count optimizer step ``step`` (from 1)."""
+        self._current = counts_LE if self._current is None else self._current + counts_LE
+        if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
+            self.ends.append(step)
+            self.windows.append(self._current.cpu())
+            self._current = None
+
+    def cut(self, steps: int) -> None:
+        """Forget the windows that end after ``steps`` steps."""
+        self.ends = [end for end in self.ends if end <= steps]
+        del self.windows[len(self.ends) :]
+        self._current = None
+
+    def state(self) -> dict[str, Any]:
+        return {"ends": self.ends, "windows": self.windows, "current": self._current}
+
+    def restore(self, state: dict[str, Any], device: torch.device) -> None:
+        self.ends, self.windows = list(state["ends"]), list(state["windows"])
+        current = state["current"]
+        self._current = None if current is None else current.to(device)
+
+    def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
+        """A row a layer and window, then those of the held-out set; nothing for dense models."""
+        counts = [window.numpy() for window in self.windows]
+        steps = list(self.ends)
+        if held_out_LE is not None:
+            counts.append(held_out_LE)
+            steps.append(self.steps)
+        if not counts:
+            return
+        layers, n_experts = counts[0].shape
+        counts_RE = np.concatenate(counts)
+        validation = np.zeros(len(counts), np.int64)
+        validation[len(self.windows) :] = 1
+        block = np.arange(self.first_layer, self.first_layer + layers)
+        columns = {
+            "validation": np.repeat(validation, layers),
+            "step": np.repeat(np.array(steps, np.int64), layers),
+            "layer": np.tile(block.astype(np.int64), len(counts)),
+            "assignments": counts_RE.reshape(-1, n_experts),
+            **metrics(counts_RE, CAPACITY_FACTOR),
+        }
+        write_columns(path, COLUMNS, columns)

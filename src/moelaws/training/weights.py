@@ -1,0 +1,66 @@
+"""Final weights of a run, kept as safetensors with the configuration that they belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from moelaws.model.transformer import Transformer
+from moelaws.records.files import replacing, write_json
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+
+FILE = "model.safetensors"
+NONE = "none.json"  # in its place, for a run that came to no end
+
+
+def kept(folder: Path) -> bool:
+    """Whether weights are there."""
+    return (folder / FILE).is_file()
+
+
+def save(folder: Path, config: RunConfig, model: Transformer) -> None:
+    """Write the fp32 weights of ``model`` to ``folder``, the configuration in the file's header."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    metadata = {"run_id": config.run_id, "config": config.canonical_json()}
+    tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
+    with replacing(folder / FILE) as temporary:
+        try:
+            save_file(tensors, temporary, metadata)
+        except SafetensorError as error:  # a full disk, by a name of its own
+            raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
+    (folder / NONE).unlink(missing_ok=True)
+
+
+def save_none(folder: Path, status: str) -> None:
+    """Say that the run ended with ``status`` and has no weights worth keeping."""
+    (folder / FILE).unlink(missing_ok=True)
+    write_json(folder / NONE, {"status": status})
+
+
+def load(folder: Path) -> tuple[RunConfig, Transformer]:
+    """The configuration and the trained model, on the CPU.
+
+    Raises:
+        UserError: where there are no weights, or the file is not such a file.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = folder / FILE
+    if not path.is_file():
+        raise UserError(
+            f"{path}: no such file; weights are kept of the runs that a study's keep_weights "
+            "selects, and by moelaws train --keep-weights"
+        )
+    try:
+        with safe_open(path, "pt") as file:
+            config = parse(RunConfig, json.loads(file.metadata()["config"]), path)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: not the weights of a run: {error}") from None
+    model = Transformer(config.model, config.seed, precision=config.precision)
+    model.load_state_dict(tensors)
+    return config, model

@@ -1,0 +1,128 @@
+"""The counted terms against the products that a built model really computes."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
+from moelaws.accounting.terms import forward_terms
+from moelaws.model.transformer import Transformer
+from moelaws.spec.model import DenseFFN, Model, MoE
+
+SEQUENCES = 2
+
+
+def grouped_mm(x_shape, w_shape, *args, out_shape=None, **kwargs):
+    """Each row of x (X, D) with its expert's matrix of w (E, D, M); in the backward pass also
+    x^T (D, X) with dy (X, M), summed over each expert's rows."""
+    return 2 * math.prod(x_shape) * w_shape[-1]
+
+
+def attention(q_shape, k_shape, v_shape, *args, out_shape=None, **kwargs):
+    return sdpa_flop_count(q_shape, k_shape, v_shape)
+
+
+def attention_backward(dy_shape, q_shape, k_shape, v_shape, *args, out_shape=None, **kwargs):
+    # Four products for the forward pass' two. The kernel computes the scores again to save memory.
+    return 2 * sdpa_flop_count(q_shape, k_shape, v_shape)
+
+
+# What torch has no formula for: grouped products and the CPU's attention kernel.
+FORMULAS = {
+    torch.ops.aten._grouped_mm: grouped_mm,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward,
+}
+
+
+def moe(**changes):
+    return MoE(**{"kind": "moe", "n_experts": 6, "top_k": 2, "d_expert": 12} | changes)
+
+
+def spec(ffn, **changes):
+    fields = {
+        "n_layers": 3, "d_model": 16, "n_heads": 4, "n_kv": 4, "context": 24, "vocab_size": 36,
+    }  # fmt: skip
+    return Model(**{**fields, **changes}, ffn=ffn)
+
+
+ARCHITECTURES = {
+    "multi-head": spec(moe()),
+    "grouped-query, QK-norm": spec(moe(top_k=1, normalize_top_k=False), n_kv=2, qk_norm=True),
+    "one key-value head, tied": spec(moe(n_experts=2), n_kv=1, tied_embeddings=True),
+    "shared experts": spec(moe(n_shared=2), n_kv=2),
+    "first dense layers": spec(moe(n_shared=1, n_dense_layers=2, d_ffn=40)),
+    "dense": spec(DenseFFN(kind="dense", d_ffn=40), n_kv=2),
+    "GELU experts": spec(moe(mlp="gelu")),
+    "GELU, shared, first dense layer": spec(
+        moe(mlp="gelu", n_shared=2, n_dense_layers=1, d_ffn=20), tied_embeddings=True
+    ),
+    "heads of their own width": spec(moe(), n_heads=6, n_kv=3, head_width=4),
+    "dense GELU": spec(DenseFFN(kind="dense", d_ffn=40, mlp="gelu")),
+}
+each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
+
+
+def counted(model, backward=False):
+    """FLOPs of a pass over SEQUENCES by FlopCounterMode: in all, and by module and operation."""
+    built = Transformer(model, 0)
+    tokens = torch.randint(model.vocab_size, (SEQUENCES, model.context + 1))
+    counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
+    with counter:
+        loss = built.losses(tokens).cross_entropy
+        if backward:
+            loss.backward()
+    modules = Counter()
+    for name, operations in counter.get_flop_counts().items():
+        last = name.rsplit(".", 1)[-1]
+        for operation, flops in operations.items():
+            kernel = "scaled_dot_product" in str(operation)
+            modules[f"{last} kernel" if kernel else last] += flops
+    return counter.get_total_flops(), modules
+
+
+@each_architecture
+def test_each_term_is_what_its_module_computes(model):
+    total, modules = counted(model)
+    tokens = SEQUENCES * model.context
+    terms = {name: flops * tokens for name, flops in forward_terms(model).items()}
+    assert total == sum(terms.values())
+    projections = terms["queries"] + terms["keys_values"] + terms["output"]
+    assert modules["attention"] == projections
+    assert modules["attention kernel"] == terms["scores"] + terms["values"]
+    for name in ("router", "routed_experts", "shared_experts", "dense_ffn"):
+        assert modules[name] == terms[name], name
+
+
+@each_architecture
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_a_convention_is_the_models_flops_but_for_the_terms_it_names(name, model):
+    """Left-out terms in full, and the terms counted otherwise by their difference."""
+    total, _ = counted(model)
+    terms, convention = forward_terms(model), CONVENTIONS[name]
+    missing = sum(terms[term] for term in convention.left_out)
+    missing += sum(terms[term] - count(model) for term, count in convention.instead.items())
+    forward = total / (SEQUENCES * model.context)
+    assert train_flops_per_token(model, name) == 3 * (forward - missing)
+
+
+def test_what_each_convention_leaves_out_or_counts_otherwise():
+    named = {name: ({*c.left_out}, {*c.instead}) for name, c in CONVENTIONS.items()}
+    assert named == {
+        "sparsity": ({"router"}, {"keys_values"}),
+        "allocation": (set(), {"router"}),
+        "allocation_printed": (set(), {"router", "values"}),
+        "leverage": ({"logits"}, set()),
+        "leverage_printed": ({"output", "router"}, {"shared_experts"}),
+        "six_n": ({"scores", "values"}, set()),
+    }
+
+
+@each_architecture
+def test_the_backward_pass_is_twice_the_forward_pass(model):
+    forward, _ = counted(model)
+    both, _ = counted(model, backward=True)
+    assert both == 3 * forward

@@ -1,0 +1,130 @@
+"""The papers' architectures as grids: which of them expand, and to what."""
+
+import pytest
+
+from moelaws.accounting.parameters import count_parameters
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import Grid
+from moelaws.spec.model import DenseFFN, MoE
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+SETTINGS = {
+    "context": 4096, "vocab_size": 126_464, "n_experts": 64, "top_k": 2, "n_shared": 1,
+    "precision": "bf16", "init_std": 0.006, "balance_group": 1,
+}  # fmt: skip
+BY = ["n_layers", "n_heads"]
+DERIVE = {
+    "lr": {"rule": "table", "by": BY, "rows": [
+        [8, 8, 1.52e-3], [10, 10, 1.11e-3], [14, 12, 9.5e-4], [16, 16, 8.1e-4], [22, 20, 7e-4]]},
+    "batch": {"rule": "table", "by": BY, "rows": [
+        [8, 8, 96], [10, 10, 224], [14, 12, 320], [16, 16, 512], [22, 20, 768]]},
+    "steps": {"rule": "compute", "convention": "leverage", "min_steps": 1000},
+}  # fmt: skip
+# Table 12, leverage: blocks, heads, key-value heads, budget, and (width, expert width).
+TABLE_12 = [
+    (8, 8, 2, 2e18, [(352, 450), (368, 380), (384, 320), (400, 260), (416, 208)]),
+    (8, 8, 2, 6e18, [(480, 626), (512, 512), (544, 410), (560, 364), (576, 320)]),
+    (10, 10, 2, 2e19, [(600, 766), (640, 640), (680, 528), (700, 476), (740, 380)]),
+    (14, 12, 4, 6e19, [(696, 988), (768, 768), (816, 642), (840, 584), (888, 474)]),
+    (16, 16, 4, 2e20, [(896, 1378), (1024, 1024), (1088, 876), (1152, 742), (1184, 680)]),
+    (22, 20, 4, 6e20, [(1120, 1686), (1280, 1280), (1360, 1110), (1440, 956), (1520, 816)]),
+]
+
+
+def runs_of(sweeps, derive=DERIVE, **settings):
+    grid = {"settings": {**SETTINGS, **settings}, "derive": derive, "sweeps": sweeps}
+    return [run.config for run in expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")]
+
+
+def test_every_row_of_leverage_table_12_expands():
+    sweeps = [
+        {
+            "axes": {"n_layers": layers, "n_heads": heads, "n_kv": kv, "C": C},
+            "zip": [{"d_model": [d for d, _ in shapes], "d_expert": [w for _, w in shapes]}],
+        }
+        for layers, heads, kv, C, shapes in TABLE_12
+    ]
+    configs = runs_of(sweeps)
+    assert len({config.run_id for config in configs}) == 30
+    assert {c.model.d_model for c in configs} >= {352, 700, 740, 1520}
+    assert {c.optimizer.lr for c in configs if c.model.n_layers == 14} == {9.5e-4}
+    assert {c.batch for c in configs if c.model.n_layers == 22} == {768}
+
+
+def test_leverage_table_11_takes_experts_out_of_the_first_layers():
+    """60 blocks, none to three of them dense; the dense width counts where there are any."""
+    axes = {"n_layers": 60, "d_model": 384, "n_heads": 8, "n_kv": 2, "n_dense_layers": [0, 1, 2, 3]}
+    derive = {"lr": {"rule": "leverage"}, "batch": {"rule": "leverage"}, "steps": DERIVE["steps"]}
+    configs = runs_of([{"axes": axes}], derive, C=2e18, d_ffn=1280, d_expert=384)
+    assert [c.model.n_moe_layers for c in configs] == [60, 59, 58, 57]
+    counts = [count_parameters(c.model) for c in configs]
+    assert [c.dense_ffn for c in counts] == [n * 3 * 384 * 1280 for n in range(4)]
+    assert len({c.total + n * 3 * 384 * (65 * 384 - 1280) + n * 384 * 64
+                for n, c in enumerate(counts)}) == 1  # fmt: skip
+
+
+def test_what_a_point_says_of_its_layers_reaches_the_model():
+    axes = {"n_layers": 2, "d_model": 32, "n_heads": 2, "mlp": "gelu", "lr": 1e-3}
+    extra = {"batch": 2, "steps": 9, "d_ffn": 48}
+    (routed,) = runs_of([{"axes": {**axes, "jitter": 0.01, "n_dense_layers": 1}}], {},
+                        d_expert=8, **extra)  # fmt: skip
+    assert routed.model.ffn == MoE(
+        kind="moe", n_experts=64, top_k=2, d_expert=8, n_shared=1, mlp="gelu", jitter=0.01,
+        n_dense_layers=1, d_ffn=48,
+    )  # fmt: skip
+    (dense,) = runs_of([{"axes": {**axes, "ffn": "dense"}}], {}, **extra)
+    assert dense.model.ffn == DenseFFN(kind="dense", d_ffn=48, mlp="gelu")
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"n_dense_layers": 1}, "n_dense_layers = 1 with d_ffn = None"),
+        ({"n_dense_layers": 2, "d_ffn": 8}, "leaves no layer with experts"),
+        ({"mlp": "relu"}, "mlp is 'relu'"),
+        ({"jitter": 1}, "jitter is 1"),
+    ],
+)
+def test_impossible_layers_are_refused(axes, message):
+    base = {"n_layers": 2, "d_model": 32, "n_heads": 2, "d_expert": 8, "lr": 1e-3}
+    with pytest.raises(UserError, match=message):
+        runs_of([{"axes": {**base, **axes}}], {}, batch=2, steps=9)
+
+
+HEADS = [
+    # Table 1, leverage: Dense-6.1B and MoE-mini.
+    (4096, 8, [32]), (2048, 4, [16]),
+    # Table 14, leverage.
+    (384, 2, [2, 4, 6, 8, 12]), (512, 2, [2, 4, 8, 16]), (640, 2, [2, 4, 8, 10, 16, 20]),
+    (768, 4, [8, 12, 16, 24]), (1024, 4, [4, 8, 16, 32]),
+    # Table 2, allocation, which prints no widths: those of Table 12's middle rows.
+    (384, 8, [8]), (512, 8, [8]), (640, 10, [10]), (768, 12, [12]), (1024, 16, [16]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "kv", "heads"), HEADS)
+def test_printed_head_counts_expand(width, kv, heads):
+    axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
+    configs = runs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
+    assert [c.model.n_heads for c in configs] == heads
+
+
+@pytest.mark.parametrize(
+    ("width", "kv", "heads", "message", "instead"),
+    [
+        (512, 2, 12, "head_width sets it apart", {"head_width": 42}),
+        (1024, 4, 24, "head_width sets it apart", {"head_width": 42}),
+        (768, 4, 6, "n_kv = 4 must divide n_heads = 6", {"n_kv": 3}),
+    ],
+)
+def test_three_printed_head_counts_divide_nothing(width, kv, heads, message, instead):
+    """Table 14, leverage, prints them, without the width or the groups that it gave them."""
+    axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
+    with pytest.raises(UserError, match=message):
+        runs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
+    (config,) = runs_of([{"axes": {**axes, **instead}}], {}, batch=2, steps=9, d_expert=width)
+    assert config.model.n_heads == heads

@@ -1,0 +1,85 @@
+"""What the user reads where MegaBlocks cannot be used."""
+
+import importlib.util
+import sys
+
+import pytest
+import torch.nn.functional as F
+from expert_cases import model_of, moe_of
+
+from moelaws.model.megablocks import package
+from moelaws.model.megablocks.backend import megablocks_obstacle
+
+PYTHON = {"megablocks", "stk", "triton"}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets what is installed, and whether kernels are interpreted."""
+
+    def make(installed, interpreted=False):
+        def find_spec(name):
+            found = name in installed
+            return importlib.util.spec_from_loader(name, None, origin="there") if found else None
+
+        monkeypatch.setattr(package, "find_spec", find_spec)
+        monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("installed", "interpreted", "mlp", "device", "precision", "words"),
+    [
+        (set(), True, "swiglu", "cuda", "bf16", ["megablocks, stk, triton", "pip install"]),
+        (PYTHON - {"stk"}, False, "swiglu", "cuda", "bf16", ["stk not installed", "envs/"]),
+        (PYTHON, False, "gelu", "cuda", "bf16", ["ffn.mlp is gelu", "back end torch"]),
+        (PYTHON, False, "swiglu", "cpu", "fp32", ["GPU", "--device cuda"]),
+        (PYTHON | {"grouped_gemm"}, True, "swiglu", "cpu", "bf16", ["GPU", "--device cuda"]),
+        (PYTHON | {"grouped_gemm"}, False, "swiglu", "cuda", "fp32", ["grouped_gemm", "bf16"]),
+    ],
+)
+def test_it_says_what_is_missing(machine, installed, interpreted, mlp, device, precision, words):
+    machine(installed, interpreted)
+    line = megablocks_obstacle(model_of(moe_of(mlp=mlp)), device, precision)
+    assert "\n" not in line
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("installed", "interpreted", "device", "precision"),
+    [
+        (PYTHON, False, "cuda", "bf16"),
+        (PYTHON, False, "cuda", "fp32"),
+        (PYTHON, True, "cpu", "fp32"),
+        (PYTHON | {"grouped_gemm", "megablocks_ops"}, False, "cuda", "bf16"),
+    ],
+)
+def test_it_says_nothing_where_it_can_be_used(machine, installed, interpreted, device, precision):
+    machine(installed, interpreted)
+    assert megablocks_obstacle(model_of(), device, precision) == ""
+
+
+def test_an_old_torch_needs_the_real_grouped_gemm(machine, monkeypatch):
+    monkeypatch.delattr(F, "grouped_mm")
+    machine(PYTHON)
+    assert "no grouped_mm" in megablocks_obstacle(model_of(), "cuda", "bf16")
+    machine(PYTHON | {"grouped_gemm"})
+    assert megablocks_obstacle(model_of(), "cuda", "bf16") == ""
+
+
+def test_a_folder_of_that_name_is_no_package(tmp_path, monkeypatch):
+    (tmp_path / "nothing_but_a_folder").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.util.find_spec("nothing_but_a_folder") is not None
+    assert not package.installed("nothing_but_a_folder")
+
+
+@pytest.mark.usefixtures("megablocks")
+def test_stand_ins_are_not_left_behind():
+    """Others look for grouped_gemm to decide what they can do."""
+    package.load()
+    assert "megablocks" in sys.modules
+    assert not package.installed("grouped_gemm")
+    assert not {"grouped_gemm", "megablocks_ops"} & sys.modules.keys()

@@ -1,0 +1,117 @@
+"""A whole model on MegaBlocks' layer: losses, gradients, training, and another one's checkpoint."""
+
+import numpy as np
+import pytest
+import torch
+from expert_cases import MEGABLOCKS, model_of, moe_of
+
+from moelaws.model.backends import BACKENDS
+from moelaws.model.transformer import Transformer
+from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.run import AdamW, RunConfig
+from moelaws.training import checkpoint
+from moelaws.training.loop import Trainer
+
+pytestmark = pytest.mark.usefixtures("megablocks")
+
+TORCH = BACKENDS["torch"]
+
+
+def config_of(precision="fp32", top_k=2, steps=4):
+    model = model_of(moe_of(top_k=top_k, n_shared=1))
+    return RunConfig(
+        model=model, steps=steps, batch=2, balance_group=1, optimizer=AdamW(lr=3e-2),
+        corpus=Corpus(source=Text(digest="0" * 64), vocab_size=model.vocab_size),
+        precision=precision,
+    )  # fmt: skip
+
+
+class Random:
+    """Batches of uniform tokens, the same for every trainer."""
+
+    def __init__(self, config):
+        self.shape = (config.batch, config.model.context + 1)
+        self.vocab_size, self.drawn = config.model.vocab_size, 0
+
+    def next(self):
+        self.drawn += 1
+        return np.random.default_rng(self.drawn).integers(self.vocab_size, size=self.shape)
+
+    def state(self):
+        return {"drawn": self.drawn}
+
+    def restore(self, state):
+        self.drawn = state["drawn"]
+
+
+def trainer_of(config, backend):
+    return Trainer(config, Transformer(config.model, 0, backend, config.precision), Random(config))
+
+
+def assert_alike(trainer, other):
+    """The same measurements at every step, wall time left out, and the same weights."""
+    assert len(trainer.history) == trainer.config.steps
+    rows, wanted = (torch.tensor(t.history.rows)[:, :-1] for t in (trainer, other))
+    torch.testing.assert_close(rows, wanted, rtol=1e-4, atol=1e-5)
+    state = trainer.model.state_dict()
+    for name, value in other.model.state_dict().items():
+        torch.testing.assert_close(state[name], value, rtol=1e-3, atol=1e-4, msg=name)
+
+
+def losses_and_gradients(config, backend):
+    model = Transformer(config.model, 0, backend, config.precision)
+    found = model.losses(torch.from_numpy(Random(config).next()), config.batch)
+    (found.cross_entropy + 0.1 * found.balance + 0.1 * found.z).backward()
+    return found, {name: p.grad for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_a_models_losses_and_gradients_are_those_of_the_torch_back_end(top_k):
+    config = config_of(top_k=top_k)
+    found, gradients = losses_and_gradients(config, MEGABLOCKS)
+    expected, wanted = losses_and_gradients(config, TORCH)
+    torch.testing.assert_close(list(found[:3]), list(expected[:3]), rtol=1e-5, atol=1e-6)
+    assert torch.equal(found.counts_LE, expected.counts_LE)
+    assert gradients.keys() == wanted.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, wanted[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_a_bf16_model_agrees_to_its_precision():
+    found, gradients = losses_and_gradients(config_of("bf16"), MEGABLOCKS)
+    expected, wanted = losses_and_gradients(config_of("bf16"), TORCH)
+    torch.testing.assert_close(list(found[:3]), list(expected[:3]), rtol=5e-3, atol=1e-3)
+    for name, gradient in gradients.items():
+        assert gradient.dtype == torch.float32  # of the fp32 masters
+        assert (gradient - wanted[name]).norm() / wanted[name].norm() < 0.05, name
+
+
+def test_training_follows_the_torch_back_end_step_by_step():
+    config = config_of()
+    trainer, other = trainer_of(config, MEGABLOCKS), trainer_of(config, TORCH)
+    assert trainer.run()
+    assert other.run()
+    assert_alike(trainer, other)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(TORCH, MEGABLOCKS), (MEGABLOCKS, TORCH)], ids=["to", "from"]
+)
+def test_a_checkpoint_of_one_back_end_continues_on_the_other(first, then, tmp_path):
+    config, path = config_of(), tmp_path / "latest.pt"
+    whole, killed, resumed = (trainer_of(config, b) for b in (first, first, then))
+    assert whole.run()
+
+    def after_step():
+        if killed.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        killed.run(after_step)
+    checkpoint.save(path, {"run": config.run_id}, killed.state())
+    state, refused = checkpoint.load(path, {"run": config.run_id})
+    assert not refused
+    resumed.restore(state)
+    assert resumed.step == 2
+    assert resumed.run()
+    assert_alike(resumed, whole)

@@ -1,0 +1,61 @@
+"""What stands in for MegaBlocks' compiled extensions, against NumPy and a loop over experts."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.model.megablocks import stand_ins
+
+EXPERTS = st.lists(st.integers(0, 6), min_size=1, max_size=40)
+
+
+@given(EXPERTS)
+def test_sort_keeps_the_order_of_equals(experts):
+    x = torch.tensor(experts, dtype=torch.int32)
+    values, places = torch.empty_like(x), torch.empty_like(x)
+    stand_ins.sort(x, 3, values, places)
+    np.testing.assert_array_equal(places, np.argsort(experts, kind="stable"))
+    np.testing.assert_array_equal(values, np.sort(experts))
+
+
+@given(EXPERTS)
+def test_histogram_counts_absent_experts_too(experts):
+    counts = stand_ins.histogram(torch.tensor(experts, dtype=torch.int32), 9)
+    assert counts.dtype == torch.int32
+    np.testing.assert_array_equal(counts, np.bincount(experts, minlength=9))
+
+
+def test_cumsum_runs_along_each_row_in_the_given_type():
+    x = torch.tensor([[3, 0, 4], [1, 1, 5]], dtype=torch.int32)
+    out = torch.empty_like(x)
+    stand_ins.inclusive_cumsum(x, 1, out)
+    assert out.tolist() == [[3, 3, 7], [1, 2, 7]]
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize(("k", "m"), [(8, 16), (12, 8), (7, 16), (8, 5), (3, 1)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+def test_gmm_and_its_gradients_are_those_of_a_loop(k, m, trans_b, dtype, tolerance):
+    """Widths of whole 16 bytes and others; the first and a middle expert have no rows."""
+    sizes = torch.tensor([0, 4, 1, 0, 6])
+    g = torch.Generator().manual_seed(0)
+    shape = (len(sizes), m, k) if trans_b else (len(sizes), k, m)
+    drawn = [torch.randn(int(sizes.sum()), k, generator=g), torch.randn(shape, generator=g)]
+    weight = torch.linspace(-1, 1, int(sizes.sum()) * m).view(-1, m)
+
+    def gradients(product, dtype):
+        a, b = (t.to(dtype).requires_grad_() for t in drawn)
+        y = product(a, b)
+        return [y, *torch.autograd.grad((y * weight.to(dtype)).sum(), [a, b])]
+
+    def loop(a, b):
+        runs = zip(a.split(sizes.tolist()), b, strict=True)
+        return torch.cat([rows @ (w.t() if trans_b else w) for rows, w in runs])
+
+    found = gradients(lambda a, b: stand_ins.gmm(a, b, sizes, trans_b=trans_b), dtype)
+    assert found[0].is_contiguous()
+    for got, want in zip(found, gradients(loop, torch.float64), strict=True):
+        assert got.dtype == dtype
+        assert (got.double() - want).norm() <= tolerance * want.norm()

@@ -1,0 +1,81 @@
+"""The experts' load: published numbers, and its record by layer and window."""
+
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.training.load import COLUMNS, WINDOWS, Load, balance, metrics
+from moelaws.training.run import train
+
+
+def test_load_metrics_of_the_sectional_papers_definitions():
+    """Loads (10, 20, 30, 40) at capacity factor 1.25."""
+    found = balance(np.array([[10, 20, 30, 40]]), 1.25)
+    assert found.cv == pytest.approx(0.447213595499958)
+    assert found.entropy == pytest.approx(0.9232196723355078)
+    assert found.kl == pytest.approx(0.10644013528622318)
+    assert found.overflow == pytest.approx(0.0875)
+    assert found.unused == pytest.approx(0.27)
+
+
+def test_load_metrics_at_the_extremes_average_over_layers():
+    found = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]), 1.25)
+    assert found.cv == pytest.approx((0 + math.sqrt(3)) / 2)
+    assert found.entropy == pytest.approx(0.5)
+    assert found.kl == pytest.approx(math.log(4) / 2)
+    assert found.never_used == 3
+    assert balance(np.array([[5]]), 1.25).entropy == 1
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=40).filter(any), st.floats(1, 4))
+def test_what_overflows_is_what_free_capacity_lacks(counts, factor):
+    """Assignments beyond capacity + those within it = all; KL + entropy = ln E."""
+    found = metrics(np.array([counts]), factor)
+    within = (1 - found["unused"][0]) * factor
+    assert within + found["overflow"][0] == pytest.approx(1)
+    most = math.log(len(counts))
+    assert found["entropy"][0] * most + found["kl"][0] == pytest.approx(most)
+    assert found["never_used"][0] == counts.count(0)
+
+
+@pytest.mark.parametrize("steps", [7, WINDOWS, 33, 100])
+def test_windows_cover_every_step_once(steps):
+    load = Load(steps, 0)
+    for step in range(1, steps + 1):
+        load.add(step, torch.full((2, 3), step))
+    assert len(load.ends) == min(steps, WINDOWS)
+    assert load.ends[-1] == steps
+    assert (sum(load.windows) == steps * (steps + 1) // 2).all()
+
+
+def test_the_record_counts_every_assignment_of_every_layer(configure, results, corpus):
+    ffn = {
+        "kind": "moe",
+        "n_experts": 4,
+        "top_k": 2,
+        "d_expert": 8,
+        "n_dense_layers": 1,
+        "d_ffn": 8,
+    }
+    config = configure(ffn, model={"n_layers": 3}, steps=30)
+    summary = train(config, results, corpus[1], say=lambda line: None)
+    table = pq.read_table(results.run(config.run_id) / "load.parquet")
+    for name, (unit, about) in COLUMNS.items():
+        assert table.schema.field(name).metadata == {
+            b"unit": unit.encode(), b"description": about.encode(),
+        }  # fmt: skip
+    rows = table.to_pylist()
+    assert {row["layer"] for row in rows} == {1, 2}  # layer 0 is dense
+    for layer in (1, 2):
+        trained = [r for r in rows if r["layer"] == layer and not r["validation"]]
+        assert len(trained) == WINDOWS
+        assert sum(sum(r["assignments"]) for r in trained) == config.tokens * 2
+    held_out = [r for r in rows if r["validation"]]
+    assert [sum(r["assignments"]) for r in held_out] == [64 * 16 * 2] * 2
+    assert summary.balance.cv == pytest.approx(np.mean([r["cv"] for r in held_out]))
+    assert summary.balance.never_used == sum(r["never_used"] for r in held_out)

@@ -1,0 +1,123 @@
+"""Gradient accumulation: the same update whatever the micro-batch, halved where memory lacks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from moelaws.corpus.batches import Batches
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.model.transformer import Transformer
+from moelaws.records.files import read_json
+from moelaws.training.loop import Trainer
+
+EXPERTS = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "load_balance": 0.5}
+
+
+def trainer(config, corpus, micro_batch=None, **keywords):
+    data = Batches(PreparedCorpus.open(corpus[1]), config.batch, config.model.context, config.seed)
+    model = Transformer(config.model, config.seed)
+    return Trainer(config, model, data, micro_batch, **keywords)
+
+
+def after(trainer, steps=3):
+    for _ in range(steps):
+        trainer._step()
+    trainer.history.settle()
+    return [p.detach().clone() for p in trainer.model.parameters()], trainer.history.rows
+
+
+@pytest.mark.parametrize("ffn", [EXPERTS, {**EXPERTS, "jitter": 0.3}, {**EXPERTS, "router_z": 0.1}])
+@pytest.mark.parametrize("micro_batch", [2, 4, 6, 8])
+def test_the_update_does_not_depend_on_the_micro_batch(configure, corpus, ffn, micro_batch):
+    """Ten sequences in balance groups of two, cut evenly and unevenly."""
+    config = configure(ffn, model={"init_std": 0.2}, batch=10, balance_group=2)
+    whole, rows = after(trainer(config, corpus))
+    parts, same = after(trainer(config, corpus, micro_batch))
+    for a, b in zip(whole, parts, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    for a, b in zip(rows, same, strict=True):
+        assert a[:7] == pytest.approx(b[:7], rel=1e-4)
+
+
+def test_the_balance_loss_is_not_linear_across_groups(configure, corpus):
+    """Why splitting stops at the group: over half the sequences it is another loss."""
+    first = [
+        after(trainer(configure(EXPERTS, batch=8, balance_group=group), corpus), 1)[1][0]
+        for group in (8, 2)
+    ]
+    assert first[0][3] == pytest.approx(first[1][3], rel=1e-6)  # the same cross-entropy
+    assert first[0][4] != pytest.approx(first[1][4], rel=1e-4)
+
+
+def test_a_dense_model_may_be_split_anywhere(configure, corpus):
+    config = configure({"kind": "dense", "d_ffn": 16}, batch=4, balance_group=4)
+    whole, _ = after(trainer(config, corpus))
+    single, _ = after(trainer(config, corpus, 1))
+    for a, b in zip(whole, single, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+# A process that may not have more memory than it has when training begins, and some.
+LIMITED = """
+import resource, sys
+import pyarrow.parquet
+from pathlib import Path
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.training.loop import Trainer
+from moelaws.training.run import train
+config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard input")
+first = Trainer._gradients
+def gradients(self, tokens):
+    Trainer._gradients = first
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    return first(self, tokens)
+Trainer._gradients = gradients
+print(train(config, Results(Path(sys.argv[1])), Path(sys.argv[2])).status)
+"""
+
+
+def limited(config, results, corpus, room):
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED, results.root, corpus[1], str(room)],
+        input=config.canonical_json(),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def large(configure, balance_group):
+    """A step whose logits and their gradients take some 100 MB, a sequence alone 2 MB."""
+    return configure(
+        EXPERTS, model={"d_model": 16, "context": 512}, batch=64, balance_group=balance_group,
+        steps=2, max_epochs=50, evaluation={"sequences": 2},
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
+def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, corpus):
+    config = large(configure, 2)
+    done = limited(config, results, corpus, 60_000_000)
+    assert done.stdout == "completed\n", done.stderr
+    assert "out of memory: going on with micro-batches of 32 sequences" in done.stderr
+    made_by = read_json(results.run(config.run_id) / "provenance.json")
+    assert made_by["micro_batch"] < 64
+    assert made_by["micro_batch"] % 2 == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
+def test_without_room_for_one_group_the_run_ends_as_out_of_memory(configure, results, corpus):
+    config = large(configure, 32)
+    done = limited(config, results, corpus, 30_000_000)
+    assert done.stdout == "out_of_memory\n", done.stderr
+    assert "micro-batches of 32 sequences" in done.stderr
+    assert "micro-batches of 16 sequences" not in done.stderr
+    assert "on cpu" in read_json(results.summary(config.run_id))["message"]
