@@ -52,8 +52,8 @@ def text(size: int) -> Iterator[str]:
 
 def changed(source: str, repetition: int) -> str:
     def word(match: re.Match[str]) -> str:
-        key = f"{match[0]}{repetition}"
-        return key if repetition and crc32(key.encode()) % 8 == 0 else match[0]
+        key = match[0] + "abcdefghijklmnopqrstuvwxyz"[repetition % 26] * (repetition > 0)
+        return key if crc32(key.encode()) % 8 == 0 else match[0]
 
     return re.sub("[A-Za-z]{4,}", word, source)
 

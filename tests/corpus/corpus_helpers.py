@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.corpus.sources import Sources
-from moelaws.spec.corpus import Corpus, Text
+from moelaws.corpus.sources import DatasetSource, Sources
+from moelaws.spec.corpus import Corpus
 
 Prepare = Callable[..., PreparedCorpus]
 
 
-def corpus_of(sources: Sources, vocab_size: int = 300, **settings: float) -> Corpus:
+def corpus_of(
+    sources: Sources | DatasetSource, vocab_size: int = 300, **settings: Any
+) -> Corpus:
     """The corpus of ``sources`` as they are now."""
-    return Corpus(source=Text(digest=sources.digest()), vocab_size=vocab_size, **settings)
+    return Corpus(source=sources.identity(), vocab_size=vocab_size, **settings)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import random
 import tempfile
 from itertools import pairwise
@@ -69,7 +70,7 @@ def test_files_changed_since_their_digest_are_refused(texts: Path, tmp_path: Pat
     sources = resolve("*.txt", texts)
     corpus = corpus_of(sources)
     (texts / "03.txt").write_text("changed")
-    with pytest.raises(UserError, match="files changed since the digest"):
+    with pytest.raises(UserError, match="files changed since their digest"):
         prepare(corpus, sources, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -77,10 +78,11 @@ def test_files_changed_since_their_digest_are_refused(texts: Path, tmp_path: Pat
 def test_a_file_changed_while_it_is_read_is_refused(texts: Path, tmp_path: Path) -> None:
     sources = resolve("*.txt", texts)
     corpus = corpus_of(sources)
-    document = split(corpus, sources).train[0]
-    document.path.write_text("changed")
-    with pytest.raises(UserError, match="changed while it was read"):
-        document.text()
+    train = split(corpus, sources).train
+    changed = train.paths[train.records["file"][train.chosen[-1]]]
+    changed.write_text("changed")
+    with pytest.raises(UserError, match=f"{changed}: changed while it was read"):
+        list(train)
 
 
 @pytest.mark.parametrize("name", ["train.bin", "validation.bin", "tokenizer.json"])
@@ -123,8 +125,8 @@ def test_a_whole_corpus_is_kept(prepared: Prepare) -> None:
 def test_an_interrupted_preparation_leaves_nothing(texts: Path, tmp_path: Path) -> None:
     sources = resolve("*.txt", texts)
 
-    def interrupt(stage: str, done: int, total: int) -> None:
-        assert 0 < done <= total
+    def interrupt(stage: str, done: int, total: int | None, tokens: int) -> None:
+        assert total is None or 0 < done <= total
         if stage == "validation":
             raise KeyboardInterrupt
 
@@ -165,8 +167,10 @@ def test_one_large_file_is_cut_into_documents(texts: Path, tmp_path: Path) -> No
 def test_pieces_are_text_within_the_limit_and_add_up(text: str, limit: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
-        path.write_bytes(text.encode())
-        parts = list(pieces(path, limit))
+        path.write_bytes(b"before" + text.encode() + b"behind")
+        with path.open("rb") as file:
+            file.seek(len("before"))
+            parts = list(pieces(file, len(text.encode()), limit))
     assert "".join(part.decode() for part in parts) == text
     assert all(0 < len(part) <= limit for part in parts)
 
@@ -200,3 +204,50 @@ def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> N
     assert sorted(documents(corpus, corpus.train) + documents(corpus, corpus.validation)) == sorted(
         path.read_text() for path in texts.iterdir()
     )
+
+
+def word(i: int) -> str:
+    letters = str.maketrans("0123456789", "ghijklmnoé")
+    return hashlib.sha256(str(i).encode()).hexdigest()[: 2 + i % 7].translate(letters)
+
+
+def golden_text(i: int) -> str:
+    """Lines of words, every fourth of which is followed by an empty one."""
+    lines = []
+    for j in range(5 + i * 13 % 40):
+        words = (word((i * 31 + j * 7 + k) % 211) for k in range(8))
+        lines.append(" ".join(words) + ("\n" if j % 4 == 3 else ""))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "settings", "train", "held_out"),
+    [
+        ("[0-9]*.txt", {"vocab_size": 257}, "94494f3d7b1dfd88", "0f3ef2bcaa3c5b6a"),
+        (
+            "[0-9]*.txt",
+            {"vocab_size": 300, "seed": 5, "validation": 0.2},
+            "124f515371aa7d5b",
+            "9e76540508d2fbfb",
+        ),
+        ("m*.txt", {"vocab_size": 257}, "d5b34ee524f5c830", "76598d172215142d"),
+        ("whole.md", {"vocab_size": 257}, "6cd923512e28fd72", "5949b94d5fb47300"),
+    ],
+    ids=["files", "seed", "many", "one"],
+)
+def test_shards_never_change(
+    tmp_path: Path, pattern: str, settings: dict[str, float], train: str, held_out: str
+) -> None:
+    """Golden: every run on record was trained on what this code made of its text."""
+    for i in range(40):
+        (tmp_path / f"{i:02}.txt").write_text(golden_text(i), encoding="utf-8")
+    (tmp_path / "0copy.txt").write_text(golden_text(3), encoding="utf-8")
+    for i in range(80):
+        (tmp_path / f"m{i:02}.txt").write_text(golden_text(i + 40), encoding="utf-8")
+    whole = "\n\n".join(golden_text(i) for i in range(60))
+    (tmp_path / "whole.md").write_text(whole, encoding="utf-8")
+    sources = resolve(pattern, tmp_path)
+    prepare(corpus_of(sources, **settings), sources, tmp_path / "out")
+    hashes = PreparedCorpus.open(tmp_path / "out").shard_hashes
+    assert hashes["train.bin"].startswith(train)
+    assert hashes["validation.bin"].startswith(held_out)

@@ -60,8 +60,8 @@ def test_warm_digest_reads_no_file(
     digest = sources.digest(tmp_path / "cache.json")
     assert digest == sources.digest(None)
     read: list[Path] = []
-    honest = module._file_digest
-    monkeypatch.setattr(module, "_file_digest", lambda path: read.append(path) or honest(path))
+    honest = module._text_digest
+    monkeypatch.setattr(module, "_text_digest", lambda path: read.append(path) or honest(path))
     assert resolve("*.txt", texts).digest(tmp_path / "cache.json") == digest
     assert read == []
     (texts / "07.txt").write_text("new text")

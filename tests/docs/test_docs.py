@@ -21,6 +21,7 @@ import pytest
 from moelaws.cli import COMMANDS
 from moelaws.records.layout import Results
 from moelaws.tables.schema import COLUMNS
+from moelaws.training import weights
 from repository import REPOSITORY, copy_repository
 
 PAGES = sorted(REPOSITORY.glob("docs/*.md"))
@@ -90,7 +91,12 @@ def copy(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    ["concepts.md", "adding-a-law.md", pytest.param("adding-a-study.md", marks=pytest.mark.slow)],
+    [
+        "concepts.md",
+        "training.md",
+        "adding-a-law.md",
+        pytest.param("adding-a-study.md", marks=pytest.mark.slow),
+    ],
 )
 def test_a_pages_blocks_run(copy, page):
     done = 0
@@ -130,6 +136,7 @@ def test_the_layout_is_that_of_results():
         r.corpus("<corpus_id>") / "meta.json",
         r.summary("<run_id>"),
         r.checkpoint("<run_id>"),
+        r.weights("<run_id>") / weights.FILE,
         r.table("<tier>", "<study>"),
         r.fit("<tier>", "<study>", "<fit>"),
         r.derived("<tier>", "<study>", "<name>"),

@@ -1,18 +1,15 @@
 """Small cases: the interpreter takes some milliseconds for each row that a kernel copies."""
 
+import pytest
 import torch
 
-from moelaws.model.backends import BACKENDS, Backend
-from moelaws.model.megablocks.backend import megablocks_experts, megablocks_obstacle
+from moelaws.model.backends import BACKENDS
+from moelaws.model.megablocks.package import interpreted
 from moelaws.spec.model import Model, MoE
 
-MEGABLOCKS = Backend(
-    "megablocks", {"swiglu": megablocks_experts}, "MegaBlocks' layer", megablocks_obstacle
-)
-FUNCTIONS = {
-    "megablocks": megablocks_experts,
-    **{name: BACKENDS[name].functions["swiglu"] for name in ("torch", "reference")},
-}
+DEVICE = "cuda" if torch.cuda.is_available() and not interpreted() else "cpu"
+FP32 = pytest.mark.usefixtures("megablocks_fp32")
+BF16 = pytest.mark.usefixtures("megablocks_bf16")
 
 
 def moe_of(n_experts=8, top_k=2, d_expert=12, **changes):
@@ -35,13 +32,14 @@ def draw(T, D, E, K, width, routing):
     else:
         among = E if routing == "random" else max(K, E // 2)
         experts_TK = torch.rand(T, among, generator=g).topk(K).indices
-    return (
+    drawn = (
         torch.randn(T, D, generator=g),
         experts_TK,
         torch.rand(T, K, generator=g),
         torch.randn(E, D, 2 * width, generator=g) / D**0.5,
         torch.randn(E, width, D, generator=g) / width**0.5,
     )
+    return tuple(tensor.to(DEVICE) for tensor in drawn)
 
 
 def value_and_gradients(name, inputs, dtype=torch.float32):
@@ -50,6 +48,7 @@ def value_and_gradients(name, inputs, dtype=torch.float32):
     gates_dtype = torch.float64 if dtype == torch.float64 else torch.float32
     leaves = [t.to(dtype) for t in (x, *weights)] + [gates.to(gates_dtype)]
     leaves = [t.detach().requires_grad_() for t in leaves]
-    y = FUNCTIONS[name](leaves[0], experts, leaves[3], leaves[1], leaves[2])
-    weight = torch.linspace(-1, 1, y.numel(), dtype=dtype).view(y.shape)
+    function = BACKENDS[name].functions["swiglu"]
+    y = function(leaves[0], experts, leaves[3], leaves[1], leaves[2])
+    weight = torch.linspace(-1, 1, y.numel(), dtype=dtype, device=DEVICE).view(y.shape)
     return [y, *torch.autograd.grad((y * weight).sum(), leaves)]

@@ -5,12 +5,11 @@ from importlib import import_module
 import pytest
 import torch
 import torch.nn.functional as F
-from expert_cases import MEGABLOCKS, moe_of
+from expert_cases import DEVICE, FP32, moe_of
 
+from moelaws.model.backends import BACKENDS
 from moelaws.model.experts import MoELayer
 from moelaws.model.megablocks.package import load
-
-pytestmark = pytest.mark.usefixtures("megablocks")
 
 D, LAYERS = 12, 2
 
@@ -25,7 +24,7 @@ def theirs(ours, moe, balance, z):
         moe_loss_weight=balance, moe_lbl_in_fp32=True,
         moe_zloss_weight=z, moe_zloss_in_fp32=True,
         mlp_type="glu", mlp_impl="grouped", activation_fn=F.silu,
-        bias=False, return_bias=False, fp16=False, device="cpu",
+        bias=False, return_bias=False, fp16=False, device=DEVICE,
     )  # fmt: skip
     layers = [import_module("megablocks").dMoE(settings) for _ in ours]
     with torch.no_grad():
@@ -53,6 +52,7 @@ def assert_close(got, want):
     assert (got - want).norm() / want.norm() < 2e-6
 
 
+@FP32
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_dmoe_with_its_own_router_and_losses_is_our_layer(top_k):
     """Its balance loss is coefficient * mean over layers of ours; its z-loss is a vector, one entry
@@ -60,9 +60,11 @@ def test_dmoe_with_its_own_router_and_losses_is_our_layer(top_k):
     balance, z = 0.3, 0.2
     moe = moe_of(n_experts=8, top_k=top_k, d_expert=16)
     generator = torch.Generator().manual_seed(0)
-    ours = [MoELayer(moe, D, 0.4, MEGABLOCKS, generator) for _ in range(LAYERS)]
+    ours = [
+        MoELayer(moe, D, 0.4, BACKENDS["megablocks"], generator).to(DEVICE) for _ in range(LAYERS)
+    ]
     layers, settings = theirs(ours, moe, balance, z)
-    x_TD = torch.randn(10, D, generator=generator)
+    x_TD = torch.randn(10, D, generator=generator).to(DEVICE)
 
     x = x_TD.clone().requires_grad_()
     h, routings = x, []

@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 import pytest
-
-pytestmark = pytest.mark.usefixtures("megablocks")
+from expert_cases import BF16
 
 # As forward and backward of the layer launch them: gather and scatter of rows in the computing
 # type, scaled by gates in fp32 or not, and the gates' gradient.
@@ -44,6 +43,7 @@ print("compiled")
 """
 
 
+@BF16
 @pytest.mark.parametrize("capability", ["80", "90"])
 def test_kernels_compile_for_ampere_and_hopper(capability, tmp_path):
     """In a process of its own: here Triton interprets."""

@@ -2,19 +2,18 @@
 
 import pytest
 import torch
-from expert_cases import MEGABLOCKS, draw, moe_of, value_and_gradients
+from expert_cases import BF16, DEVICE, FP32, draw, moe_of, value_and_gradients
 
 from moelaws.model.backends import BACKENDS
 from moelaws.model.experts import MoELayer
 from moelaws.model.megablocks.backend import megablocks_experts
 from moelaws.spec.errors import UserError
 
-pytestmark = pytest.mark.usefixtures("megablocks")
-
 # D, K, E, width; with rows of whole 16 bytes and without, one expert, and every expert chosen.
 SIZES = [(16, 1, 8, 8), (16, 2, 8, 8), (12, 4, 6, 8), (9, 2, 5, 7), (16, 3, 3, 12), (8, 1, 1, 4)]
 
 
+@FP32
 @pytest.mark.parametrize("routing", ["random", "all on the same", "half are empty"])
 @pytest.mark.parametrize(("D", "K", "E", "width"), SIZES)
 def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
@@ -26,6 +25,7 @@ def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
         torch.testing.assert_close(got, ours, rtol=1e-4, atol=1e-5)
 
 
+@BF16
 @pytest.mark.parametrize("routing", ["random", "all on the same", "half are empty"])
 @pytest.mark.parametrize(("D", "K", "E", "width"), [(16, 1, 8, 8), (20, 2, 6, 24), (16, 4, 8, 9)])
 def test_output_and_all_gradients_agree_in_bf16_to_its_precision(D, K, E, width, routing):
@@ -38,32 +38,36 @@ def test_output_and_all_gradients_agree_in_bf16_to_its_precision(D, K, E, width,
         assert (got.double() - beside.double()).norm() / want.norm() < 0.02
 
 
+@FP32
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_a_layer_with_shared_experts_is_that_of_the_torch_back_end(top_k):
     def value_and_gradients(backend):
         moe = moe_of(top_k=top_k, n_shared=2)
-        layer = MoELayer(moe, 12, 0.3, backend, torch.Generator().manual_seed(1))
-        x_TD = torch.randn(10, 12, generator=torch.Generator().manual_seed(2)).requires_grad_()
+        layer = MoELayer(moe, 12, 0.3, backend, torch.Generator().manual_seed(1)).to(DEVICE)
+        x_TD = torch.randn(10, 12, generator=torch.Generator().manual_seed(2)).to(DEVICE)
+        x_TD.requires_grad_()
         y_TD, routing = layer(x_TD, 1)
         (y_TD.square().sum() + routing.balance + routing.z).backward()
         return [y_TD, x_TD.grad, *(p.grad for p in layer.parameters())]
 
-    found, expected = value_and_gradients(MEGABLOCKS), value_and_gradients(BACKENDS["torch"])
+    found, expected = (value_and_gradients(BACKENDS[name]) for name in ("megablocks", "torch"))
     assert len(found) == 2 + 5  # router, two of the routed experts, two of the shared ones
     for got, want in zip(found, expected, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+@FP32
 def test_views_are_read_where_they_lie():
     """Kernels go by addresses: every second token of a transposed tensor must not fool them."""
     x, *rest = draw(6, 16, 8, 2, 8, "random")
-    wide = torch.zeros(16, 12)
+    wide = torch.zeros(16, 12, device=DEVICE)
     wide[:, ::2] = x.t()
     torch.testing.assert_close(
         megablocks_experts(wide.t()[::2], *rest), megablocks_experts(x, *rest)
     )
 
 
+@FP32
 def test_the_layer_draws_no_random_numbers():
     """Its own weights, which nobody uses, must not shift those of the run."""
     inputs = draw(3, 28, 7, 2, 8, "random")  # of a size that is not built yet

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from expert_cases import MEGABLOCKS, model_of, moe_of
+from expert_cases import BF16, DEVICE, FP32, model_of, moe_of
 
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
@@ -12,9 +12,7 @@ from moelaws.spec.run import AdamW, RunConfig
 from moelaws.training import checkpoint
 from moelaws.training.loop import Trainer
 
-pytestmark = pytest.mark.usefixtures("megablocks")
-
-TORCH = BACKENDS["torch"]
+MEGABLOCKS, TORCH = BACKENDS["megablocks"], BACKENDS["torch"]
 
 
 def config_of(precision="fp32", top_k=2, steps=4):
@@ -45,7 +43,8 @@ class Random:
 
 
 def trainer_of(config, backend):
-    return Trainer(config, Transformer(config.model, 0, backend, config.precision), Random(config))
+    model = Transformer(config.model, 0, backend, config.precision).to(DEVICE)
+    return Trainer(config, model, Random(config))
 
 
 def assert_alike(trainer, other):
@@ -59,12 +58,13 @@ def assert_alike(trainer, other):
 
 
 def losses_and_gradients(config, backend):
-    model = Transformer(config.model, 0, backend, config.precision)
-    found = model.losses(torch.from_numpy(Random(config).next()), config.batch)
+    model = Transformer(config.model, 0, backend, config.precision).to(DEVICE)
+    found = model.losses(torch.from_numpy(Random(config).next()).to(DEVICE), config.batch)
     (found.cross_entropy + 0.1 * found.balance + 0.1 * found.z).backward()
     return found, {name: p.grad for name, p in model.named_parameters()}
 
 
+@FP32
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_a_models_losses_and_gradients_are_those_of_the_torch_back_end(top_k):
     config = config_of(top_k=top_k)
@@ -77,6 +77,7 @@ def test_a_models_losses_and_gradients_are_those_of_the_torch_back_end(top_k):
         torch.testing.assert_close(gradient, wanted[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
+@BF16
 def test_a_bf16_model_agrees_to_its_precision():
     found, gradients = losses_and_gradients(config_of("bf16"), MEGABLOCKS)
     expected, wanted = losses_and_gradients(config_of("bf16"), TORCH)
@@ -86,6 +87,7 @@ def test_a_bf16_model_agrees_to_its_precision():
         assert (gradient - wanted[name]).norm() / wanted[name].norm() < 0.05, name
 
 
+@FP32
 def test_training_follows_the_torch_back_end_step_by_step():
     config = config_of()
     trainer, other = trainer_of(config, MEGABLOCKS), trainer_of(config, TORCH)
@@ -94,6 +96,7 @@ def test_training_follows_the_torch_back_end_step_by_step():
     assert_alike(trainer, other)
 
 
+@FP32
 @pytest.mark.parametrize(
     ("first", "then"), [(TORCH, MEGABLOCKS), (MEGABLOCKS, TORCH)], ids=["to", "from"]
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -142,6 +143,8 @@ def _stream(source: DatasetSource) -> Any:
             f"corpus {source.name}: the package datasets is missing; install it: "
             "pip install 'moelaws[train]', or pip install datasets"
         ) from None
+    if "torch" not in sys.modules:  # else it imports torch, for nothing: seconds and 200 MB
+        datasets.config.TORCH_AVAILABLE = False
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity(logging.CRITICAL)  # what it tells of an error it raises too
     setting = source.setting
@@ -160,9 +163,7 @@ def _told(source: DatasetSource, error: Exception) -> str:
         )
     else:
         advice = "check dataset, commit, subset and split"
-    asked = ", ".join(
-        f"{key} {value!r}"
-        for key, value in source.setting.model_dump().items()
-        if key in ("dataset", "commit", "subset", "split") and value is not None
-    )
-    return f"corpus: {asked}: {said}; {advice}"
+    asked = source.setting.model_dump(exclude_none=True)
+    keys = [key for key in ("dataset", "commit", "subset", "split") if key in asked]
+    where = ", ".join(f"{key} {asked[key]!r}" for key in keys)
+    return f"corpus: {where}: {said}; {advice}"

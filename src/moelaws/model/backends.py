@@ -15,6 +15,7 @@ from torch import Tensor
 
 from moelaws.model.grouped import grouped_experts
 from moelaws.model.grouped_gelu import grouped_gelu
+from moelaws.model.megablocks.backend import megablocks_experts, megablocks_obstacle
 from moelaws.model.reference import gelu_loop, swiglu_loop
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Mlp, Model, MoE
@@ -55,6 +56,12 @@ BACKENDS: dict[str, Backend] = {
             _torch_obstacle,
         ),
         Backend(
+            "megablocks",
+            {"swiglu": megablocks_experts},
+            "the MegaBlocks package's grouped layer",
+            megablocks_obstacle,
+        ),
+        Backend(
             "reference",
             {"swiglu": swiglu_loop, "gelu": gelu_loop},
             "a float64 loop over tokens",
@@ -62,7 +69,8 @@ BACKENDS: dict[str, Backend] = {
         ),
     )
 }
-AUTO = {"cpu": ("torch",), "cuda": ("torch",)}  # in order of preference
+# In order of preference. MegaBlocks is what the sparsity paper trained with.
+AUTO = {"cpu": ("torch",), "cuda": ("megablocks", "torch")}
 
 
 def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from moelaws.model.grouped import sum_of_rows
+from moelaws.model.grouped import sort_by_expert, sum_of_rows
 
 
 class Dispatch(torch.autograd.Function):
@@ -49,15 +49,16 @@ class Bias(torch.autograd.Function):
     """Rows (X, F) of the experts' biases; the gradient sums each expert's run of rows in order."""
 
     @staticmethod
-    def forward(ctx: Any, b_EF: Tensor, experts_X: Tensor, counts_E: Tensor) -> Tensor:
-        ctx.save_for_backward(counts_E)
+    def forward(ctx: Any, b_EF: Tensor, experts_X: Tensor, ends_E: Tensor) -> Tensor:
+        ctx.save_for_backward(ends_E)
         return b_EF.index_select(0, experts_X)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy_XF: Tensor) -> tuple[Tensor | None, ...]:
-        (counts_E,) = ctx.saved_tensors
-        db_EF = torch.segment_reduce(dy_XF.float(), "sum", lengths=counts_E, initial=0)
+        (ends_E,) = ctx.saved_tensors
+        bounds = F.pad(ends_E.long(), (1, 0))
+        db_EF = torch.segment_reduce(dy_XF.float(), "sum", offsets=bounds, initial=0)
         return db_EF.to(dy_XF.dtype), None, None
 
 
@@ -71,33 +72,26 @@ def grouped_gelu(
     b_out_ED: Tensor,
 ) -> Tensor:
     """y_t = sum over k of gate_tk * (W_out[e]^T gelu(W_in[e]^T x_t + b_in[e]) + b_out[e])."""
-    T, K = experts_TK.shape
     E, D, F_ = w_in_EDF.shape
     # Grouped products want rows of whole 16 bytes.
     multiple = 16 // x_TD.element_size()
     d, f = -D % multiple, -F_ % multiple
     if d or f:
         x_TD, b_in_EF, b_out_ED = (
-            F.pad(x_TD, (0, d)),
-            F.pad(b_in_EF, (0, f)),
-            F.pad(b_out_ED, (0, d)),
+            F.pad(t, (0, n)) for t, n in ((x_TD, d), (b_in_EF, f), (b_out_ED, d))
         )
         w_in_EDF, w_out_EFD = F.pad(w_in_EDF, (0, f, 0, d)), F.pad(w_out_EFD, (0, d, 0, f))
+    order = sort_by_expert(experts_TK, E)
+    tokens_X, places_TK, ends_E = order.tokens_X, order.places_TK, order.ends_E
 
-    experts_X, order_X = experts_TK.reshape(-1).sort(stable=True)
-    places_TK = torch.empty_like(order_X)
-    places_TK[order_X] = torch.arange(T * K, device=order_X.device)
-    places_TK = places_TK.view(T, K)
-    counts_E = torch.bincount(experts_X, minlength=E)
-    ends_E = counts_E.cumsum(0).int()
+    def bias_rows(b_EN: Tensor) -> Tensor:
+        rows: Tensor = Bias.apply(b_EN, order.experts_X, ends_E)  # type: ignore[no-untyped-call]
+        return rows
 
-    x_XD: Tensor = Dispatch.apply(x_TD, order_X // K, places_TK)  # type: ignore[no-untyped-call]
-    bias: Tensor = Bias.apply(b_in_EF, experts_X, counts_E)  # type: ignore[no-untyped-call]
-    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=ends_E) + bias)
-    bias = Bias.apply(b_out_ED, experts_X, counts_E)  # type: ignore[no-untyped-call]
-    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=ends_E) + bias
-    gates_X1 = gates_TK.reshape(-1, 1)[order_X].to(x_TD.dtype)
-    y_TD: Tensor = Combine.apply(  # type: ignore[no-untyped-call]
-        y_XD * gates_X1, order_X // K, places_TK
-    )
+    x_XD: Tensor = Dispatch.apply(x_TD, tokens_X, places_TK)  # type: ignore[no-untyped-call]
+    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=ends_E) + bias_rows(b_in_EF))
+    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=ends_E) + bias_rows(b_out_ED)
+    gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
+    y_XD = y_XD * gates_X.to(y_XD.dtype)[:, None]
+    y_TD: Tensor = Combine.apply(y_XD, tokens_X, places_TK)  # type: ignore[no-untyped-call]
     return y_TD[:, :D]

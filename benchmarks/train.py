@@ -1,0 +1,185 @@
+"""The speed of training, each number a ratio within one run. docs/speed.md says what is measured.
+
+python benchmarks/train.py --json results/speed.json
+python benchmarks/train.py --parts experts loop --seconds 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
+
+import torch
+from speed.layer import measure_experts, measure_loop
+from speed.start import measure_start
+from speed.step import configuration, measure_step
+from speed.throughput import COMPARED, OWN, measure_throughput, peak_flops
+
+from moelaws.cli.output import print_table
+from moelaws.records.files import write_json
+from moelaws.records.provenance import collect
+from moelaws.training.memory import keep_freed_memory
+
+TARGETS = {
+    "experts": "at least 0.45 of torch.mm",
+    "loop": "at least 5 times the loop",
+    "step": "at least 0.80 of the dense model",
+    "start": "under 4 s, under 0.5 s besides torch's imports",
+}
+LAYER = {"T": 2048, "K": 2}
+WIDTHS, EXPERTS = ((64, 32), (128, 64), (256, 256)), (4, 16, 64)
+MODEL = {"n_layers": 4, "d_model": 128, "n_heads": 4, "context": 128, "vocab_size": 1024}
+FFN = {"n_experts": 8, "top_k": 2, "d_expert": 128}
+BATCH = 8
+GPU: dict[str, Any] = {
+    "widths": (256, 512, 1024),
+    "experts": (8, 64, 256),
+    "model": {"n_layers": 2, "n_heads": 4, "context": 1024, "vocab_size": 8192},
+    "batch": 32,
+}
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART",
+                        help=f"some of {', '.join(PARTS)}")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each comparison")
+    parser.add_argument("--processes", type=int, default=5, help="fresh ones, for the start")
+    parser.add_argument("--peak", type=float, help="bf16 FLOP/s of a GPU that is not known here")
+    args = parser.parse_args(words)
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    found: dict[str, Any] = {"machine": machine()}
+    print(
+        f"{found['machine']['cpu']}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
+    )
+    for part in args.parts:
+        measure, show = PARTS[part]
+        found[part] = measure(args)
+        show(found[part])
+        sys.stdout.flush()
+    found["machine"]["load_at_the_end"] = os.getloadavg()[0]
+    if args.json:
+        write_json(args.json, found)
+
+
+def machine() -> dict[str, Any]:
+    about = {key: value for key, value in collect().items() if key not in ("host", "job")}
+    return {**about, "threads": 1, "python": platform.python_version(), "load": os.getloadavg()[0]}
+
+
+def experts(args: argparse.Namespace) -> dict[str, Any]:
+    return measure_experts(WIDTHS, EXPERTS, **LAYER, seconds=args.seconds)
+
+
+def show_experts(found: dict[str, Any]) -> None:
+    rows = [
+        (r["d_model"], r["d_expert"], r["n_experts"], round(r["load_cv"], 2),
+         round(r["mm_gflops"], 1), round(1e3 * r["layer_seconds"], 2),
+         round(r["share"]["best"], 3), round(r["share"]["median"], 3))
+        for r in found["rows"]
+    ]  # fmt: skip
+    heads = ("d", "d_expert", "E", "load CV", "mm GFLOP/s", "layer ms", "share", "(median)")
+    title = f"\nExperts, forward and backward, as a share of torch.mm: {found['best']:.3f}"
+    print_table(heads, rows, f"{title} geometric mean ({TARGETS['experts']})")
+
+
+def loop(args: argparse.Namespace) -> dict[str, Any]:
+    return measure_loop(WIDTHS, EXPERTS[-1], **LAYER, seconds=args.seconds)
+
+
+def show_loop(found: dict[str, Any]) -> None:
+    rows = [
+        (r["d_model"], r["d_expert"],
+         *(round(r[kind][of], 2) for kind in ("stacked", "separate") for of in ("best", "median")))
+        for r in found["rows"]
+    ]  # fmt: skip
+    heads = ("d", "d_expert", "stacked weights", "(median)", "separate weights", "(median)")
+    title = f"\nTimes the speed of a loop over {found['n_experts']} experts: "
+    print_table(heads, rows, f"{title}{found['stacked_best']:.2f} ({TARGETS['loop']})")
+
+
+def step(args: argparse.Namespace) -> dict[str, Any]:
+    return measure_step(MODEL, FFN, BATCH, args.seconds)
+
+
+def show_step(found: dict[str, Any]) -> None:
+    rows = [
+        (kind, *(round(found[f"{kind}_{of}"] * scale, 1) for of, scale in
+                 (("seconds", 1e3), ("tokens_per_second", 1), ("gflops", 1))))
+        for kind in ("moe", "dense")
+    ]  # fmt: skip
+    title = f"\nWhole step, as a share of the dense model's speed: {found['share']['best']:.3f}"
+    median = f"(median {found['share']['median']:.3f}; {TARGETS['step']})"
+    print_table(("model", "ms", "tokens/s", "GFLOP/s (6N)"), rows, f"{title} {median}")
+
+
+def start(args: argparse.Namespace) -> dict[str, Any]:
+    config = configuration({"kind": "moe", **FFN}, MODEL, BATCH)
+    return measure_start(config, args.processes)
+
+
+def show_start(found: dict[str, Any]) -> None:
+    rows = [(part.replace("_", " "), round(s, 3)) for part, s in found["parts"].items()]
+    title = (
+        f"\nProcess start to first step: {found['seconds']:.2f} s, "
+        f"{found['besides_torch']:.2f} s of them besides torch's imports"
+    )
+    print_table(("part", "s"), rows, f"{title} ({TARGETS['start']})")
+
+
+def gpu(args: argparse.Namespace) -> dict[str, Any]:
+    if not torch.cuda.is_available():
+        return {"not_measured": "no GPU"}
+    name = torch.cuda.get_device_name()
+    peak = args.peak or peak_flops(name)
+    if peak is None:
+        return {"not_measured": f"the peak FLOP/s of {name} is not known: give it by --peak"}
+    rows = measure_throughput("cuda", peak, **GPU, seconds=args.seconds)
+    return {"device": name, "peak_flops": peak, **GPU, "rows": rows}
+
+
+def show_gpu(found: dict[str, Any]) -> None:
+    if "not_measured" in found:
+        print(f"\nGPU: not measured ({found['not_measured']})")
+        return
+
+    def cell(measured: dict[str, Any], key: str, digits: int | None = None) -> object:
+        value = measured.get(key)
+        return "not measured" if value is None else round(value, digits)
+
+    rows = [
+        (r["d_model"], r["n_experts"],
+         *(cell(r["step"][n], "tokens_per_second") for n in COMPARED),
+         *(cell(r["step"][n], "utilisation", 4) for n in COMPARED),
+         *(cell(r["layer"][n], "tokens_per_second") for n in (*COMPARED, OWN)))
+        for r in found["rows"]
+    ]  # fmt: skip
+    heads = (
+        "d", "E", *(f"{n}: step tokens/s" for n in COMPARED),
+        *(f"{n}: MFU" for n in COMPARED), *(f"{n}: layer tokens/s" for n in (*COMPARED, OWN)),
+    )  # fmt: skip
+    print_table(heads, rows, f"\n{found['device']}, peak {found['peak_flops']:.3g} FLOP/s, bf16")
+
+
+Part = tuple[Callable[[argparse.Namespace], dict[str, Any]], Callable[[dict[str, Any]], None]]
+PARTS: dict[str, Part] = {
+    "experts": (experts, show_experts),
+    "loop": (loop, show_loop),
+    "step": (step, show_step),
+    "start": (start, show_start),
+    "gpu": (gpu, show_gpu),
+}
+
+if __name__ == "__main__":
+    main()

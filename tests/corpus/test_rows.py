@@ -1,0 +1,259 @@
+"""Data sets of rows through the real ``datasets`` library: local ones, and a hub on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from corpus_helpers import corpus_of
+from hub_server import serving
+
+from moelaws.corpus.prepare import prepare
+from moelaws.corpus.rows import joined
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Dataset
+
+COMMIT = "0123456789" * 4
+STORIES = [f"Story {i}: once upon a time there were {i % 7} bears.\n" * (1 + i % 9) for i in range(90)]
+
+
+def write(folder: Path, form: str, texts: list[str | None], split: str = "train") -> Path:
+    """A data set as the hub's are: one file a split."""
+    folder.mkdir(exist_ok=True)
+    table = pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
+    if form == "parquet":
+        pa.parquet.write_table(table, folder / f"{split}.parquet", row_group_size=20)
+    elif form == "csv":
+        pa.csv.write_csv(table, folder / f"{split}.csv")
+    else:
+        lines = (json.dumps(row) + "\n" for row in table.to_pylist())
+        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def prepared(folder: Path, out: Path, vocab_size: int = 300, **setting: Any) -> PreparedCorpus:
+    source = resolve(Dataset(dataset=str(folder), **setting), Path())
+    prepare(corpus_of(source, vocab_size, validation=0.2), source, out)
+    assert list(out.parent.glob(".*")) == []  # the spooled rows are gone
+    return PreparedCorpus.open(out)
+
+
+def documents(corpus: PreparedCorpus, split: str) -> list[str]:
+    shard = getattr(corpus, split)
+    tokenizer = Tokenizer.load(corpus.folder / "tokenizer.json")
+    ends = np.flatnonzero(shard == corpus.end_of_document) + 1
+    return [tokenizer.decode(shard[a:b].tolist()) for a, b in pairwise([0, *ends])]
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "csv"])
+def test_each_row_is_a_document_on_one_side(tmp_path: Path, form: str) -> None:
+    texts = [*STORIES, "", STORIES[3], STORIES[3]]
+    corpus = prepared(write(tmp_path / "set", form, texts), tmp_path / "out")
+    train, held_out = documents(corpus, "train"), documents(corpus, "validation")
+    assert sorted(train + held_out) == sorted(STORIES)  # a copy is on neither side twice
+    assert held_out
+    assert corpus.meta["duplicates_dropped"] == 2
+    assert corpus.meta["sources"]["rows"] == len(texts)
+    assert corpus.meta["sources"]["empty_rows"] == 1
+
+
+def test_rows_split_as_files_of_the_same_texts_do(tmp_path: Path) -> None:
+    rows = prepared(write(tmp_path / "set", "parquet", STORIES), tmp_path / "rows")
+    for i, text in enumerate(STORIES):
+        (tmp_path / f"{i}.txt").write_text(text)
+    files = resolve("*.txt", tmp_path)
+    prepare(corpus_of(files, validation=0.2), files, tmp_path / "files")
+    assert rows.shard_hashes == PreparedCorpus.open(tmp_path / "files").shard_hashes
+
+
+def test_null_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+    texts = [None, *STORIES, None, ""]
+    corpus = prepared(write(tmp_path / "set", "parquet", texts), tmp_path / "out")
+    assert corpus.meta["sources"]["empty_rows"] == 3
+    assert corpus.meta["train"]["documents"] + corpus.meta["validation"]["documents"] == 90
+
+
+def test_split_column_and_bytes_choose_the_text(tmp_path: Path) -> None:
+    folder = write(tmp_path / "set", "jsonl", ["not this"] * 3)
+    write(folder, "jsonl", STORIES, split="test")
+    corpus = prepared(folder, tmp_path / "out", split="test", bytes=2000)
+    chosen = documents(corpus, "train") + documents(corpus, "validation")
+    assert sorted(chosen) == sorted(STORIES[: len(chosen)])
+    size = sum(len(text) for text in chosen)
+    assert size <= 2000 < size + len(STORIES[len(chosen)])
+
+
+def test_a_folders_identity_is_its_content_wherever_it_lies(tmp_path: Path) -> None:
+    folder = write(tmp_path / "set", "jsonl", STORIES)
+    (folder / ".cache").write_text("x")
+    first = resolve(Dataset(dataset="set"), tmp_path).identity()
+    folder.rename(tmp_path / "moved")
+    (tmp_path / "moved" / ".cache").unlink()
+    assert resolve(Dataset(dataset="moved"), tmp_path).identity() == first
+    assert resolve(Dataset(dataset="moved", bytes=9), tmp_path).identity() != first
+    write(tmp_path / "moved", "jsonl", STORIES[1:])
+    assert resolve(Dataset(dataset="moved"), tmp_path).identity() != first
+
+
+WIKI = """ = First = 
+
+ Text of the first .
+
+ = = Section = =
+
+ x = y in a line .
+ = Second = 
+ Text of the second .
+"""  # noqa: W291
+
+
+def test_lines_are_joined_to_articles(tmp_path: Path) -> None:
+    """As WikiText's rows are: a line each, its newline kept, empty lines empty."""
+    rows = [line + "\n" if line else "" for line in WIKI.splitlines()]
+    folder = write(tmp_path / "set", "parquet", rows * 30)
+    starts = r"^ = [^=].* = \n$"
+    first, _, second = WIKI.partition(" = Second")
+    made = list(joined(iter(row.encode() for row in rows), starts))
+    assert [text.decode() for text in made] == [first, " = Second" + second]
+    corpus = prepared(folder, tmp_path / "out", vocab_size=260, document_starts=starts)
+    assert corpus.meta["duplicates_dropped"] == 58
+    both = documents(corpus, "train") + documents(corpus, "validation")
+    assert sorted(both) == sorted(text.decode() for text in made)
+
+
+def test_lines_before_the_first_start_are_a_document_and_the_end_is_kept() -> None:
+    lines = [b"", b"intro", b"# one", b"a\n", b"# two", b""]
+    assert list(joined(iter(lines), "^#")) == [b"\nintro\n", b"# one\na\n", b"# two\n\n"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "setting", "says"),
+    [
+        (STORIES, {"column": "story"}, "no column 'story'; there are: id, text"),
+        (STORIES, {"column": "id"}, "column 'id' is of type int64; text is wanted"),
+        (STORIES, {"split": "tset"}, "Bad split: tset. Available splits: ['train']"),
+        (STORIES, {"subset": "big"}, "subset 'big', .*BuilderConfig 'big' not found"),
+        (STORIES, {"bytes": 5}, "no text in column 'text' of split 'train' within the first 5"),
+        (["", None], {}, "no text .* 2 rows read, 2 of them empty"),
+        ([], {}, "no text .* 0 rows read"),
+        (["one", "one"], {}, "single document"),
+    ],
+)
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_mistakes_are_named_and_leave_nothing(
+    tmp_path: Path, form: str, texts: list[str | None], setting: dict[str, Any], says: str
+) -> None:
+    folder = write(tmp_path / "set", form, texts)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match=says.replace("[", r"\[")):
+        prepared(folder, tmp_path / "out" / "corpus", **setting)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_without_data_or_with_broken_ones_is_named(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    with pytest.raises(UserError, match="doesn't contain any data files"):
+        prepared(tmp_path / "set", tmp_path / "out")
+    (tmp_path / "set" / "train.parquet").write_text("no Parquet")
+    with pytest.raises(UserError, match="split 'train': Parquet magic bytes"):
+        prepared(tmp_path / "set", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"dataset": "gone"}, "no such folder .* set commit too, for a branch moves"),
+        ({"dataset": "./set", "commit": COMMIT}, "For a local folder leave commit out"),
+        ({"dataset": "/set", "commit": COMMIT}, "For a local folder leave commit out"),
+    ],
+)
+def test_neither_folder_nor_commit(tmp_path: Path, setting: dict[str, str], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        resolve(Dataset(**setting), tmp_path)
+
+
+def test_an_interrupted_read_leaves_nothing(tmp_path: Path) -> None:
+    source = resolve(Dataset(dataset=str(write(tmp_path / "set", "jsonl", STORIES))), Path())
+
+    def interrupt(stage: str, done: int, total: int | None, tokens: int) -> None:
+        assert stage == "fetch"
+        if done > 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(corpus_of(source), source, tmp_path / "out" / "corpus", interrupt)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def call(folder: Path, dataset: dict[str, Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """``moelaws corpus`` of a data set, in a process of its own."""
+    (folder / "config").mkdir(exist_ok=True)
+    (folder / "config" / "config.yaml").write_text(f"corpus: {json.dumps(dataset)}\n")
+    command = [sys.executable, "-m", "moelaws.cli", "corpus", "--vocab-size", "300", "--json"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, **options)
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "set", "parquet", STORIES)
+    done = call(
+        tmp_path,
+        {"dataset": "set"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("moelaws: results/corpora/")
+    assert "cannot be written: File too large" in done.stderr
+    assert [p.name for p in (tmp_path / "results/corpora").iterdir() if p.is_dir()] == []
+
+
+def test_the_hub_by_name_and_commit(tmp_path: Path) -> None:
+    write(tmp_path / "set", "parquet", STORIES)
+    write(tmp_path / "set", "parquet", ["held", "out"], split="validation")
+    asked = {"dataset": "owner/stories", "commit": COMMIT, "bytes": 10_000}
+    with serving(tmp_path / "set", "owner/stories", COMMIT) as address:
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
+        done = call(tmp_path, asked, env=environment)
+        wrong = [
+            call(tmp_path, asked | change, env=environment)
+            for change in ({"commit": "a" * 40}, {"dataset": "owner/tales"}, {"split": "tset"})
+        ]
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["corpus"]["source"]["commit"] == COMMIT
+    local = prepared(tmp_path / "set", tmp_path / "local", bytes=10_000)
+    assert local.meta["sources"]["rows"] == made["sources"]["rows"]
+    assert sorted(local.meta[s]["bytes"] for s in ("train", "validation")) != []
+    for failed, says in zip(
+        wrong,
+        (f"Revision '{'a' * 40}' doesn't exist", "'owner/tales' doesn't exist", "Bad split: tset"),
+        strict=True,
+    ):
+        assert failed.returncode == 2
+        assert failed.stderr.startswith("moelaws: corpus: dataset ")
+        assert says in failed.stderr
+        assert failed.stderr.count("\n") == 1
+
+
+def test_no_network_is_one_message(tmp_path: Path) -> None:
+    done = call(
+        tmp_path,
+        {"dataset": "owner/stories", "commit": COMMIT},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")},
+    )
+    assert done.returncode == 2
+    assert "the Hugging Face hub is not reached from here" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,80 @@
+"""A corpus' identity by content or commit, and what config.yaml may say of it."""
+
+import pytest
+
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Dataset, load_project
+from repository import REPOSITORY
+
+COMMIT = "0123456789" * 4
+HUB = {"kind": "hub", "name": "owner/stories", "commit": COMMIT}
+
+
+def corpus(source, **more):
+    return parse(Corpus, {"source": source, "vocab_size": 300, **more}, "corpus")
+
+
+def test_golden_ids():
+    """Corpora on disk go by these."""
+    assert corpus({"digest": "0" * 64}).corpus_id == "2a695396ab33ffd6"
+    assert corpus({"digest": "0" * 64}, tokenizer="1" * 64).corpus_id == "cb3e44b28e3bf398"
+    hub = corpus({**HUB, "bytes": "1e9"})
+    assert hub.canonical_json() == (
+        '{"source":{"bytes":1000000000,"commit":"' + COMMIT + '","kind":"hub",'
+        '"name":"owner/stories"},"vocab_size":300}'
+    )
+    assert hub.corpus_id == "c74327591f4af55e"
+    assert corpus({"kind": "folder", "digest": "0" * 64}).corpus_id == "49b5e18675545b21"
+
+
+def test_all_that_decides_the_text_decides_the_id():
+    changes = [
+        {}, {"name": "owner/tales"}, {"commit": "a" * 40}, {"subset": "small"}, {"split": "test"},
+        {"column": "story"}, {"bytes": 10}, {"document_starts": "^ = "},
+    ]  # fmt: skip
+    ids = {corpus({**HUB, **change}).corpus_id for change in changes}
+    assert len(ids) == len(changes)
+    assert corpus({**HUB, "split": "train", "column": "text"}).corpus_id in ids
+
+
+def test_identities_survive_their_json():
+    for source in ({"digest": "0"}, {**HUB, "bytes": 3}, {"kind": "folder", "digest": "0"}):
+        known = corpus(source, tokenizer="1")
+        assert Corpus.model_validate_json(known.canonical_json()) == known
+        assert parse(Corpus, known.model_dump(mode="json"), "x") == known
+
+
+@pytest.mark.parametrize("setting", ["text/*.txt", ["a.txt", "b.txt"], "stdlib"])
+def test_files_in_config(setting):
+    found = load_project(REPOSITORY, {"corpus": setting}).corpus
+    assert found == (setting if isinstance(setting, str) else tuple(setting))
+
+
+def test_a_data_set_in_config():
+    data = {"dataset": "owner/stories", "commit": COMMIT, "bytes": "1e9", "subset": None}
+    found = load_project(REPOSITORY, {"corpus": data}).corpus
+    assert found == Dataset(dataset="owner/stories", commit=COMMIT, bytes=10**9)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "says"),
+    [
+        ({"dataset": "a/b", "comit": COMMIT}, "corpus: unknown key comit; allowed here: bytes, col"),
+        ({"commit": COMMIT}, "corpus: dataset is missing"),
+        ({"dataset": "a/b", "commit": "main"}, "commit is 'main'; the 40 hexadecimal digits"),
+        ({"dataset": "a/b", "commit": COMMIT[:7]}, "a branch or tag moves"),
+        ({"dataset": "a/b", "split": "train[:10%]"}, "for a part of it set bytes"),
+        ({"dataset": "a/b", "bytes": 0}, "bytes is 0; Input should be greater"),
+        ({"dataset": "a/b", "document_starts": "("}, "not a regular expression: missing )"),
+        (3, "corpus is 3; stdlib, paths or globs of text files, or a mapping with the key dataset"),
+        (None, "corpus is None; stdlib"),
+        (["a.txt", 3], "corpus is ['a.txt', 3]; stdlib"),
+    ],
+)
+def test_mistakes_in_config(corpus, says):
+    with pytest.raises(UserError) as caught:
+        load_project(REPOSITORY, {"corpus": corpus})
+    assert str(caught.value).startswith("config/config.yaml")
+    assert says in str(caught.value)
