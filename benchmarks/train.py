@@ -41,7 +41,7 @@ BATCH = 8
 GPU: dict[str, Any] = {
     "widths": (256, 512, 1024),
     "experts": (8, 64, 256),
-    "model": {"n_layers": 2, "n_heads": 4, "context": 1024, "vocab_size": 8192},
+    "model": {"n_layers": 2, "context": 1024, "vocab_size": 8192},
     "batch": 32,
 }
 

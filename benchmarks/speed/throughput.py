@@ -28,6 +28,7 @@ from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 from moelaws.training.device import lacks_memory
 
+HEAD = 64  # width of an attention head
 COMPARED = ("torch", "megablocks")
 OWN = "megablocks dMoE"  # the package's layer as it comes: its router, its weights in bf16
 
@@ -61,7 +62,8 @@ def measure_throughput(
     for D in widths:
         for E in experts:
             ffn = {"kind": "moe", "n_experts": E, "top_k": 2, "d_expert": D}
-            config = configuration(ffn, {**model, "d_model": D}, batch, precision)
+            sizes = {**model, "d_model": D, "n_heads": max(1, D // HEAD)}
+            config = configuration(ffn, sizes, batch, precision)
             rows.append(
                 {
                     "d_model": D,

@@ -80,12 +80,14 @@ def test_throughput_of_a_device_by_its_peak():
     from speed.throughput import measure_throughput
 
     peak, batch = 1e11, 2
-    rows = measure_throughput("cpu", peak, (16, 24), (4,), MODEL, batch, seconds=0)
+    rows = measure_throughput("cpu", peak, (16, 24), (8,), MODEL, batch, seconds=0)
     assert [row["d_model"] for row in rows] == [16, 24]
     for row in rows:
         step, width = row["step"]["torch"], row["d_model"]
-        ffn = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": width}
-        parameters = count_parameters(configuration(ffn, {**MODEL, "d_model": width}, batch).model)
+        ffn = {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": width}
+        parameters = count_parameters(
+            configuration(ffn, {**MODEL, "d_model": width, "n_heads": 1}, batch).model
+        )
         flops = 6 * (parameters.active - parameters.embedding - parameters.norms)
         assert step["tokens_per_second"] * step["seconds"] == pytest.approx(batch * 8)
         assert step["utilisation"] == pytest.approx(flops * step["tokens_per_second"] / peak)
@@ -100,7 +102,7 @@ def test_a_back_end_that_is_not_there_is_not_measured(monkeypatch):
     megablocks = replace(BACKENDS["megablocks"], obstacle=lambda *_: obstacle)
     monkeypatch.setitem(BACKENDS, "megablocks", megablocks)
     monkeypatch.setattr(throughput, "megablocks_obstacle", lambda *_: obstacle)
-    (row,) = throughput.measure_throughput("cpu", 1e11, (16,), (4,), MODEL, 2, seconds=0)
+    (row,) = throughput.measure_throughput("cpu", 1e11, (16,), (8,), MODEL, 2, seconds=0)
     assert "utilisation" in row["step"]["torch"]
     for part, name in (("step", "megablocks"), ("layer", "megablocks"), ("layer", throughput.OWN)):
         assert obstacle in row[part][name]["not_measured"]

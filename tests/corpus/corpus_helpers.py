@@ -12,8 +12,6 @@ from moelaws.spec.corpus import Corpus
 Prepare = Callable[..., PreparedCorpus]
 
 
-def corpus_of(
-    sources: Sources | DatasetSource, vocab_size: int = 300, **settings: Any
-) -> Corpus:
+def corpus_of(sources: Sources | DatasetSource, vocab_size: int = 300, **settings: Any) -> Corpus:
     """The corpus of ``sources`` as they are now."""
     return Corpus(source=sources.identity(), vocab_size=vocab_size, **settings)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.tokenizer import Tokenizer
 
 
 @pytest.fixture
@@ -16,6 +19,14 @@ def call(texts: Path) -> list[str]:
     (texts.parent / "config").mkdir()
     (texts.parent / "config" / "config.yaml").write_text("corpus: texts/*.txt\nvalidation: 0.1\n")
     return [sys.executable, "-m", "moelaws.cli", "corpus", "--vocab-size", "300"]
+
+
+@pytest.fixture
+def tokenizer(texts: Path) -> Path:
+    """A tokenizer file beside the configuration: 400 entries and an end of document."""
+    made = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
+    made.save(texts.parent / "tokenizer.json")
+    return texts.parent / "tokenizer.json"
 
 
 def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
@@ -58,3 +69,31 @@ def test_two_at_the_same_time_end_well(call: list[str], tmp_path: Path) -> None:
     assert [process.wait() for process in both] == [0, 0]
     assert PreparedCorpus.open(out).train_tokens > 0
     assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_tokenizer_file_gives_the_vocabulary(
+    call: list[str], tokenizer: Path, tmp_path: Path
+) -> None:
+    options = ["--set", "tokenizer=tokenizer.json", "--json"]
+    plain = call[: call.index("--vocab-size")]
+    done = subprocess.run([*plain, *options], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["corpus"]["vocab_size"] == 401
+    assert made["files"]["tokenizer.json"]["sha256"] == made["corpus"]["tokenizer"]
+    done = subprocess.run([*call, *options], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "vocab_size is 300, but the tokenizer tokenizer.json makes it 401" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing(call: list[str], tmp_path: Path, number: int) -> None:
+    out = tmp_path / "out" / "corpus"
+    command = [*call, "--corpus", "stdlib", "--vocab-size", "1000", "--out", out]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(tmp_path.glob("out/.corpus.*.tmp")):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, told = process.communicate()
+    assert (process.returncode, told.strip()) == (130, "moelaws: interrupted")
+    assert list((tmp_path / "out").iterdir()) == []

@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import random
 import tempfile
+import tracemalloc
+from array import array
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 
 from moelaws.corpus.documents import pieces, split
 from moelaws.corpus.prepare import prepare
+from moelaws.corpus.rows import Spool
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 
 
@@ -204,6 +208,23 @@ def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> N
     assert sorted(documents(corpus, corpus.train) + documents(corpus, corpus.validation)) == sorted(
         path.read_text() for path in texts.iterdir()
     )
+
+
+def test_a_document_costs_few_bytes_of_memory(tmp_path: Path) -> None:
+    """The rest of what preparing holds is of fixed size; short documents come by the million."""
+
+    def peak(n: int) -> int:
+        path = tmp_path / f"{n}"
+        path.write_bytes(b"".join(b"%07d" % i for i in range(n)))
+        text = Spool("rows", path, array("q", range(0, 7 * n + 1, 7)), n, 0)
+        tracemalloc.start()
+        parts = split(Corpus(source=Text(digest="0"), vocab_size=300), text)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(parts.train) + len(parts.validation) == n
+        return found
+
+    assert (peak(60_000) - peak(20_000)) / 40_000 < 80
 
 
 def word(i: int) -> str:

@@ -93,6 +93,7 @@ def copy(tmp_path):
     "page",
     [
         "concepts.md",
+        "corpora.md",
         "training.md",
         "adding-a-law.md",
         pytest.param("adding-a-study.md", marks=pytest.mark.slow),

@@ -61,7 +61,10 @@ def test_a_data_set_in_config():
 @pytest.mark.parametrize(
     ("corpus", "says"),
     [
-        ({"dataset": "a/b", "comit": COMMIT}, "corpus: unknown key comit; allowed here: bytes, col"),
+        (
+            {"dataset": "a/b", "comit": COMMIT},
+            "corpus: unknown key comit; allowed here: bytes, col",
+        ),
         ({"commit": COMMIT}, "corpus: dataset is missing"),
         ({"dataset": "a/b", "commit": "main"}, "commit is 'main'; the 40 hexadecimal digits"),
         ({"dataset": "a/b", "commit": COMMIT[:7]}, "a branch or tag moves"),

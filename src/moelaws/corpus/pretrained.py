@@ -39,7 +39,7 @@ class Pretrained:
             size = max(_ids(tokenizer)) + 2
         except OSError as error:
             raise UserError(f"tokenizer: {path}: cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(
                 f"tokenizer: {path}: no tokenizer.json of the tokenizers library: {error!r}"
             ) from None

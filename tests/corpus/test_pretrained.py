@@ -1,0 +1,244 @@
+"""Pretrained tokenizer files of the kinds that GPT-2 and Llama 3 have, made here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from moelaws.corpus.prepare import prepare
+from moelaws.corpus.pretrained import Pretrained
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import Grid
+
+END = "<|endoftext|>"
+LEARNT_FROM = [Path(json.__file__).read_text("utf-8"), "naïve café über\n" * 50]
+WORDS = r"(?i:'s|'t|'re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+"
+
+
+def gpt2() -> tokenizers.Tokenizer:
+    """A byte-level BPE whose special token is an entry of the model too."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(LEARNT_FROM, trainer)
+    return made
+
+
+def llama3() -> tokenizers.Tokenizer:
+    """Words by an expression of its own, special tokens behind the vocabulary, one entry unused."""
+    made = gpt2()
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(tokenizers.Regex(WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    made.add_special_tokens(["<|begin_of_text|>", "<|eot_id|>"])
+    made.add_tokens(["über"])
+    return made
+
+
+Make = Callable[[], tokenizers.Tokenizer]
+
+
+def file_of(made: tokenizers.Tokenizer, path: Path) -> Pretrained:
+    made.save(str(path))
+    return Pretrained.read(path)
+
+
+def prepared(pretrained: Pretrained, texts: Path, out: Path) -> PreparedCorpus:
+    sources = resolve("*.txt", texts)
+    corpus = Corpus(
+        source=sources.identity(),
+        vocab_size=pretrained.vocab_size,
+        tokenizer=pretrained.digest,
+        validation=0.2,
+    )
+    prepare(corpus, sources, out, pretrained=pretrained)
+    return PreparedCorpus.open(out)
+
+
+@pytest.mark.parametrize("make", [gpt2, llama3])
+def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(
+    make: Make, texts: Path, tmp_path: Path
+) -> None:
+    (texts / "special.txt").write_text(f"One.{END}Two.<|eot_id|> über café \r\n\t{END}")
+    library = make()
+    library.enable_truncation(5)
+    library.enable_padding(length=9)
+    pretrained = file_of(library, tmp_path / "some.json")
+    corpus = prepared(pretrained, texts, tmp_path / "out")
+    assert corpus.vocab_size == library.get_vocab_size() + 1
+    assert corpus.corpus.tokenizer == hashlib.sha256(pretrained.path.read_bytes()).hexdigest()
+    assert corpus.shard_hashes["tokenizer.json"] == corpus.corpus.tokenizer
+    assert corpus.meta["bytes_changed_by_tokenizer"] == 0
+    expected = {path.read_bytes().decode() for path in texts.iterdir()}
+    plain = make()
+    plain.encode_special_tokens = True
+    made = []
+    for split in ("train", "validation"):
+        shard = getattr(corpus, split)
+        assert corpus.token_bytes[shard].sum() == corpus.meta[split]["bytes"]
+        ends = np.flatnonzero(shard == corpus.end_of_document) + 1
+        made += [shard[a : b - 1].tolist() for a, b in pairwise([0, *ends])]
+    assert sorted(made) == sorted(plain.encode(t, add_special_tokens=False).ids for t in expected)
+
+
+@pytest.mark.parametrize("make", [gpt2, llama3])
+def test_special_tokens_in_a_text_are_text(make: Make) -> None:
+    tokenizer = Tokenizer(make().to_str())
+    tokens = tokenizer.encode(f"a{END}b")
+    assert tokenizer.end_of_document not in tokens
+    assert make().token_to_id(END) not in tokens
+    assert tokenizer.decode(tokens) == f"a{END}b"
+
+
+LLAMA3 = Tokenizer(llama3().to_str())
+
+
+@given(st.text() | st.text("an über()\n\t<|endoftext|>", max_size=100))
+def test_any_text_round_trips_through_a_complete_byte_level_file(text: str) -> None:
+    tokens = LLAMA3.encode(text)
+    assert LLAMA3.decode_bytes(tokens) == text.encode()
+    assert LLAMA3.token_bytes[tokens].sum() == len(text.encode())
+
+
+def lower(made: tokenizers.Tokenizer) -> None:
+    made.normalizer = normalizers.Lowercase()
+
+
+def strip_accents(made: tokenizers.Tokenizer) -> None:
+    made.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+
+
+def prefix_space(made: tokenizers.Tokenizer) -> None:
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+
+
+@pytest.mark.parametrize("change", [lower, strip_accents, prefix_space])
+def test_a_tokenizer_that_changes_the_text_is_refused(
+    texts: Path, tmp_path: Path, change: Callable[[tokenizers.Tokenizer], None]
+) -> None:
+    for path in texts.iterdir():
+        path.write_text(path.read_text("utf-8").title(), encoding="utf-8")
+    made = gpt2()
+    change(made)
+    with pytest.raises(UserError, match=r"does not reproduce the text: '.* becomes '.* 0\.1%"):
+        prepared(file_of(made, tmp_path / "some.json"), texts, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_bytes_that_an_incomplete_vocabulary_loses_are_noticed(texts: Path, tmp_path: Path) -> None:
+    made = json.loads(gpt2().to_str())
+    vocabulary = made["model"]["vocab"]
+    lost = {token for token in vocabulary if "Ã" in token or token in ("e", "Ġe")}
+    made["model"]["vocab"] = {t: i for t, i in vocabulary.items() if t not in lost}
+    made["model"]["merges"] = []
+    (tmp_path / "some.json").write_text(json.dumps(made))
+    with pytest.raises(UserError, match="does not reproduce the text"):
+        prepared(Pretrained.read(tmp_path / "some.json"), texts, tmp_path / "out")
+
+
+def test_a_rare_change_is_tolerated_and_on_record(texts: Path, tmp_path: Path) -> None:
+    """Some published files normalise to NFC, which most text is in already."""
+    made = gpt2()
+    made.normalizer = normalizers.NFC()
+    rare = "cafe\u0301"
+    (texts / "rare.txt").write_text(f"a line\n{rare}\nanother", encoding="utf-8")
+    corpus = prepared(file_of(made, tmp_path / "some.json"), texts, tmp_path / "out")
+    assert corpus.meta["bytes_changed_by_tokenizer"] == len(rare.encode())
+
+
+def broken(change: Callable[[dict[str, Any]], None]) -> str:
+    data = json.loads(gpt2().to_str())
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "no tokenizer.json of the tokenizers library"),
+        ("[]", "no tokenizer.json of the tokenizers library"),
+        ('{"model": {"type": "BPE", "vocab": {}}}', "a BPE that is not byte-level"),
+        (broken(lambda d: d["model"].update(type="WordPiece")), "a WordPiece that is not byte-l"),
+        (broken(lambda d: d.update(pre_tokenizer=None)), "a BPE that is not byte-level"),
+        (broken(lambda d: d["model"].update(dropout=0.1)), "tokenises at random"),
+        (broken(lambda d: d.update(model=3)), "no tokenizer.json of the tokenizers library"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"tokenizer: {path}: {says}"):
+        Pretrained.read(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"some\.json: cannot be read: No such file"):
+        Pretrained.read(tmp_path / "some.json")
+
+
+def test_another_file_is_another_corpus_and_refused(texts: Path, tmp_path: Path) -> None:
+    first = file_of(gpt2(), tmp_path / "first.json")
+    second = file_of(llama3(), tmp_path / "second.json")
+    sources = resolve("*.txt", texts)
+    corpus = Corpus(source=sources.identity(), vocab_size=first.vocab_size, tokenizer=first.digest)
+    for pretrained in (second, None):
+        with pytest.raises(UserError, match="another tokenizer"):
+            prepare(corpus, sources, tmp_path / "out", pretrained=pretrained)
+
+
+GRID = {
+    "settings": {
+        "context": 16, "n_layers": 1, "n_heads": 1, "d_model": 16, "batch": 4, "top_k": 1,
+        "n_experts": 4, "d_expert": 16, "normalize_top_k": False, "lr": 0.01, "steps": 10,
+    },
+    "sweeps": [{"axes": {"seed": [0, 1]}}],
+}  # fmt: skip
+
+
+def runs(pretrained: Pretrained | None, **settings: Any) -> list[Any]:
+    grid = {**GRID, "settings": {**GRID["settings"], **settings}}
+    choice = CorpusChoice(Text(digest="0"), 0.1, 0, pretrained)
+    return expand(parse(Grid, grid, "g.yaml"), choice, "g.yaml, grids.demo")
+
+
+def test_a_grid_takes_the_files_vocabulary(tmp_path: Path) -> None:
+    pretrained = file_of(gpt2(), tmp_path / "some.json")
+    plain = runs(None, vocab_size=pretrained.vocab_size)
+    filled = runs(pretrained)
+    for run in filled:
+        assert run.config.model.vocab_size == run.config.corpus.vocab_size == 401
+        assert run.config.corpus.tokenizer == pretrained.digest
+    assert [r.run_id for r in filled] == [r.run_id for r in runs(pretrained, vocab_size=401)]
+    assert not {r.run_id for r in filled} & {r.run_id for r in plain}
+    with pytest.raises(UserError) as caught:
+        runs(pretrained, vocab_size=512)
+    assert str(caught.value).startswith("g.yaml, grids.demo")
+    assert "vocab_size is 512, but the tokenizer" in str(caught.value)
+    assert "write vocab_size: 401, or leave it out" in str(caught.value)

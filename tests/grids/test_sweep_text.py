@@ -1,0 +1,39 @@
+"""Whether a sweep's text is long enough, as far as that is known before the text is read."""
+
+from pathlib import Path
+
+import pytest
+
+from moelaws.corpus.sources import resolve
+from moelaws.grids.expand import expand
+from moelaws.grids.sweep import too_long_for
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
+from moelaws.spec.grid import Grid
+from moelaws.spec.project import Dataset
+
+GRID = {
+    "settings": {
+        "context": 64, "vocab_size": 512, "n_layers": 1, "n_heads": 1, "d_model": 16, "batch": 10,
+        "n_experts": 4, "top_k": 2, "d_expert": 16, "lr": 0.01, "steps": 1000,
+        "evaluation_sequences": 100,
+    },
+    "sweeps": [{"axes": {"seed": [0]}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [
+        (None, ""),
+        (10**6, ""),
+        (6 * 10**5, "trains on D = 6.4e+05 tokens, more than 1 epochs of a text of 6e+05 bytes"),
+    ],
+)
+def test_a_data_set_is_refused_where_its_bytes_cannot_do(size, says):
+    setting = Dataset(dataset="owner/stories", commit="0" * 40, bytes=size)
+    source = resolve(setting, Path())
+    runs = expand(parse(Grid, GRID, "g"), CorpusChoice(source.identity(), 0.1, 0), "g, grids.demo")
+    problem = too_long_for(tuple(runs), source)
+    assert says in problem
+    assert bool(problem) == bool(says)
