@@ -17,15 +17,15 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
 import torch
-from speed.layer import measure_experts, measure_loop
-from speed.start import measure_start
-from speed.step import configuration, measure_step
-from speed.throughput import COMPARED, OWN, measure_throughput, peak_flops
 
 from moelaws.cli.output import print_table
 from moelaws.records.files import write_json
 from moelaws.records.provenance import collect
 from moelaws.training.memory import keep_freed_memory
+from speed.layer import measure_experts, measure_loop
+from speed.start import measure_start
+from speed.step import configuration, measure_step
+from speed.throughput import COMPARED, OWN, measure_throughput, peak_flops
 
 TARGETS = {
     "experts": "at least 0.45 of torch.mm",

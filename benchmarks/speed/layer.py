@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from speed.clock import Call, geometric_mean, speed, take_turns
 from torch import Tensor
 
 from moelaws.model.backends import BACKENDS
+from speed.clock import Call, geometric_mean, speed, take_turns
 
 Routings = list[tuple[Tensor, Tensor]]  # experts_TK, gates_TK
 

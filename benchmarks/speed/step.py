@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from speed.clock import speed, take_turns
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.model.backends import BACKENDS, Backend
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training.loop import Trainer
+from speed.clock import speed, take_turns
 
 BATCHES = 16
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from speed.clock import Call, take_turns
-from speed.step import configuration, trainer_of
 from torch import nn
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -27,6 +25,8 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 from moelaws.training.device import lacks_memory
+from speed.clock import Call, take_turns
+from speed.step import configuration, trainer_of
 
 HEAD = 64  # width of an attention head
 COMPARED = ("torch", "megablocks")
