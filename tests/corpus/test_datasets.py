@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import yaml
 from corpus_helpers import corpus_of
 from hub_server import serving
 
@@ -24,8 +26,10 @@ from moelaws.corpus.rows import joined
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Dataset
+from moelaws.spec.project import Dataset, Project
+from repository import REPOSITORY
 
 COMMIT = "0123456789" * 4
 STORIES = [
@@ -111,6 +115,23 @@ def test_a_folders_identity_is_its_content_wherever_it_lies(tmp_path: Path) -> N
     assert resolve(Dataset(dataset="moved"), tmp_path).identity() != first
 
 
+def example(name: str) -> Dataset:
+    """A data set that docs/corpora.md gives as ready to use, parsed as the configuration."""
+    page = (REPOSITORY / "docs/corpora.md").read_text()
+    blocks = re.findall(r"```yaml\n(corpus:.*?)```", page, re.S)
+    projects = [parse(Project, yaml.safe_load(block), "corpora.md") for block in blocks]
+    (found,) = (p.corpus for p in projects if getattr(p.corpus, "dataset", "") == name)
+    assert isinstance(found, Dataset)
+    return found
+
+
+def test_the_ready_examples_are_known_before_anything_is_downloaded(tmp_path: Path) -> None:
+    names = ("roneneldan/TinyStories", "Salesforce/wikitext")
+    sources = [resolve(example(name), tmp_path) for name in names]
+    assert [source.identity().kind for source in sources] == ["hub", "hub"]
+    assert [source.bytes for source in sources] == [10**9, None]
+
+
 WIKI = """ = First = 
 
  Text of the first .
@@ -127,7 +148,7 @@ def test_lines_are_joined_to_articles(tmp_path: Path) -> None:
     """As WikiText's rows are: a line each, its newline kept, empty lines empty."""
     rows = [line + "\n" if line else "" for line in WIKI.splitlines()]
     folder = write(tmp_path / "set", "parquet", rows * 30)
-    starts = r"^ = [^=].* = \n$"
+    starts = example("Salesforce/wikitext").document_starts
     first, _, second = WIKI.partition(" = Second")
     made = list(joined(iter(row.encode() for row in rows), starts))
     assert [text.decode() for text in made] == [first, " = Second" + second]

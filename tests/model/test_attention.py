@@ -26,9 +26,9 @@ def explicit(attention, x_ND, qk_norm):
     qkv = x_ND.double() @ attention.w_qkv.double().t()
     q, k, v = qkv.split((H * W, G * W, G * W), dim=1)
 
-    def turned(vector, position):
+    def turned(vector, position, norm):
         if qk_norm:
-            vector = vector / (vector.square().mean() + 1e-6).sqrt()
+            vector = vector / (vector.square().mean() + 1e-6).sqrt() * norm.gain.double()
         out = torch.empty_like(vector)
         for j in range(W // 2):
             angle = position * 10_000.0 ** (-2 * j / W)
@@ -42,8 +42,9 @@ def explicit(attention, x_ND, qk_norm):
         heads = []
         for h in range(H):
             g = h // (H // G)  # neighbouring query heads share a key-value head
-            query = turned(q[n, h * W : (h + 1) * W], n)
-            keys = torch.stack([turned(k[m, g * W : (g + 1) * W], m) for m in range(n + 1)])
+            query = turned(q[n, h * W : (h + 1) * W], n, attention.q_norm)
+            keys = [turned(k[m, g * W : (g + 1) * W], m, attention.k_norm) for m in range(n + 1)]
+            keys = torch.stack(keys)
             weights = (keys @ query / math.sqrt(W)).softmax(0)
             heads.append(weights @ v[: n + 1, g * W : (g + 1) * W])
         rows.append(torch.cat(heads))
@@ -62,6 +63,9 @@ def explicit(attention, x_ND, qk_norm):
 )
 def test_agrees_with_the_explicit_computation(n_heads, n_kv, qk_norm, head_width):
     attention, rotation = build(n_heads, n_kv, qk_norm=qk_norm, head_width=head_width)
+    for norm in (attention.q_norm, attention.k_norm):
+        if norm is not None:
+            torch.nn.init.normal_(norm.gain)
     x_BND = torch.randn(2, 9, 32)
     with torch.no_grad():
         y_BND = attention(x_BND, rotation)

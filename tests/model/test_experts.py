@@ -1,5 +1,7 @@
 """The torch back end against the float64 loop; no token is dropped; degenerate experts."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -146,6 +148,18 @@ def test_a_dense_model_needs_no_back_end():
     backend, line = choose_backend("auto", dense, "cpu", "fp32")
     assert backend.name == "torch"
     assert "dense" in line
+
+
+@pytest.mark.parametrize(("missing", "picked"), [("", "megablocks"), ("no such", "torch")])
+def test_on_a_gpu_auto_prefers_megablocks_and_says_why_not(monkeypatch, missing, picked):
+    """Which of them a GPU finds usable is decided here; the choice among them is not."""
+    for name, obstacle in (("megablocks", missing), ("torch", "")):
+        changed = replace(BACKENDS[name], obstacle=lambda *_, o=obstacle: o)
+        monkeypatch.setitem(BACKENDS, name, changed)
+    backend, line = choose_backend("auto", model_of_width(8), "cuda", "bf16")
+    assert backend.name == picked
+    assert "on cuda" in line
+    assert ("not megablocks: no such" in line) == bool(missing)
 
 
 def test_auto_says_what_it_picked():

@@ -99,8 +99,8 @@ def numpy_logits(model, spec, ids):
 def test_a_dense_model_agrees_with_numpy(ffn):
     model = spec(ffn, init_std=0.3)
     built = Transformer(model, 1)
-    for name, p in built.named_parameters():
-        if name.rpartition(".")[2].startswith("b_"):
+    for name, p in built.named_parameters():  # those that start as ones and zeros
+        if name.rpartition(".")[2].startswith(("b_", "gain")):
             torch.nn.init.normal_(p)
     ids = tokens(model, 1)[:, :-1]
     with torch.no_grad():

@@ -1,13 +1,15 @@
-"""The loop: what counts as training time."""
+"""The loop: what counts as training time, when it gives up, when it saves."""
+
+import math
 
 import pytest
 
 from moelaws.corpus.batches import Batches
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
-from moelaws.training import loop
+from moelaws.training import loop, run
 from moelaws.training.history import History
-from moelaws.training.loop import SETTLE, Trainer
+from moelaws.training.loop import PATIENCE, SETTLE, Trainer
 
 
 def test_waiting_for_the_device_is_training_time(configure, corpus, monkeypatch):
@@ -32,3 +34,38 @@ def test_waiting_for_the_device_is_training_time(configure, corpus, monkeypatch)
 
     assert trainer.run(checkpoint)
     assert trainer.seconds == pytest.approx(2.0 * config.steps)
+
+
+def test_losses_that_stay_above_uniform_guessing_end_the_run(configure, corpus, monkeypatch):
+    """ln V + 1 nats, finite, for PATIENCE steps in a row: a result, noticed while it trains."""
+    config = configure(steps=4 * PATIENCE)
+    data = Batches(PreparedCorpus.open(corpus[1]), config.batch, config.model.context, config.seed)
+    trainer = Trainer(config, Transformer(config.model, config.seed), data)
+    gradients = trainer._gradients
+
+    def worse(tokens):
+        losses, counts_LE = gradients(tokens)
+        return losses + (math.log(280) + 1 if trainer.step >= 7 else 0), counts_LE
+
+    monkeypatch.setattr(trainer, "_gradients", worse)
+    assert not trainer.run()
+    assert trainer.step == len(trainer.history) == 7 + PATIENCE
+    assert max(trainer.load.ends) <= trainer.step
+
+
+def test_checkpoints_follow_wall_time(configure, results, corpus, monkeypatch):
+    """A step takes 7 s of a clock of our own: every fifth is 30 s after the last checkpoint."""
+    now = 0.0
+    saved = []
+    step = Trainer._step
+
+    def slow(trainer):
+        nonlocal now
+        now += 7.0
+        step(trainer)
+
+    monkeypatch.setattr(Trainer, "_step", slow)
+    monkeypatch.setattr(run.time, "monotonic", lambda: now)
+    monkeypatch.setattr(run._Run, "save", lambda self, trainer: saved.append(trainer.step))
+    run.train(configure(steps=17), results, corpus[1], say=lambda line: None)
+    assert saved == [5, 10, 15]

@@ -7,10 +7,11 @@ import sys
 import pytest
 import torch
 
-from moelaws.corpus.batches import Batches
+from moelaws.corpus.batches import Batches, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import read_json
+from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
 
 EXPERTS = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "load_balance": 0.5}
@@ -26,20 +27,51 @@ def after(trainer, steps=3):
     for _ in range(steps):
         trainer._step()
     trainer.history.settle()
-    return [p.detach().clone() for p in trainer.model.parameters()], trainer.history.rows
+    tensors = [*trainer.model.parameters(), *trainer.load.windows]
+    return [t.detach().clone() for t in tensors], trainer.history.rows
 
 
 @pytest.mark.parametrize("ffn", [EXPERTS, {**EXPERTS, "jitter": 0.3}, {**EXPERTS, "router_z": 0.1}])
 @pytest.mark.parametrize("micro_batch", [2, 4, 6, 8])
 def test_the_update_does_not_depend_on_the_micro_batch(configure, corpus, ffn, micro_batch):
     """Ten sequences in balance groups of two, cut evenly and unevenly."""
-    config = configure(ffn, model={"init_std": 0.2}, batch=10, balance_group=2)
+    config = configure(ffn, model={"init_std": 0.2}, batch=10, balance_group=2, steps=3)
     whole, rows = after(trainer(config, corpus))
     parts, same = after(trainer(config, corpus, micro_batch))
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
     for a, b in zip(rows, same, strict=True):
         assert a[:7] == pytest.approx(b[:7], rel=1e-4)
+
+
+@pytest.mark.parametrize("micro_batch", [2, 8])
+def test_the_gradient_is_of_all_three_losses_with_their_coefficients(
+    configure, corpus, micro_batch
+):
+    ffn = {**EXPERTS, "load_balance": 0.7, "router_z": 0.3}
+    config = configure(ffn, model={"init_std": 0.2}, batch=8, balance_group=2)
+    ours = trainer(config, corpus, micro_batch)
+    tokens = torch.from_numpy(ours.data.next())
+    losses = ours.model.losses(tokens, 4)
+    objective = losses.cross_entropy + 0.7 * losses.balance + 0.3 * losses.z
+    expected = torch.autograd.grad(objective, list(ours.model.parameters()))
+    measured, counts_LE = ours._gradients(tokens)
+    for p, want in zip(ours.model.parameters(), expected, strict=True):
+        torch.testing.assert_close(p.grad, want, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(measured, torch.stack(losses[:3]).detach())
+    assert torch.equal(counts_LE, losses.counts_LE)
+
+
+def test_jitter_is_there_in_training_and_not_in_evaluation(configure, corpus):
+    still, noisy = (
+        trainer(configure({**EXPERTS, "jitter": jitter}, model={"init_std": 0.2}), corpus)
+        for jitter in (0.0, 0.3)
+    )
+    held_out = validation(PreparedCorpus.open(corpus[1]), 8, 16)
+    losses = [evaluate(t.model, held_out, 4).loss for t in (still, noisy)]
+    assert losses[0] == losses[1]
+    first, other = (after(t, 1)[1][0] for t in (still, noisy))
+    assert first[3] != other[3]
 
 
 def test_the_balance_loss_is_not_linear_across_groups(configure, corpus):

@@ -52,19 +52,19 @@ def test_agrees_with_torch_adamw_and_clipping(clip, scale):
 
 
 def shrinkage(settings, lr):
-    """The factor that a step without gradient puts on a matrix, and on a gain."""
-    ps = [torch.ones(3, 3, requires_grad=True), torch.ones(3, requires_grad=True)]
-    optimizer = Optimizer(named(ps), settings)
-    for p in ps:
+    """The factor that a step without gradient puts on a matrix, a gain and stacked biases."""
+    ps = {"l.w_in": torch.ones(3, 3), "l.norm.gain": torch.ones(3), "l.b_in": torch.ones(2, 3)}
+    optimizer = Optimizer([(n, p.requires_grad_()) for n, p in ps.items()], settings)
+    for p in ps.values():
         p.grad = torch.zeros_like(p)
     optimizer.step(lr)
-    return ps[0][0, 0].item(), ps[1][0].item()
+    return tuple(p.flatten()[0].item() for p in ps.values())
 
 
-def test_decay_scales_with_the_rate_and_spares_gains():
-    matrix, gain = shrinkage(AdamW(lr=1e-2, weight_decay=0.1), 5e-3)
+def test_decay_scales_with_the_rate_and_spares_gains_and_biases():
+    matrix, gain, bias = shrinkage(AdamW(lr=1e-2, weight_decay=0.1), 5e-3)
     assert matrix == pytest.approx(1 - 0.1 * 5e-3, abs=1e-7)
-    assert gain == 1
+    assert gain == bias == 1
 
 
 @pytest.mark.parametrize("peak", [1e-3, 1e-1])

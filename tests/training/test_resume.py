@@ -9,6 +9,7 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from moelaws.records import provenance
 from moelaws.records.code import training_code
@@ -90,7 +91,7 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
     assert not saved.parent.exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "of another run"])
+@pytest.mark.parametrize("damage", ["truncated", "of another run", "of other data"])
 def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(configure, results, corpus, damage):
     config, other = configure(steps=20), configure(steps=21)
     expected = train(config, type(results)(results.root / "clean"), corpus[1], say=lambda _: None)
@@ -103,6 +104,10 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(configure, results,
     content = elsewhere.read_bytes()
     path.parent.mkdir(parents=True)
     path.write_bytes(content[: len(content) // 2] if damage == "truncated" else content)
+    if damage == "of other data":
+        saved = torch.load(elsewhere, weights_only=True)
+        saved["identity"] = {"run": config.run_id, "data": "0" * 64}
+        torch.save(saved, path)
     said = []
     assert train(config, results, corpus[1], say=said.append).loss == expected.loss
     assert any("checkpoint refused, the run starts over" in line for line in said)

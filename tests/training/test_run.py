@@ -6,6 +6,7 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
+from moelaws.corpus.shards import PreparedCorpus
 from moelaws.records.files import read_json
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
@@ -31,7 +32,8 @@ def test_the_record_of_a_completed_run(configure, results, corpus):
     assert summary.tokens == 60 * 4 * 16 == config.tokens
     assert summary.loss < math.log(280) - 0.3  # it has learned something
     assert 0 < summary.loss_se < 0.2
-    assert 0 < summary.epochs < 1
+    windows = (PreparedCorpus.open(corpus[1]).train_tokens - 1) // 16
+    assert summary.epochs == pytest.approx(60 * 4 / windows)
     assert summary.balance.capacity_factor == 1.25
     assert summary.peak_memory_bytes > 10**7
 
@@ -74,6 +76,7 @@ def test_back_ends_train_alike(configure, results, corpus, tmp_path):
     a = train(config, results, corpus[1], say=quiet)
     b = train(config, results, corpus[1], backend="reference", say=quiet, out=tmp_path / "other")
     assert a.loss == pytest.approx(b.loss, abs=1e-5)
+    assert read_json(tmp_path / "other/provenance.json")["backend"] == "reference"
 
 
 def test_dense_models_have_no_load(configure, results, corpus):
@@ -112,6 +115,8 @@ def test_refusals_come_before_training(configure, results, corpus, tmp_path):
         train(configure(steps=10**6), results, corpus[1], say=quiet)
     with pytest.raises(UserError, match=r"no prepared corpus"):
         train(config, results, tmp_path / "nothing", say=quiet)
+    with pytest.raises(UserError, match="back end 'warp' is unknown"):
+        train(config, results, tmp_path / "nothing", backend="warp", say=quiet)
     other = configure(corpus={**corpus[0].model_dump(), "seed": 9})
     with pytest.raises(UserError, match=f"holds corpus {corpus[0].corpus_id}"):
         train(other, results, corpus[1], say=quiet)

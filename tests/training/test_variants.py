@@ -28,9 +28,10 @@ from moelaws.tables.schema import COLUMNS
 from moelaws.training.loop import Trainer
 
 
-def trainer(config, folder):
+def trainer(config, folder, micro_batch=None):
     data = Batches(PreparedCorpus.open(folder), config.batch, config.model.context, config.seed)
-    return Trainer(config, Transformer(config.model, config.seed, precision=config.precision), data)
+    model = Transformer(config.model, config.seed, precision=config.precision)
+    return Trainer(config, model, data, micro_batch)
 
 
 def through_a_file(state):
@@ -61,6 +62,22 @@ def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant)
         assert rows == expected[0]
         for found, want in zip([*windows, *parameters], [*expected[1], *expected[2]], strict=True):
             assert torch.equal(found, want)
+
+
+def test_a_continued_run_keeps_its_micro_batch_and_generator(corpus):
+    data = run_data("jitter, no auxiliary losses", corpus[0].model_dump(), steps=4)
+    config = parse(RunConfig, data, "test")
+    states = []
+    whole = trainer(config, corpus[1], micro_batch=2)
+    whole.run(lambda: states.append(through_a_file(whole.state())))
+    drawn = torch.rand(3)
+    torch.manual_seed(99)
+    continued = trainer(config, corpus[1])
+    continued.restore(states[1])
+    assert continued.micro_batch == 2
+    continued.run()
+    assert outcome(continued)[0] == outcome(whole)[0]
+    assert torch.equal(torch.rand(3), drawn)
 
 
 # As `moelaws train`, with a checkpoint after every step.

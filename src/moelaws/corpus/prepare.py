@@ -214,8 +214,8 @@ def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
 @contextmanager
 def _folder_beside(out: Path) -> Iterator[Path]:
     folder = out.with_name(f".{out.name}.{uuid4().hex[:8]}.tmp")
-    folder.mkdir(parents=True)
     try:
+        folder.mkdir(parents=True)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
