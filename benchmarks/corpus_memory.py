@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moelaws.corpus.prepare import prepare
+from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.shards import META
 from moelaws.corpus.sources import resolve
 from moelaws.records.files import read_json
@@ -88,13 +89,18 @@ def write(folder: Path, form: str, size: int) -> None:
             writer.write_table(pa.table({"text": rows}, schema))
 
 
-def measure(folder: Path, form: str, vocab_size: int) -> None:
+def measure(folder: Path, form: str, vocab_size: int, tokenizer: Path | None) -> None:
     """Prepare the text in ``folder``; prints the result as JSON."""
     began = time.monotonic()
     setting = "*.txt" if form == "files" else Dataset(dataset=str(folder))
     sources = resolve(setting, folder)
-    corpus = Corpus(source=sources.identity(), vocab_size=vocab_size)
-    prepare(corpus, sources, folder / "corpus")
+    pretrained = Pretrained.read(tokenizer) if tokenizer else None
+    corpus = Corpus(
+        source=sources.identity(),
+        vocab_size=pretrained.vocab_size if pretrained else vocab_size,
+        tokenizer=pretrained and pretrained.digest,
+    )
+    prepare(corpus, sources, folder / "corpus", pretrained=pretrained)
     seconds = time.monotonic() - began
     meta = read_json(folder / "corpus" / META)
     size = sum(meta[split]["bytes"] for split in ("train", "validation"))
@@ -112,17 +118,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, nargs="+", default=[20, 200])
     parser.add_argument("--vocab-size", type=int, default=4096)
+    parser.add_argument("--tokenizer", type=Path, help="a pretrained one, in place of learning")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "FORM"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        measure(Path(args.measure[0]), args.measure[1], args.vocab_size)
+        measure(Path(args.measure[0]), args.measure[1], args.vocab_size, args.tokenizer)
         return
     results = []
-    for form in FORMS:
+    for form in args.forms:
         for megabytes in args.megabytes:
             with tempfile.TemporaryDirectory() as folder:
                 write(Path(folder), form, int(megabytes * 1e6))
                 command = [sys.executable, __file__, "--vocab-size", str(args.vocab_size)]
+                command += ["--tokenizer", str(args.tokenizer)] if args.tokenizer else []
                 command += ["--measure", folder, form]
                 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             results.append(json.loads(done.stdout))

@@ -57,6 +57,7 @@ class Copy:
                 "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
                 "PYTHONPATH": str(self.root / "src"),
                 "OMP_NUM_THREADS": "1",
+                "MOELAWS_DEVICE": "cpu",
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

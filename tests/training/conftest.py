@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import torch
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.sources import resolve
@@ -10,6 +11,13 @@ from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.run import RunConfig
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """Also where there is a GPU: what is stated here, bit for bit, is stated of the CPU."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,11 @@ def test_one_of_another_run_or_other_data_is_refused(saved, key):
     assert f"of another {key}" in refused
 
 
+def test_one_of_another_version_is_refused(saved, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", checkpoint.FORMAT + 1)
+    assert checkpoint.load(saved, IDENTITY) == (None, f"{saved}: of another version")
+
+
 class Bomb:
     def __reduce__(self):
         return (open, ("/dev/null",))

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -64,30 +63,52 @@ def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant)
             assert torch.equal(found, want)
 
 
-def test_a_continued_run_keeps_its_micro_batch_and_generator(corpus):
+def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for(corpus):
     data = run_data("jitter, no auxiliary losses", corpus[0].model_dump(), steps=4)
     config = parse(RunConfig, data, "test")
     states = []
     whole = trainer(config, corpus[1], micro_batch=2)
     whole.run(lambda: states.append(through_a_file(whole.state())))
-    drawn = torch.rand(3)
-    torch.manual_seed(99)
-    continued = trainer(config, corpus[1])
-    continued.restore(states[1])
-    assert continued.micro_batch == 2
-    continued.run()
-    assert outcome(continued)[0] == outcome(whole)[0]
-    assert torch.equal(torch.rand(3), drawn)
+    for asked, used in ((None, 2), (2, 2), (4, 2), (1, 1)):
+        continued = trainer(config, corpus[1], asked)
+        continued.restore(states[1])
+        assert continued.micro_batch == used
+        if used == 2:
+            continued.run()
+            assert outcome(continued)[0] == outcome(whole)[0]
 
 
-# As `moelaws train`, with a checkpoint after every step.
+def test_continued_inside_a_window_the_load_is_counted_whole(corpus):
+    config = parse(RunConfig, run_data("shared expert", corpus[0].model_dump(), steps=50), "test")
+    whole = trainer(config, corpus[1])
+    states = []
+    whole.run(lambda: whole.step < 6 and states.append(through_a_file(whole.state())))
+    for state in states:
+        continued = trainer(config, corpus[1])
+        continued.restore(state)
+        continued.run()
+        assert len(continued.load.windows) == len(whole.load.windows)
+        for found, want in zip(continued.load.windows, whole.load.windows, strict=True):
+            assert torch.equal(found, want)
+
+
+# As `moelaws train`, with a checkpoint after every step; killed after the given one of them.
 EVERY_STEP = """
-import sys, json
+import json, os, signal, sys
 from pathlib import Path
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
+from moelaws.training import checkpoint
 from moelaws.training.run import train
+left, save = int(sys.argv[3]), checkpoint.save
+def save_and_die(*words):
+    global left
+    save(*words)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.save = save_and_die
 config = parse(RunConfig, json.loads(sys.stdin.read()), "standard input")
 train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), checkpoint_seconds=0.0)
 """
@@ -103,27 +124,14 @@ def demo_corpus(tmp_path_factory):
     return corpus, root / "corpus"
 
 
-def run_process(config, results, folder, kill_after=None):
-    """Train in a process of its own, killed with SIGKILL once that many checkpoints were seen."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", EVERY_STEP, str(results.root), str(folder)],
-        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+def run_process(config, results, folder, kill_after=0):
+    """Train in a process of its own, killed with SIGKILL after so many checkpoints."""
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_STEP, str(results.root), str(folder), str(kill_after)],
+        input=config.canonical_json(), capture_output=True, text=True, timeout=120,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    process.stdin.write(config.canonical_json())
-    process.stdin.close()
-    process.stdin = None
-    if kill_after:
-        path = results.checkpoint(config.run_id) / "latest.pt"
-        seen = set()
-        while len(seen) < kill_after:
-            assert process.poll() is None, process.stderr.read()
-            if path.exists():
-                seen.add(path.stat().st_mtime_ns)
-            time.sleep(0.002)
-        process.kill()
-    _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
+    return done.returncode, done.stderr
 
 
 @pytest.mark.slow

@@ -5,8 +5,10 @@ import torch
 
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.records.files import read_json
+from moelaws.records.runs import read_record, retry
 from moelaws.spec.errors import UserError
-from moelaws.training import weights
+from moelaws.training import run, weights
 from moelaws.training.evaluation import evaluate
 from moelaws.training.run import train
 
@@ -42,18 +44,55 @@ def test_a_diverged_run_says_why_it_has_none(configure, results, corpus):
     config = configure(steps=400, optimizer={"lr": 30.0, "clip": 0})
     train(config, results, corpus[1], keep_weights=True, say=quiet)
     folder = results.weights(config.run_id)
-    assert "diverged" in (folder / weights.NONE).read_text()
+    assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
     with pytest.raises(UserError, match="no such file"):
         weights.load(folder)
+    # Also where the run was marked only after it had ended.
+    weights.forget(folder)
+    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
+
+
+def test_lack_of_memory_while_training_again_leaves_the_result(
+    configure, results, corpus, monkeypatch
+):
+    config = configure(steps=3)
+    first = train(config, results, corpus[1], say=quiet)
+
+    def fails(*words):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(run, "Transformer", fails)
+    assert train(config, results, corpus[1], keep_weights=True, say=quiet) == first
+    assert read_json(results.summary(config.run_id))["status"] == "completed"
+    assert read_json(results.kept(config.run_id)) == {"status": "out_of_memory"}
+    assert results.lacked_memory(config.run_id).exists()  # the next call tries again
+
+
+def test_weights_go_with_the_record_that_they_belong_to(configure, results, corpus):
+    config = configure(steps=2)
+    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    folder = results.weights(config.run_id)
+    (folder / ".model.0123abcd.tmp.safetensors").write_text("of a trainer that was killed")
+    retry(results, read_record(results, config.run_id))
+    assert not folder.exists()
+    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    results.summary(config.run_id).unlink()
+    train(config, results, corpus[1], say=quiet)
+    assert not weights.kept(folder)
 
 
 def test_a_damaged_file_is_refused(configure, results, corpus, tmp_path):
     config = configure(steps=1)
     train(config, results, corpus[1], keep_weights=True, say=quiet, out=tmp_path)
     path = tmp_path / "weights" / weights.FILE
-    path.write_bytes(path.read_bytes()[:-7])
+    content = path.read_bytes()
+    path.write_bytes(content[:-7])
     with pytest.raises(UserError, match="not the weights of a run"):
         weights.load(path.parent)
     torch.save({"w": torch.ones(2)}, path)
     with pytest.raises(UserError, match="not the weights of a run"):
+        weights.load(path.parent)
+    path.write_bytes(content.replace(b'"final_norm.gain"', b'"final_norm.gone"'))
+    with pytest.raises(UserError, match=r"not the weights of a run: .*final_norm.gain"):
         weights.load(path.parent)

@@ -56,8 +56,13 @@ def test_a_diverged_run_says_that_it_has_no_weights(fresh):
     demo = study["grids"]["demo"]
     demo["settings"] |= {"lr": 1e4, "clip": 0}
     demo["sweeps"] = [{"axes": {"C": 4e8, "S": 0, "d_model": 8}}]
-    study["keep_weights"] = "D > 0"
     fresh.write_study(study)
     fresh.snakemake("runs")
-    (path,) = (fresh.root / "results/weights").glob("*/none.json")
+    (summary,) = fresh.summaries()
+    study["keep_weights"] = "D > 0"  # only now
+    fresh.write_study(study)
+    fresh.snakemake("runs")
+    assert summary.exists()
+    fresh.snakemake("runs")
+    (path,) = (fresh.root / "results/weights").glob("*/status.json")
     assert json.loads(path.read_text()) == {"status": "diverged"}

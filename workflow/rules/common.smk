@@ -81,7 +81,7 @@ def summaries(study=None):
 
 
 def weights():
-    return [RESULTS.weights(run) for run in KEPT]
+    return [RESULTS.kept(run) for run in KEPT]
 
 
 def tables():

@@ -33,7 +33,7 @@ if KEPT:
     ruleorder: train_and_keep > train
 
     # The runs whose weights a study keeps. A run that has none worth keeping, for it diverged or
-    # lacked memory, says so in the folder.
+    # lacked memory, says so. A folder as output would be copied before each job.
     rule train_and_keep:
         input:
             ancient(
@@ -42,7 +42,8 @@ if KEPT:
             ),
         output:
             update(RESULTS.summary("{run}")),
-            update(directory(RESULTS.weights("{run}"))),
+            # Written after the weights beside it.
+            update(RESULTS.kept("{run}")),
         log:
             RESULTS.run("{run}") / "log",
         wildcard_constraints:

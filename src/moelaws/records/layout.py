@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LACKED_MEMORY = "lacked_memory.json"
+KEPT = "status.json"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Results:
     def weights(self, run_id: str) -> Path:
         """Folder of the final weights, of runs that a study keeps."""
         return self.root / "weights" / run_id
+
+    def kept(self, run_id: str) -> Path:
+        """Written after the weights: that they are there, or why not."""
+        return self.weights(run_id) / KEPT
 
     def tier(self, tier: str, simulated: bool = False) -> Path:
         """Tables, fits and figures of a tier; simulated ones have a tree of their own."""

@@ -88,6 +88,7 @@ def retry(results: Results, record: Record) -> None:
     as long as all that follows from it is there.
     """
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
+    shutil.rmtree(results.weights(record.run_id), ignore_errors=True)
     results.summary(record.run_id).unlink(missing_ok=True)
 
 

@@ -9,6 +9,16 @@ import torch
 
 from moelaws.spec.errors import UserError
 
+# What allocations that fail say: torch's on the CPU, C++'s, oneDNN's (in bf16 products and GELU),
+# cuBLAS' and the CUDA driver's.
+NO_MEMORY = (
+    "DefaultCPUAllocator",
+    "bad_alloc",
+    "could not create a primitive",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDA error: out of memory",
+)
+
 
 def threads() -> int:
     """OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
@@ -50,4 +60,4 @@ def lacks_memory(error: BaseException) -> bool:
     """Whether ``error`` is an allocation that failed; torch has no class for it on the CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in NO_MEMORY)

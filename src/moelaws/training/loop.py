@@ -158,7 +158,8 @@ class Trainer:
         return torch.stack(found[:3]).detach() * share, found.counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
-        """Generators of the groups' jitter, by seed, step and group: nothing to keep or restore."""
+        """Generators of the groups' jitter, by seed, step and group: nothing else is random, so
+        there is no generator's state to keep."""
         if not self.jitter:
             return []
         keys = ((self.config.seed, self.step, group) for group in groups)
@@ -177,19 +178,18 @@ class Trainer:
             "load": self.load.state(),
             "micro_batch": self.micro_batch,
             "data": self.data.state(),
-            "rng": torch.get_rng_state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from ``state`` of the same configuration and data, with its micro-batch."""
+        """Continue from ``state`` of the same configuration and data, with its micro-batch unless
+        a smaller one is asked for."""
         self.data.restore(state["data"])
         self.model.load_state_dict(state["model"])
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])
         self.load.restore(state["load"], self.device)
-        torch.set_rng_state(state["rng"])
         self.step, self.seconds = state["step"], state["seconds"]
-        self.micro_batch = state["micro_batch"]
+        self.micro_batch = min(self.micro_batch, state["micro_batch"])
 
 
 def _sum(total: Tensor | None, part: Tensor | None) -> Tensor | None:

@@ -90,6 +90,11 @@ def write_record(
     load.write(folder / "load.parquet", found.counts_LE if found else None)
     write_json(folder / "provenance.json", provenance)
     write_json(folder / "summary.json", summary.model_dump(mode="json"))
+    tell_lack_of_memory(folder, summary)
+
+
+def tell_lack_of_memory(folder: Path, summary: RunSummary) -> None:
+    """Write the file by which the next call tries a run again that ended out of memory."""
     if summary.status == "out_of_memory":
         ended = datetime.now(UTC).isoformat()
         write_json(folder / LACKED_MEMORY, {"ended": ended, "message": summary.message})

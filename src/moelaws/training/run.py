@@ -31,13 +31,15 @@ from moelaws.training.load import Load
 from moelaws.training.loop import Trainer
 from moelaws.training.memory import give_back, keep_freed_memory
 from moelaws.training.progress import Report, reporting
-from moelaws.training.record import finished, summarize, write_record
+from moelaws.training.record import finished, summarize, tell_lack_of_memory, write_record
 from moelaws.training.signals import Stop, Stopped, stoppable
 
 CHECKPOINT_SECONDS = 30.0
 EVALUATION_TOKENS = 4096  # at a time
 # What a run's provenance keeps of the processes that trained it before the last one.
-OF_A_PROCESS = ("started", "code", "commit", "dirty", "host", "device", "backend", "threads")
+OF_A_PROCESS = (
+    "started", "code", "commit", "dirty", "host", "device", "backend", "threads", "micro_batch",
+)  # fmt: skip
 
 Say = Callable[[str], None]
 
@@ -96,11 +98,15 @@ def train(
     saved = (out / "checkpoint" if out else results.checkpoint(run_id)) / "latest.pt"
 
     def attempt(lock: Lock, stop: Stop) -> RunSummary:
-        summary = finished(folder, config)
-        if keep_weights and summary and summary.status == "completed" and not weights.kept(kept):
-            say(f"{run_id}: done, but its weights were not kept: it is trained again")
-            summary = None
+        before = summary = finished(folder, config)
+        if keep_weights and summary is not None:
+            if summary.status != "completed":
+                weights.save_none(kept, summary.status)
+            elif not weights.kept(kept):
+                say(f"{run_id}: done, but its weights were not kept: it is trained again")
+                summary = None
         if summary is None:
+            weights.forget(kept)  # those of a training that is no longer on record
             # Before anything can fail: an interrupted run is then listed with its configuration.
             write_text(folder / "config.json", config.canonical_json() + "\n")
             say(f"{run_id}: {why}")
@@ -109,6 +115,10 @@ def train(
             _check_held(lock)
             if keep_weights:
                 run.keep_weights(kept, summary.status)
+                _check_held(lock)  # gigabytes take a while
+            if before is not None and summary.status != "completed":
+                tell_lack_of_memory(folder, summary)
+                return before  # what was measured stays
             write_record(folder, run.provenance, run.history, run.load, run.found, summary)
         if summary.status != "out_of_memory":
             checkpoint.remove(saved)
@@ -126,7 +136,7 @@ def train(
                 say(f"{run_id}: another trainer took this run over while this one was away")
                 # A failure now would tell the workflow to delete what the other has finished.
                 summary = finished(folder, config)
-                if summary is not None:
+                if summary is not None and not keep_weights:
                     return summary
                 stop.check()
 
@@ -222,12 +232,12 @@ class _Run:
             status, message = "out_of_memory", f"on {device_name(self.device)}: {error}"
         self.provenance["micro_batch"] = trainer.micro_batch if trainer else micro_batch
         seconds = trainer.seconds if trainer else 0.0
-        self.history.settle()
         if status != "completed":
             self.model = None
         # The record takes a little memory too.
         trainer = None
         give_back(torch.device(self.device))
+        self.history.settle()
         return summarize(
             self.config,
             status,
@@ -259,6 +269,7 @@ class _Run:
 
     def save(self, trainer: Trainer) -> None:
         _check_held(self.lock)
+        self.provenance["micro_batch"] = trainer.micro_batch
         this = {key: self.provenance[key] for key in OF_A_PROCESS}
         state: dict[str, Any] = {
             "trainer": trainer.state(),
@@ -266,6 +277,18 @@ class _Run:
             "processes": [*self.provenance["resumed_from"], this],
         }
         checkpoint.save(self.saved, self.identity, state)
+
+    def measure(self, model: Transformer) -> Evaluated:
+        """On the held-out set, in smaller and smaller parts where memory lacks."""
+        batch = max(1, EVALUATION_TOKENS // self.config.model.context)
+        while True:
+            try:
+                return evaluate(model, self.held_out, batch, self.stop.check)
+            except (RuntimeError, MemoryError) as error:
+                if not lacks_memory(error) or batch == 1:
+                    raise
+            batch //= 2
+            give_back(torch.device(self.device))
 
     def train_and_evaluate(
         self, trainer: Trainer, checkpoint_seconds: float, progress: bool
@@ -291,8 +314,7 @@ class _Run:
             try:
                 if not trainer.run(after_step):
                     return "diverged", None
-                batch = max(1, EVALUATION_TOKENS // config.model.context)
-                found = evaluate(trainer.model, self.held_out, batch, self.stop.check)
+                found = self.measure(trainer.model)
             except Stopped:
                 self.save(trainer)
                 raise

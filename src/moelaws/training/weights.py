@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import replacing, write_json
+from moelaws.records.layout import KEPT
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
 FILE = "model.safetensors"
-NONE = "none.json"  # in its place, for a run that came to no end
 
 
 def kept(folder: Path) -> bool:
     """Whether weights are there."""
-    return (folder / FILE).is_file()
+    return (folder / FILE).is_file() and (folder / KEPT).is_file()
 
 
 def save(folder: Path, config: RunConfig, model: Transformer) -> None:
@@ -32,13 +33,18 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
             save_file(tensors, temporary, metadata)
         except SafetensorError as error:  # a full disk, by a name of its own
             raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
-    (folder / NONE).unlink(missing_ok=True)
+    write_json(folder / KEPT, {"status": "completed"})
 
 
 def save_none(folder: Path, status: str) -> None:
     """Say that the run ended with ``status`` and has no weights worth keeping."""
     (folder / FILE).unlink(missing_ok=True)
-    write_json(folder / NONE, {"status": status})
+    write_json(folder / KEPT, {"status": status})
+
+
+def forget(folder: Path) -> None:
+    """Remove weights, and what a trainer that was killed while writing left there."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def load(folder: Path) -> tuple[RunConfig, Transformer]:
@@ -59,8 +65,9 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
         with safe_open(path, "pt") as file:
             config = parse(RunConfig, json.loads(file.metadata()["config"]), path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path}: not the weights of a run: {error}") from None
-    model = Transformer(config.model, config.seed, precision=config.precision)
-    model.load_state_dict(tensors)
+        model = Transformer(config.model, config.seed, precision=config.precision)
+        model.load_state_dict(tensors)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: not the weights of a run: {reason}") from None
     return config, model
