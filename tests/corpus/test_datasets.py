@@ -158,6 +158,12 @@ def test_lines_are_joined_to_articles(tmp_path: Path) -> None:
     assert sorted(both) == sorted(text.decode() for text in made)
 
 
+def test_a_start_that_no_row_has_is_refused() -> None:
+    """Documents cut anywhere would lie on both sides of the split."""
+    with pytest.raises(UserError, match="'zzzz'; it is found in no row"):
+        list(joined(iter([b"a", b"b"]), "zzzz"))
+
+
 def test_lines_before_the_first_start_are_a_document_and_the_end_is_kept() -> None:
     lines = [b"", b"intro", b"# one", b"a\n", b"# two", b""]
     assert list(joined(iter(lines), "^#")) == [b"\nintro\n", b"# one\na\n", b"# two\n\n"]

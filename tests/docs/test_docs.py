@@ -26,7 +26,7 @@ from repository import REPOSITORY, copy_repository
 
 PAGES = sorted(REPOSITORY.glob("docs/*.md"))
 CONCEPTS = REPOSITORY / "docs/concepts.md"
-BLOCK = re.compile(r"^(<!-- not run: \w.*-->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^(<!-- not run: \w[^\n]*-->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 PLACE = re.compile(r"# ([\w./-]+/[\w./-]+)(?:, under (\w+):)?\n")
 
 

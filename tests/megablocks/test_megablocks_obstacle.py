@@ -33,6 +33,7 @@ def machine(monkeypatch):
     [
         (set(), True, "swiglu", "cuda", "bf16", ["megablocks, stk, triton", "pip install"]),
         (PYTHON - {"stk"}, False, "swiglu", "cuda", "bf16", ["stk not installed", "envs/"]),
+        (set(), False, "gelu", "cuda", "bf16", ["ffn.mlp is gelu", "back end torch"]),
         (PYTHON, False, "gelu", "cuda", "bf16", ["ffn.mlp is gelu", "back end torch"]),
         (PYTHON, False, "swiglu", "cpu", "fp32", ["GPU", "--device cuda"]),
         (PYTHON | {"grouped_gemm"}, True, "swiglu", "cpu", "bf16", ["GPU", "--device cuda"]),

@@ -5,6 +5,7 @@ import pickle
 import pytest
 import torch
 
+from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint
 
 IDENTITY = {"run": "abc", "data": "123"}
@@ -37,6 +38,29 @@ def test_a_truncated_one_is_refused(saved, share):
     state, refused = checkpoint.load(saved, IDENTITY)
     assert state is None
     assert "cannot be read" in refused
+
+
+def test_a_single_wrong_bit_is_refused(saved):
+    """torch.load alone would take it for a weight."""
+    content = bytearray(saved.read_bytes())
+    place = content.find(STATE["weights"].numpy().tobytes()) + 400
+    content[place] ^= 1
+    saved.write_bytes(content)
+    state, refused = checkpoint.load(saved, IDENTITY)
+    assert state is None
+    assert "damaged" in refused
+
+
+def test_a_write_that_fails_keeps_the_one_before(saved, monkeypatch):
+    def full(content, path):
+        path.write_bytes(b"half")
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 53056")
+
+    monkeypatch.setattr(checkpoint.torch, "save", full)
+    with pytest.raises(UserError, match="is the disk full"):
+        checkpoint.save(saved, IDENTITY, STATE)
+    assert checkpoint.load(saved, IDENTITY)[0] is not None
+    assert [p.name for p in saved.parent.iterdir()] == ["latest.pt"]
 
 
 @pytest.mark.parametrize("key", ["run", "data"])

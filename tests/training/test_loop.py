@@ -7,7 +7,8 @@ import pytest
 from moelaws.corpus.batches import Batches
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
-from moelaws.training import loop, run
+from moelaws.spec.errors import UserError
+from moelaws.training import checkpoint, loop, run
 from moelaws.training.history import History
 from moelaws.training.loop import PATIENCE, SETTLE, Trainer
 
@@ -51,6 +52,24 @@ def test_losses_that_stay_above_uniform_guessing_end_the_run(configure, corpus, 
     assert not trainer.run()
     assert trainer.step == len(trainer.history) == 7 + PATIENCE
     assert max(trainer.load.ends) <= trainer.step
+
+
+def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, results, corpus, monkeypatch):
+    full = iter([True, True, False, True])
+    said, saved, save = [], [], checkpoint.save
+
+    def fails(*words):
+        if next(full, True):
+            raise UserError("latest.pt: cannot be written; is the disk full?")
+        saved.append(words)
+        save(*words)
+
+    monkeypatch.setattr(checkpoint, "save", fails)
+    config = configure(steps=4)
+    summary = run.train(config, results, corpus[1], checkpoint_seconds=0.0, say=said.append)
+    assert summary.status == "completed"
+    assert len(saved) == 1
+    assert sum("Training goes on" in line for line in said) == 3
 
 
 def test_checkpoints_follow_wall_time(configure, results, corpus, monkeypatch):

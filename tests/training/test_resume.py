@@ -131,6 +131,22 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, code):
     assert not results.summary(config.run_id).exists()
 
 
+def test_a_scheduler_that_repeats_its_signal_still_gets_a_checkpoint(configure, results, corpus):
+    config = configure(steps=30_000, batch=2, max_epochs=100)
+    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
+    process = start(words, config)
+    wait_for((results.run(config.run_id) / "config.json").exists, process)
+    time.sleep(0.3)
+    for _ in range(3):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert "checkpoint written" in errors
+    assert (results.checkpoint(config.run_id) / "latest.pt").exists()
+    assert not (results.run(config.run_id) / "lock").exists()
+
+
 def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
     config = configure(steps=150)
     words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]

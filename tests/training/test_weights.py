@@ -29,11 +29,11 @@ def test_kept_weights_measure_what_the_run_measured(configure, results, corpus):
 def test_a_run_done_without_them_is_trained_again_once(configure, results, corpus):
     config = configure(steps=3)
     first = train(config, results, corpus[1], say=quiet)
-    assert not weights.kept(results.weights(config.run_id))
+    assert not weights.kept(results.weights(config.run_id), config.run_id)
     said = []
     again = train(config, results, corpus[1], keep_weights=True, say=said.append)
     assert any("weights were not kept" in line for line in said)
-    assert weights.kept(results.weights(config.run_id))
+    assert weights.kept(results.weights(config.run_id), config.run_id)
     assert again.loss == first.loss
     said.clear()
     assert train(config, results, corpus[1], keep_weights=True, say=said.append) == again
@@ -79,7 +79,7 @@ def test_weights_go_with_the_record_that_they_belong_to(configure, results, corp
     train(config, results, corpus[1], keep_weights=True, say=quiet)
     results.summary(config.run_id).unlink()
     train(config, results, corpus[1], say=quiet)
-    assert not weights.kept(folder)
+    assert not weights.kept(folder, config.run_id)
 
 
 def test_a_damaged_file_is_refused(configure, results, corpus, tmp_path):

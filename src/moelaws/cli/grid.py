@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+
+if TYPE_CHECKING:
+    from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
 
@@ -18,15 +22,24 @@ LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --
 @click.argument("study")
 @project_options
 @click.option("--all", "every", is_flag=True, help="A line for each run, however many.")
+@click.option("--run", "wanted", help="The configuration of one run alone, for moelaws train.")
 @json_option
-def command(study: str, project: Project, every: bool, as_json: bool) -> None:
-    """The runs that STUDY's grid expands to: sizes, FLOPs and estimated cost."""
+def command(study: str, project: Project, every: bool, wanted: str | None, as_json: bool) -> None:
+    """The runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
+
+    --run takes a run_id, or the first digits of one.
+    """
     from moelaws.accounting.cost import CPU, H100, estimate
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
     from moelaws.spec.project import load_study
     from moelaws.tables.describe import describe
+    from moelaws.tables.keep import kept_runs
 
     sweep = expand_study(load_study(study), project)
+    kept = set(kept_runs(sweep))
+    if wanted is not None:
+        click.echo(_configuration(sweep, wanted))
+        return
     device = CPU if project.tier == "demo" else H100
     rows: list[dict[str, Any]] = []
     for run in sweep.runs:
@@ -63,6 +76,9 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
         f"the largest run wants about {memory:.2g} GB"
     )
+    if sweep.study.keep_weights.strip():
+        size = 4e-9 * sum(r["N_total"] for r in rows if r["run_id"] in kept)
+        click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
     if device.own_memory and memory * 1e9 > device.own_memory:
         click.echo(
             f"moelaws: warning: a run wants more than one {device.name}'s "
@@ -73,6 +89,17 @@ def command(study: str, project: Project, every: bool, as_json: bool) -> None:
         )
     if problem := too_long_for(sweep.runs, project_sources(project)):
         click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
+
+
+def _configuration(sweep: Sweep, wanted: str) -> str:
+    """Canonical JSON of the run whose id begins with ``wanted``."""
+    found = [run for run in sweep.runs if run.run_id.startswith(wanted)]
+    if len(found) != 1:
+        raise UserError(
+            f"--run {wanted!r}: {len(found)} runs of this sweep begin so; "
+            "moelaws grid without --run lists them"
+        )
+    return found[0].config.canonical_json()
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import CONFIG, load_project
@@ -31,7 +32,7 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "assignments",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override a key of the configuration, like Snakemake's --config; a VALUE may be JSON.",
+        help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
     )
     @functools.wraps(command)
     def wrapped(
@@ -52,6 +53,6 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not equals:
         raise UserError(f"--set {text!r}: KEY=VALUE is wanted, with a key of config.yaml")
     try:
-        return key, json.loads(value)
-    except json.JSONDecodeError:
+        return key, yaml.safe_load(value) if value else value
+    except yaml.YAMLError:  # a glob, such as *.txt
         return key, value

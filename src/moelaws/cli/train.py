@@ -34,7 +34,7 @@ from moelaws.spec.run import RunConfig
     "--micro-batch",
     type=int,
     help="Sequences computed at a time, a multiple of balance_group; halved where memory lacks. "
-    "[default: the batch]",
+    "A resumed run takes no more than it did before. [default: the batch]",
 )
 @click.option(
     "--keep-weights",
@@ -78,7 +78,8 @@ def command(
             out=Path(out) if out else None,
         )
     except Stopped as stopped:
-        click.echo(f"{run.run_id}: {stopped}; checkpoint written, call again to continue", err=True)
+        state = "checkpoint written" if stopped.saved else "no checkpoint written"
+        click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
         sys.exit(128 + stopped.signum)
     if as_json:
         print_json(summary.model_dump(mode="json"))

@@ -41,7 +41,8 @@ class Pretrained:
             raise UserError(f"tokenizer: {path}: cannot be read: {error.strerror}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(
-                f"tokenizer: {path}: no tokenizer.json of the tokenizers library: {error!r}"
+                f"tokenizer: {path}: no tokenizer.json of the tokenizers library "
+                f"({type(error).__name__}: {str(error)[:60]})"
             ) from None
         return cls(path, text, hashlib.sha256(data).hexdigest(), size)
 

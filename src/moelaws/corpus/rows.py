@@ -87,20 +87,28 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
     A line in which ``document_starts`` is found begins a document.
 
     Raises:
-        UserError: for a document beyond 64 MiB: the expression is not found.
+        UserError: where it is found in no row, or in none for 64 MiB.
     """
     start = re.compile(document_starts)
     document = bytearray()
+    found = False
     for line in lines:
-        if start.search(line.decode("utf-8")) and document.strip():
-            yield bytes(document)
-            document.clear()
+        if start.search(line.decode("utf-8")):
+            found = True
+            if document.strip():
+                yield bytes(document)
+                document.clear()
         document += line if line.endswith(b"\n") else line + b"\n"
         if len(document) > LONGEST:
             raise UserError(
                 f"corpus: document_starts is {document_starts!r}; it is found in no row of the "
                 f"last {len(document)} bytes: a row in which it is found starts a document"
             )
+    if document and not found:
+        raise UserError(
+            f"corpus: document_starts is {document_starts!r}; it is found in no row: a row in "
+            "which it is found starts a document"
+        )
     if document.strip():
         yield bytes(document)
 

@@ -112,13 +112,15 @@ def _try_create(lock: Lock) -> bool:
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
     draft = lock.path.with_name(f".lock.{lock.token}")
-    draft.write_text(json.dumps(owner))
     try:
+        draft.write_text(json.dumps(owner))
         os.link(draft, lock.path)
     except FileExistsError:
         return False
+    except OSError as error:
+        raise UserError(f"{lock.path}: cannot be written: {error.strerror}") from None
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
     return True
 
 

@@ -17,7 +17,7 @@ def kept_runs(sweep: Sweep) -> list[str]:
         UserError: for an expression that does not parse, or a column that is not there by then.
     """
     expression = sweep.study.keep_weights
-    if not expression:
+    if not expression.strip():
         return []
     kept = []
     for run in sweep.runs:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from moelaws.records.files import replacing
+from moelaws.spec.errors import UserError
 
 FORMAT = 3
 
 
 def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:
-    """Write ``state`` (tensors and plain values) under ``identity``; the newest takes the place."""
+    """Write ``state`` (tensors and plain values) under ``identity``; the newest takes the place.
+
+    Raises:
+        UserError: where it cannot be written, such as for a full disk; the one before is kept.
+    """
     with replacing(path) as temporary:
-        torch.save({"format": FORMAT, "identity": identity, "state": state}, temporary)
+        try:
+            torch.save({"format": FORMAT, "identity": identity, "state": state}, temporary)
+        except RuntimeError as error:  # torch's word for a write that failed
+            raise UserError(f"{path}: cannot be written; is the disk full?") from error
 
 
 def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
@@ -30,6 +39,10 @@ def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, s
     if not path.exists():
         return None, ""
     try:
+        # torch does not look at the archive's check sums.
+        with zipfile.ZipFile(path) as archive:
+            if (damaged := archive.testzip()) is not None:
+                return None, f"{path}: damaged ({damaged})"
         # Never pickled code: a checkpoint is data.
         content = torch.load(path, map_location="cpu", weights_only=True)
         found = content["identity"] if content["format"] == FORMAT else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,13 +33,18 @@ def _lines(run_id: str, steps: int, tokens_per_step: int, start: int) -> Report:
             told = now
             speed = (step - start) / (now - began)
             print(
-                f"{run_id} step {step}/{steps}: loss {loss:.4f}, "
+                f"{run_id} step {step}/{steps}: loss {_shown(loss, 4)}, "
                 f"{speed * tokens_per_step:,.0f} tokens/s, {(steps - step) / speed:.0f} s left",
                 file=sys.stderr,
                 flush=True,
             )
 
     return report
+
+
+def _shown(loss: float, digits: int) -> str:
+    """Losses come from the device a few steps late: at first there is none."""
+    return "-" if math.isnan(loss) else f"{loss:.{digits}f}"
 
 
 @contextmanager
@@ -69,7 +75,7 @@ def _bar(run_id: str, steps: int, tokens_per_step: int, start: int) -> Iterator[
             if now - told >= 0.1 or step == steps:
                 told = now
                 speed = (step - start) * tokens_per_step / max(now - began, 1e-9)
-                note = f"loss {loss:.3f}  {speed:,.0f} tokens/s"
+                note = f"loss {_shown(loss, 3)}  {speed:,.0f} tokens/s"
                 bar.update(task, completed=step, note=note, refresh=True)
 
         yield report

@@ -29,10 +29,14 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
         path = folder / name
         if not path.exists():
             return None
+        try:
+            data = read_json(path)
+        except UserError as error:  # as a power failure may leave it
+            raise UserError(f"{error}; delete {folder} to train the run again") from None
         if name == "config.json":
-            found = parse(RunConfig, read_json(path), path).run_id
+            found = parse(RunConfig, data, path).run_id
         else:
-            summary = parse(RunSummary, read_json(path), path)
+            summary = parse(RunSummary, data, path)
             found = summary.run_id
         if found != config.run_id:
             raise UserError(

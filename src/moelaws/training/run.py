@@ -85,7 +85,7 @@ def train(
     Raises:
         UserError: before training, for a device, back end or micro-batch that cannot be used, data
             of another corpus, or more passes over it than ``max_epochs``.
-        Stopped: after a SIGTERM or SIGINT, when the checkpoint is written.
+        Stopped: after a SIGTERM or SIGINT, with ``saved`` when the checkpoint is written.
     """
     run_id = config.run_id
     torch.set_num_threads(threads())
@@ -102,11 +102,13 @@ def train(
         if keep_weights and summary is not None:
             if summary.status != "completed":
                 weights.save_none(kept, summary.status)
-            elif not weights.kept(kept):
+            elif not weights.kept(kept, run_id):
                 say(f"{run_id}: done, but its weights were not kept: it is trained again")
                 summary = None
         if summary is None:
             weights.forget(kept)  # those of a training that is no longer on record
+            if keep_weights:
+                weights.make_folder(kept)
             # Before anything can fail: an interrupted run is then listed with its configuration.
             write_text(folder / "config.json", config.canonical_json() + "\n")
             say(f"{run_id}: {why}")
@@ -145,9 +147,9 @@ def _check_micro_batch(micro_batch: int | None, config: RunConfig) -> None:
     smallest = config.smallest_micro_batch
     if micro_batch is not None and (micro_batch % smallest or not 0 < micro_batch <= config.batch):
         raise UserError(
-            f"micro-batch is {micro_batch}; it must be a multiple of {smallest} (balance_group, "
-            "over which the balance loss is measured; 1 for a dense model) and at most "
-            f"batch = {config.batch}"
+            f"micro-batch is {micro_batch}; it must be a multiple of {smallest} and at most "
+            f"batch = {config.batch}: the balance loss of a model with experts is measured over "
+            "balance_group sequences, so only a smaller balance_group allows less"
         )
 
 
@@ -229,7 +231,7 @@ class _Run:
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error):
                 raise
-            status, message = "out_of_memory", f"on {device_name(self.device)}: {error}"
+            status, message = "out_of_memory", self.lacking(trainer, error)
         self.provenance["micro_batch"] = trainer.micro_batch if trainer else micro_batch
         seconds = trainer.seconds if trainer else 0.0
         if status != "completed":
@@ -250,6 +252,13 @@ class _Run:
             message=message,
         )
 
+    def lacking(self, trainer: Trainer | None, error: BaseException) -> str:
+        at_once = trainer.micro_batch if trainer else self.config.smallest_micro_batch
+        return (
+            f"on {device_name(self.device)}, with {at_once} sequences at a time; a smaller "
+            f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
+        )
+
     def keep_weights(self, folder: Path, status: Status) -> None:
         """Of a completed run; of another one the reason why there are none."""
         if status == "completed" and self.model is not None:
@@ -265,7 +274,10 @@ class _Run:
             trainer.restore(state["trainer"])
             self.earlier = float(state["wall_seconds"])
             self.provenance["resumed_from"] = state["processes"]
-            self.tell(f"resumed at step {trainer.step}/{self.config.steps}")
+            self.tell(
+                f"resumed at step {trainer.step}/{self.config.steps}, "
+                f"{trainer.micro_batch} sequences at a time"
+            )
 
     def save(self, trainer: Trainer) -> None:
         _check_held(self.lock)
@@ -308,14 +320,21 @@ class _Run:
                 if report:
                     report(trainer.step, trainer.history.loss())
                 if time.monotonic() - last_saved >= checkpoint_seconds:
-                    self.save(trainer)
+                    try:
+                        self.save(trainer)
+                    except UserError as error:  # the disk may have room again at the next one
+                        self.tell(f"{error} Training goes on.")
                     last_saved = time.monotonic()
 
             try:
                 if not trainer.run(after_step):
                     return "diverged", None
                 found = self.measure(trainer.model)
-            except Stopped:
-                self.save(trainer)
+            except Stopped as stopped:
+                try:
+                    self.save(trainer)
+                    stopped.saved = True
+                except UserError as error:
+                    self.tell(str(error))
                 raise
         return ("completed", found) if math.isfinite(found.loss) else ("diverged", None)

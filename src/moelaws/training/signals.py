@@ -15,10 +15,12 @@ class Stopped(Exception):  # noqa: N818, it is no error
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signum).name}")
         self.signum = signum
+        self.saved = False  # whether a checkpoint was written
 
 
 class Stop:
-    """Notes the first SIGTERM or SIGINT; a second one acts as it would have without us."""
+    """Notes SIGTERM, as often as a scheduler sends it, and the first SIGINT; a second Ctrl-C acts
+    as it would have without us."""
 
     def __init__(self) -> None:
         self.signum: int | None = None
@@ -40,7 +42,8 @@ def stoppable() -> Iterator[Stop]:
 
     def note(signum: int, frame: FrameType | None) -> None:
         stop.signum = signum
-        restore()
+        if signum == signal.SIGINT:
+            signal.signal(signum, before[signal.SIGINT])
 
     def restore() -> None:
         for s, handler in before.items():

@@ -16,9 +16,27 @@ from moelaws.spec.run import RunConfig
 FILE = "model.safetensors"
 
 
-def kept(folder: Path) -> bool:
-    """Whether weights are there."""
-    return (folder / FILE).is_file() and (folder / KEPT).is_file()
+def kept(folder: Path, run_id: str) -> bool:
+    """Whether the weights of the run are there, by their header."""
+    from safetensors import SafetensorError, safe_open
+
+    if not (folder / FILE).is_file() or not (folder / KEPT).is_file():
+        return False
+    try:
+        with safe_open(folder / FILE, "pt") as file:
+            return bool((file.metadata() or {}).get("run_id") == run_id)
+    except (SafetensorError, OSError):
+        return False
+
+
+def make_folder(folder: Path) -> None:
+    """Raises: UserError: where weights could not be written once the run is trained."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".trial").touch()
+        (folder / ".trial").unlink()
+    except OSError as error:
+        raise UserError(f"{folder}: weights cannot be kept there: {error.strerror}") from None
 
 
 def save(folder: Path, config: RunConfig, model: Transformer) -> None:
@@ -29,8 +47,11 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
     metadata = {"run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
     with replacing(folder / FILE) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # the user's; the library's is for the owner alone
         try:
             save_file(tensors, temporary, metadata)
+            temporary.chmod(mode)
         except SafetensorError as error:  # a full disk, by a name of its own
             raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
     write_json(folder / KEPT, {"status": "completed"})
@@ -55,7 +76,7 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
     """
     from safetensors import SafetensorError, safe_open
 
-    path = folder / FILE
+    path = Path(folder) / FILE
     if not path.is_file():
         raise UserError(
             f"{path}: no such file; weights are kept of the runs that a study's keep_weights "

@@ -77,11 +77,11 @@ def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
 
 def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
     """Why ``model`` cannot be trained with MegaBlocks on ``device``, and what to do; or empty."""
+    if isinstance(model.ffn, MoE) and model.ffn.mlp != "swiglu":
+        return f"its experts have no biases, and ffn.mlp is {model.ffn.mlp}; use back end torch"
     missing = [name for name in ("megablocks", "stk", "triton") if not installed(name)]
     if missing:
         return f"{', '.join(missing)} not installed; {INSTALL}"
-    if isinstance(model.ffn, MoE) and model.ffn.mlp != "swiglu":
-        return f"its experts have no biases, and ffn.mlp is {model.ffn.mlp}; use back end torch"
     compiled = [name for name in EXTENSIONS if installed(name)]
     if device != "cuda" and (compiled or not interpreted()):
         return "its kernels want a GPU; use --device cuda, or back end torch"
