@@ -70,6 +70,7 @@ def test_a_trainer_killed(slow):
     finished_well(slow)
 
 
+@pytest.mark.slow
 def test_snakemake_killed(slow):
     sweep = start(slow, "tables")
     wait_for(lambda: trainers(slow))
