@@ -78,10 +78,11 @@ def main() -> None:
     load = clocked("other_imports", import_module)
     cli = load("moelaws.cli").cli
     load("moelaws.cli.train")
-    run = load("moelaws.training.run")
-    run.PreparedCorpus.open = clocked("corpus_open", run.PreparedCorpus.open)
-    run.Transformer = clocked("model_build", run.Transformer)
-    run.Trainer._step = first_step(run.Trainer._step)
+    load("moelaws.training.run")
+    attempt = load("moelaws.training.attempt")
+    attempt.PreparedCorpus.open = clocked("corpus_open", attempt.PreparedCorpus.open)
+    attempt.Transformer = clocked("model_build", attempt.Transformer)
+    attempt.Trainer._step = first_step(attempt.Trainer._step)
     try:
         cli(["train", *sys.argv[1:]], standalone_mode=False)
     except Done:

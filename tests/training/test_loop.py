@@ -8,7 +8,7 @@ from moelaws.corpus.batches import Batches
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
-from moelaws.training import checkpoint, loop, run
+from moelaws.training import attempt, checkpoint, loop, run
 from moelaws.training.history import History
 from moelaws.training.loop import PATIENCE, SETTLE, Trainer
 
@@ -84,7 +84,7 @@ def test_checkpoints_follow_wall_time(configure, results, corpus, monkeypatch):
         step(trainer)
 
     monkeypatch.setattr(Trainer, "_step", slow)
-    monkeypatch.setattr(run.time, "monotonic", lambda: now)
-    monkeypatch.setattr(run._Run, "save", lambda self, trainer: saved.append(trainer.step))
+    monkeypatch.setattr(attempt.time, "monotonic", lambda: now)
+    monkeypatch.setattr(attempt.Attempt, "save", lambda self, trainer: saved.append(trainer.step))
     run.train(configure(steps=17), results, corpus[1], say=lambda line: None)
     assert saved == [5, 10, 15]

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from moelaws.records.files import read_json
-from moelaws.training import run as module
+from moelaws.training import attempt as module
 from moelaws.training.run import train
 from moelaws.training.signals import Stopped
 

@@ -8,7 +8,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.records.files import read_json
 from moelaws.records.runs import read_record, retry
 from moelaws.spec.errors import UserError
-from moelaws.training import run, weights
+from moelaws.training import attempt, weights
 from moelaws.training.evaluation import evaluate
 from moelaws.training.run import train
 
@@ -62,7 +62,7 @@ def test_lack_of_memory_while_training_again_leaves_the_result(
     def fails(*words):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(run, "Transformer", fails)
+    monkeypatch.setattr(attempt, "Transformer", fails)
     assert train(config, results, corpus[1], keep_weights=True, say=quiet) == first
     assert read_json(results.summary(config.run_id))["status"] == "completed"
     assert read_json(results.kept(config.run_id)) == {"status": "out_of_memory"}
