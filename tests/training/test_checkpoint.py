@@ -5,6 +5,7 @@ import pickle
 import pytest
 import torch
 
+from moelaws.records.files import remove
 from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint
 
@@ -96,6 +97,6 @@ def test_what_a_killed_writer_left_is_cleared(saved):
     assert checkpoint.load(saved, IDENTITY)[1] == ""
     assert not leftover.exists()
     leftover.write_bytes(b"half")
-    checkpoint.remove(saved)
+    remove(saved)
     assert not saved.parent.exists()
-    checkpoint.remove(saved)
+    remove(saved)

@@ -155,3 +155,13 @@ def test_the_summary_is_plain_json(configure, results, corpus):
     config = configure(DENSE, steps=1)
     summary = train(config, results, corpus[1], say=quiet)
     assert json.loads(results.summary(config.run_id).read_text()) == summary.model_dump(mode="json")
+
+
+def test_a_users_own_files_in_the_given_folder_are_left_alone(configure, corpus, results, tmp_path):
+    """Folders of common names stand in many places that --out may name."""
+    mine = [tmp_path / name / "mine.bin" for name in ("weights", "checkpoint")]
+    for path in mine:
+        path.parent.mkdir()
+        path.write_text("precious")
+    train(configure(steps=2), results, corpus[1], out=tmp_path, say=quiet)
+    assert [path.read_text() for path in mine] == ["precious"] * 2

@@ -40,6 +40,23 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+def clear_unfinished(path: Path) -> None:
+    """Remove what killed writers of ``path`` left beside it; the caller is its only writer now."""
+    for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
+        leftover.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """Remove ``path`` and what its killed writers left, and its folder where nothing else is in it.
+
+    Never more: the folder may be a user's own. What cannot be removed stays.
+    """
+    with suppress(OSError):
+        clear_unfinished(path)
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
+
+
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` atomically, as UTF-8."""
     with replacing(path) as temporary:

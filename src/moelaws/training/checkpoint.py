@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from moelaws.records.files import replacing
+from moelaws.records.files import clear_unfinished, replacing
 from moelaws.spec.errors import UserError
 
 FORMAT = 3
@@ -34,8 +33,7 @@ def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, s
     ``identity`` says what the state must be of: the run and its data. Half-written files of
     killed trainers are removed: the caller holds the run's lock, nobody else is writing.
     """
-    for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
-        leftover.unlink(missing_ok=True)
+    clear_unfinished(path)
     if not path.exists():
         return None, ""
     try:
@@ -55,11 +53,3 @@ def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, s
         if found.get(key) != value:
             return None, f"{path}: of another {key} ({found.get(key)}, not {value})"
     return content["state"], ""
-
-
-def remove(path: Path) -> None:
-    """Remove a checkpoint's folder, with what a trainer that was killed while writing left there.
-
-    The caller holds the run's lock: nobody else is writing.
-    """
-    shutil.rmtree(path.parent, ignore_errors=True)

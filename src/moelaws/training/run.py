@@ -9,13 +9,13 @@ import torch
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.backends import choose_backend
-from moelaws.records.files import write_text
+from moelaws.records.files import remove, write_text
 from moelaws.records.layout import Results
 from moelaws.records.lock import Lock, acquire
 from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training import checkpoint, weights
+from moelaws.training import weights
 from moelaws.training.attempt import Attempt, Say, check_held
 from moelaws.training.device import choose_device, threads
 from moelaws.training.memory import keep_freed_memory
@@ -55,7 +55,7 @@ def train(
         device: auto, cpu or cuda.
         backend: of the routed experts; auto or a name in ``model.backends.BACKENDS``.
         micro_batch: sequences computed at a time, a multiple of the balance group; the whole batch
-            by default. Halved where memory lacks. A resumed run goes on with its own.
+            by default. Halved where memory lacks. A resumed run takes no more than before.
         keep_weights: keep the final weights of a completed run as safetensors; one that is done
             without them is trained again.
         progress: report on standard error.
@@ -104,7 +104,7 @@ def train(
                 return before  # what was measured stays
             write_record(folder, run.provenance, run.history, run.load, run.found, summary)
         if summary.status != "out_of_memory":
-            checkpoint.remove(saved)
+            remove(saved)
         return summary
 
     while True:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 from moelaws.model.transformer import Transformer
-from moelaws.records.files import replacing, write_json
+from moelaws.records.files import remove, replacing, write_json
 from moelaws.records.layout import KEPT
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -30,7 +29,11 @@ def kept(folder: Path, run_id: str) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Raises: UserError: where weights could not be written once the run is trained."""
+    """Make ``folder`` before hours are spent on what is to go there.
+
+    Raises:
+        UserError: where nothing can be written to it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".trial").touch()
@@ -40,7 +43,11 @@ def make_folder(folder: Path) -> None:
 
 
 def save(folder: Path, config: RunConfig, model: Transformer) -> None:
-    """Write the fp32 weights of ``model`` to ``folder``, the configuration in the file's header."""
+    """Write the fp32 weights of ``model`` to ``folder``, the configuration in the file's header.
+
+    Raises:
+        UserError: where they cannot be written, such as for a full disk.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -65,7 +72,8 @@ def save_none(folder: Path, status: str) -> None:
 
 def forget(folder: Path) -> None:
     """Remove weights, and what a trainer that was killed while writing left there."""
-    shutil.rmtree(folder, ignore_errors=True)
+    for name in (FILE, KEPT):
+        remove(folder / name)
 
 
 def load(folder: Path) -> tuple[RunConfig, Transformer]:
