@@ -97,6 +97,8 @@ def copy(tmp_path):
         "corpora.md",
         "training.md",
         "adding-a-law.md",
+        pytest.param("fitting.md", marks=pytest.mark.slow),
+        pytest.param("power-analysis.md", marks=pytest.mark.slow),
         pytest.param("adding-a-study.md", marks=pytest.mark.slow),
     ],
 )

@@ -130,7 +130,16 @@ def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
 
 
 def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
-    return FitPart(where, n, 0.0, True, params, {}, None, {}, {}, [])
+    return FitPart(
+        where=where,
+        n=n,
+        objective=0.0,
+        converged=True,
+        params=params,
+        metrics={},
+        holdout=None,
+        diagnostics={},
+    )
 
 
 def _report(
@@ -146,7 +155,7 @@ def _report(
     spec = Fit(name=name, law=law, mapping=mapping, split_by=split_by, holdout=holdout)
     source = str(frame["source"].iloc[0])
     return FitReport(
-        law, name, source, split_by, 0.9, parts, spec.model_dump(mode="json"), {}, {}, draws
+        law, name, source, split_by, 0.9, parts, spec.model_dump(mode="json"), {}, {}, draws=draws
     )
 
 

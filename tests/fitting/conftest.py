@@ -1,11 +1,21 @@
-"""Simulated tables of the sparsity law."""
+"""Simulated tables, a law that is a parabola, and the digitised Chinchilla losses."""
+
+import dataclasses
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from moelaws import laws
+from moelaws.fitting.problem import problem
+from moelaws.fitting.solve import solve
+from moelaws.laws.base import Domain, FitProtocol, Parameter, Variable
+from moelaws.laws.kinds import LinearLaw, one
 from moelaws.laws.sparsity.loss import optimal_size
+
+CHINCHILLA_CSV = "MOELAWS_CHINCHILLA_CSV"
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +38,59 @@ def simulated():
         return table.assign(source="simulated", status="completed")
 
     return build
+
+
+@pytest.fixture(scope="session")
+def dense():
+    """``dense(noise, seed)``: losses of the published Chinchilla law on sizes x tokens."""
+
+    def build(noise=0.01, seed=0, sizes=15, tokens=12):
+        law = laws.get("chinchilla")
+        N = np.repeat(np.geomspace(5e7, 1e10, sizes), tokens)
+        D = np.tile(np.geomspace(1e9, 3e11, tokens), sizes)
+        errors = noise * np.random.default_rng(seed).standard_normal(len(N))
+        L = law.predict(law.published, {"N": N, "D": D}) * np.exp(errors)
+        return pd.DataFrame({"N": N, "D": D, "L": L})
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def parabola():
+    """The linear law y = p0 + p1 x + p2 x^2, fitted by least squares."""
+    return LinearLaw(
+        id="parabola",
+        title="A parabola",
+        source="this test",
+        equation="y = p0 + p1*x + p2*x^2",
+        latex="",
+        variables=(Variable("x", "1", "place", Domain("finite", np.isfinite)),),
+        response=Variable("y", "1", "height", Domain("finite", np.isfinite)),
+        parameters=tuple(Parameter(f"p{i}", "1", -np.inf, np.inf, "") for i in range(3)),
+        coefficients=None,
+        features={"p0": one, "p1": lambda c: c["x"], "p2": lambda c: c["x"] ** 2},
+        protocol=FitProtocol(objective="squared"),
+    )
+
+
+@pytest.fixture(scope="session")
+def solved():
+    """``solved(law, columns, response, weights, **protocol)``: the problem and its solution."""
+
+    def run(law, columns, response, weights=None, **protocol):
+        changed = dataclasses.replace(law.protocol, **protocol)
+        task = problem(law, columns, np.asarray(response), weights, changed, seed=0)
+        return task, solve(task, seed=0)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def chinchilla_losses():
+    """``chinchilla_losses(dropped)``: a user's copy of the digitised losses, but the highest."""
+    path = os.environ.get(CHINCHILLA_CSV)
+    if not path or not Path(path).is_file():
+        pytest.skip(f"set {CHINCHILLA_CSV} to the CSV of the digitised Chinchilla losses")
+    table = pd.read_csv(path).rename(columns={"Model Size": "N", "loss": "L"})
+    table["D"] = table["Training FLOP"] / (6 * table["N"])
+    return lambda dropped: table.nsmallest(len(table) - dropped, "L").reset_index(drop=True)

@@ -1,10 +1,15 @@
 """What a user may get wrong, and the line that tells them."""
 
+import subprocess
+import sys
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from moelaws import laws
 from moelaws.fitting.fit import fit
+from moelaws.fitting.rows import parts
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
@@ -52,7 +57,7 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"mapping": {"L": "loss"}}, "runs.parquet: no column 'loss' for L of sparsity.loss"),
         (
             {"mapping": {"M": "N"}},
-            "mapping of 'M': not a variable of sparsity.loss; it has N, D, S",
+            "mapping of 'M': not a variable of sparsity.loss; it has N, D, S, L .others may be",
         ),
         ({"mapping": {"N": "status"}}, "row 1: column status is 'completed'; a number is wanted"),
         ({"rows": "S >> 0"}, "'S >> 0' is not COLUMN OP NUMBER"),
@@ -64,7 +69,10 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"rows": "S < 0.1 and C < 1e20"}, "4 rows are left to fit the 10 parameters"),
         ({"split_by": "N"}, "1 rows at N = .* are left to fit the 10 parameters"),
         ({"rows": "S < 0.1"}, "12 rows cannot tell lambda from c, delta from d .* all have S = 0"),
-        ({"protocol": {"steps": 3}}, "protocol.steps is unknown; .* delta, grid, sample"),
+        (
+            {"protocol": {"steps": 3}},
+            "protocol.steps is unknown; .* objective, delta, sample, grid",
+        ),
         ({"protocol": {"delta": "x"}}, "protocol: could not convert"),
         ({"protocol": {"delta": 0}}, "protocol.delta is 0.0; it must be above 0"),
         ({"protocol": {"grid": {"z": [1]}}}, "protocol.grid.z is no parameter"),
@@ -98,3 +106,159 @@ def test_a_term_that_vanishes_is_said_to(simulated):
     (part,) = _fit(table, protocol={"sample": 60}, bootstrap=10).parts
     assert part.params["e"].estimate < 0.01
     assert any("e" in text and "bound" in text for text in part.warnings)
+
+
+DENSE = laws.fittable("chinchilla")
+
+
+def _parts(table, law=LAW, declared=(), **entry):
+    spec = Fit(**{"name": "loss", "law": law.id, "mapping": {}} | entry)
+    return parts(law, table, spec, "runs.csv", dict(declared))
+
+
+@pytest.mark.parametrize(
+    ("change", "entry", "message"),
+    [
+        ({"N": 1.5}, {}, r"N is at most 1\.5 parameters; say its unit with --unit N=M or"),
+        ({"D": 20.0}, {}, r"D is at most 20 tokens; .* --unit D=B .*; --unit D=1 says that it is"),
+        ({"S": 75.0}, {}, r"S is 75 at most and should not be above 1; .* --unit S=percent"),
+        (
+            {"L": 300.0},
+            {},
+            "L is 300 nats/token in the median row; map .* its logarithm .* perplex",
+        ),
+        ({"N": True}, {}, "row 1: column N is .*True.*; a number is wanted"),
+        ({"N": "1,000"}, {}, "row 1: column N is '1,000'; a number is wanted"),
+        ({}, {"units": {"N": "percent"}}, "unit of N is 'percent'; allowed for parameters: K, M"),
+        ({}, {"units": {"C": "PF-days"}}, "unit of 'C': no column stands for it"),
+        ({}, {"weights": "L_se"}, "no column 'L_se' for weights; there are C, S, N"),
+        ({"L_se": 0.0}, {"weights": "L_se"}, "row 1: column L_se is 0, as the standard error of L"),
+        ({"L_se": None}, {"weights": "L_se"}, "row 1: column L_se is nan, as the standard error"),
+        ({}, {"resample_by": "run"}, "no column 'run' for resample_by"),
+        ({"run": None}, {"resample_by": "run"}, "row 1: column run is empty; resample_by wants"),
+        ({"run": "a"}, {"resample_by": "run"}, "resample_by run: all 72 rows are one block"),
+    ],
+)
+def test_a_table_in_other_units_or_without_what_is_asked_of_it(simulated, change, entry, message):
+    with pytest.raises(UserError, match=message):
+        _parts(simulated(sizes=4).assign(**change), **entry)
+
+
+def _entry_of(units):
+    return Fit(name="loss", law=LAW.id, mapping={}, units=units)
+
+
+def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
+    table = simulated(sizes=4)
+    small = table.assign(N=table["N"] / 1e9)
+    with pytest.raises(UserError, match="--unit N=1 says that it is meant"):
+        parts(LAW, small, _entry_of({}), "runs.csv")
+    (meant,) = parts(LAW, small, _entry_of({"N": 1}), "runs.csv")
+    (billions,) = parts(LAW, small, _entry_of({"N": "B"}), "runs.csv")
+    assert meant.columns["N"].max() < 1e3
+    assert np.sort(billions.columns["N"]) == pytest.approx(np.sort(table["N"]))
+    assert billions.notes == ("N = 1e+09 x column N (unit B)",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"L": "bits/byte"}, "runs.csv: column L is in bits/byte, and L in nats/token; map a col"),
+        ({"L": "bits/token"}, "column L is in bits/token.*say so with --unit L=bits"),
+        ({"N": "tokens"}, "column N is in tokens, and N in parameters; map a column in param"),
+    ],
+)
+def test_a_column_that_declares_another_quantity(simulated, declared, message):
+    with pytest.raises(UserError, match=message):
+        _parts(simulated(sizes=4), declared=declared)
+
+
+def test_the_standard_error_is_in_the_unit_of_the_loss(simulated):
+    table = simulated(sizes=4).assign(bpb=0.01)
+    with pytest.raises(UserError, match="column bpb is in bits/byte, and L in nats/token"):
+        _parts(table, declared={"bpb": "bits/byte"}, weights="bpb")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"E": 16, "k": 16.5},
+            r"row 1: S = \(E - k\) / E is -0\.03125, as in 71 more rows; S must",
+        ),
+        ({"E": 16, "k": 0}, "row 1: column k is 0, as in 71 more rows; k must be a finite number"),
+        ({"E": 0, "k": 1}, "column E is 0.* E must be a finite number of at least 1"),
+        ({"E": 16, "k": np.nan}, "column k is nan"),
+    ],
+)
+def test_a_derived_value_outside_its_domain(simulated, change, message):
+    table = simulated(sizes=4).drop(columns="S").assign(**change)
+    with pytest.raises(UserError, match=message):
+        _parts(table)
+
+
+def test_what_cannot_be_derived_says_from_what_it_could(simulated):
+    table = simulated(sizes=4).drop(columns=["S", "C"])
+    with pytest.raises(UserError, match=r"no column 'S' for S .*it can be derived from E and k"):
+        _parts(table)
+    with pytest.raises(UserError, match=r"no column 'D' for D .*from C and N_active"):
+        _parts(table.drop(columns="D"), DENSE)
+
+
+def _command(table, *options):
+    return subprocess.run(
+        [sys.executable, "-m", "moelaws.cli", "fit", str(table), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("N,D,S,L\n1e9,2e10,0,2.5\n", ["--law", "sparsity.loss"], "1 rows are left to fit the 10"),
+        ("N,D,S,L\n1e9,2e10,1,2.5\n", ["--law", "sparsity.loss"], "row 1: column S is 1; S must"),
+        ("N,D,L\n1e9,2e10,-2.5\n", ["--law", "chinchilla"], "row 1: column L is -2.5; L must be"),
+        ("N,D,L\n1e9,x,2.5\n", ["--law", "chinchilla"], "row 1: column D is 'x'; a number"),
+        ("N;D;L\n1;2;3\n", ["--law", "chinchilla"], "';' seems to separate them"),
+        ("N,L\n1e9,2.5\n", ["--law", "chinchilla"], "no column 'D' for D of chinchilla"),
+        ("N,D,L\n1,2,3\n", ["--law", "chinchilla", "--map", "Q=N"], "mapping of 'Q': not a var"),
+        ("N,D,L\n1,2,3\n", ["--law", "sectional.cost"], "is a formula: it has nothing to fit"),
+    ],
+)
+def test_the_command_ends_with_2_and_one_line_and_writes_nothing(
+    content, options, message, tmp_path
+):
+    table = tmp_path / "runs.csv"
+    table.write_text(content)
+    done = _command(table, *options, "--out", str(tmp_path / "fit.json"))
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert done.stderr.startswith("moelaws: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
+
+
+def test_a_parquet_table_whose_units_contradict_the_law(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = pd.DataFrame({"N": [1e9] * 6, "D": [2e10] * 6, "bpb": [0.8] * 6})
+    units = {"N": "parameters", "D": "tokens", "bpb": "bits/byte"}
+    schema = pa.schema([pa.field(n, pa.float64(), metadata={"unit": u}) for n, u in units.items()])
+    pq.write_table(pa.Table.from_pandas(frame, schema=schema), tmp_path / "runs.parquet")
+    done = _command(tmp_path / "runs.parquet", "--law", "chinchilla", "--map", "L=bpb")
+    assert done.returncode == 2
+    assert "column bpb is in bits/byte, and L in nats/token; map a column" in done.stderr
+
+
+def test_a_value_in_another_unit_is_shown_as_the_table_has_it(simulated):
+    table = simulated(sizes=4)
+    table["N"] /= 1e6
+    table.loc[2, "N"] = -5
+    with pytest.raises(
+        UserError, match=r"row 3: column N is -5; N must be a finite number above 0"
+    ):
+        _parts(table, units={"N": "M"})

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -37,6 +38,53 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
     assert data["unit"] == "nats/token"
     assert 2 < data["value"] < 3
+
+
+def test_fit_of_a_foreign_table_in_its_own_units(dense, tmp_path):
+    """Sizes in millions and compute, no tokens: D is derived, and the estimates are the same."""
+    ours = dense()
+    foreign = tmp_path / "theirs.csv"
+    columns = {"params (M)": ours["N"] / 1e6, "C": 6 * ours["N"] * ours["D"], "nats": ours["L"]}
+    pd.DataFrame(columns).to_csv(foreign, index=False)
+    table = tmp_path / "ours.parquet"
+    ours.to_parquet(table)
+    law = ("--law", "chinchilla", "--sample", 60, "--bootstrap", 5)
+    theirs = _run(
+        *("fit", foreign, *law, "--map", "N=params (M)", "--unit", "N=M", "--map", "L=nats"),
+        "--json",
+    )
+    got, expected = json.loads(theirs.stdout), json.loads(_run("fit", table, *law, "--json").stdout)
+    assert got["source"] == "imported"
+    assert got["notes"][0] == "N = 1e+06 x column params (M) (unit M)"
+    assert any(note.startswith("D = C / (6 N") for note in got["notes"])
+    assert expected["notes"] == []
+    for name, param in expected["params"].items():
+        assert got["params"][name]["estimate"] == pytest.approx(param["estimate"], rel=1e-5)
+    text = _run("fit", foreign, *law, "--map", "N=params (M)", "--unit", "N=M", "--map", "L=nats")
+    assert "D = C / (6 N" in text.stdout
+    assert "180 rows (imported), converged" in text.stdout
+
+
+def test_options_reach_the_fit(dense, tmp_path):
+    table = tmp_path / "runs.csv"
+    frame = dense(sizes=9, tokens=8)
+    frame.assign(C=6 * frame["N"] * frame["D"], se=0.01, run=range(72)).to_csv(table, index=False)
+    options = (
+        *("--objective", "absolute", "--sample", 50, "--weights", "se", "--resample-by", "run"),
+        *("--level", 0.5, "--rollout", "N", "--profile", "beta", "--bootstrap", 10, "--seed", 3),
+    )
+    data = json.loads(_run("fit", table, "--law", "chinchilla", *options, "--json").stdout)
+    assert data["diagnostics"]["objective"] == "absolute"
+    assert data["diagnostics"]["starts"]["run"] == 50
+    assert data["diagnostics"]["seed"] == 3
+    assert data["diagnostics"]["draws"] == {"asked": 10, "used": 10}
+    assert data["intervals"] == "percentile bootstrap over blocks of rows by run"
+    assert data["level"] == 0.5
+    assert len(data["rollout"]) == 8
+    assert data["profile"]["beta"]["low"] < data["profile"]["beta"]["high"]
+    text = _run("fit", table, "--law", "chinchilla", *options).stdout
+    for shown in ("profile likelihood", "N <=", "50 of the grid's 4,500 starts", "low (50 %)"):
+        assert shown in text
 
 
 def test_fit_from_a_studys_entry(simulated, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import draws_path, read_draws, read_fit, write_fit
+from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
@@ -59,9 +59,50 @@ def test_json_of_a_fit_that_is_not_split(simulated, tmp_path):
     assert data["level"] == 0.5
     assert data["holdout"] is None
     assert "parts" not in data
-    draws = report.draws["a1"]
-    assert data["params"]["a1"]["low"] == pytest.approx(draws.quantile(0.25))
+    low, high = (data["params"]["a1"][end] for end in ("low", "high"))
+    inside = report.draws["a1"].between(low, high).mean()
+    assert inside == pytest.approx(0.5, abs=0.07)  # four standard errors of 1,000 draws
     assert read_fit(tmp_path / "one.json") == report
+
+
+def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
+    """Weights, blocks, a profile, a roll-out, several optima: JSON has no infinity and no NaN."""
+    law = laws.get("chinchilla")
+    table = dense(sizes=9, tokens=8).assign(se=0.02, budget=np.repeat([1.0, 2.0, 3.0], 24))
+    spec = Fit(
+        name="all",
+        law=law.id,
+        mapping={},
+        weights="se",
+        resample_by="budget",
+        profile=("beta",),
+        rollout="budget",
+        bootstrap=10,
+        protocol={"sample": 40},
+    )
+    report = fit(law, table, spec)
+    write_fit(report, tmp_path / "all.json")
+    text = (tmp_path / "all.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == report.to_json()
+    assert read_fit(tmp_path / "all.json") == report
+    (part,) = report.parts
+    assert list(part.profile) == ["beta"]
+    assert [entry["below"] for entry in part.rollout] == [1.0, 2.0]
+    assert part.intervals == "percentile bootstrap over blocks of rows by budget"
+    assert set(part.delta_method) == set(law.names)
+    assert part.hull["variables"] == ["N", "D"]
+    assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
+
+
+def test_draws_of_a_part_are_its_own(split, tmp_path):
+    write_fit(split, tmp_path / "surface.json")
+    for part in split.parts:
+        own = split.draws[split.draws["C"] == part.where["C"]]
+        drawn = part_draws(tmp_path / "surface.json", part)
+        assert drawn.tolist() == own[list(part.params)].to_numpy().tolist()
+        low, high = np.array([(p.low, p.high) for p in part.params.values()]).T
+        inside = ((drawn > low) & (drawn < high)).mean(axis=0)
+        assert inside == pytest.approx(0.9, abs=0.04)  # four standard errors of 1,000 draws
 
 
 def test_part_by_value(split):

@@ -1,4 +1,4 @@
-"""What every law declares, and that asking for laws stays light."""
+"""What every law and every form of it declares, and that asking for laws stays light."""
 
 import subprocess
 import sys
@@ -7,36 +7,168 @@ import numpy as np
 import pytest
 
 from moelaws import laws
+from moelaws.laws.base import FRACTION, SPARSITY, FittableLaw, Formula
+from moelaws.laws.kinds import LinearLaw
 from moelaws.spec.errors import UserError
 
+KNOWN = {
+    "sparsity.loss", "sparsity.isoflop", "allocation.ratio", "allocation.loss",
+    "allocation.elasticity", "leverage.curve", "leverage.activation", "leverage.granularity",
+    "leverage.compute", "leverage.joint", "leverage.hyperparameters", "leverage.allocation",
+    "generalization.exponents", "generalization.routing", "generalization.active_experts",
+    "generalization.kappa", "sectional.cost", "chinchilla", "wang.loss", "clark.routing",
+    "granularity.loss", "joint.loss",
+}  # fmt: skip
+REFS = [ref for i in laws.ids() for ref in (i, *(f"{i}:{name}" for name in laws.variants(i)))]
+FITTED = [ref for ref in REFS if isinstance(laws.get(ref), FittableLaw)]
+FORMULAS = [ref for ref in REFS if isinstance(laws.get(ref), Formula)]
 
-@pytest.mark.parametrize("law_id", laws.ids())
-def test_declaration_is_complete(law_id):
-    law = laws.get(law_id)
-    assert law.id == law_id
-    for text in (law.title, law.source, law.equation, law.latex, law.protocol.source):
-        assert text
-    if law.protocol.objective == "huber":
-        assert set(law.protocol.grid) == set(law.names)
-        low, high = law.bounds.T
-        for name, least, most in zip(law.names, low, high, strict=True):
-            assert all(least <= start <= most for start in law.protocol.grid[name])
+# Where a quantity of that unit lies in practice; pure numbers else.
+_USUAL = {
+    "parameters": (1e7, 1e11),
+    "tokens": (1e9, 1e12),
+    "samples": (1e5, 1e9),
+    "FLOP": (1e18, 1e22),
+    "experts": (8.0, 256.0),
+    "layers": (2.0, 64.0),
+}
+
+
+def draw(variable, n, rng):
+    """``n`` values of a variable within its domain."""
+    if variable.domain in (SPARSITY, FRACTION):
+        return rng.uniform(0.01, 0.98, n)
+    low, high = _USUAL.get(variable.unit, (0.05, 20.0))
+    if variable.name == "k":  # active ones, of at least 8
+        low, high = 1.0, 4.0
+    values = np.exp(rng.uniform(np.log(low), np.log(high), 50 * n))
+    return values[variable.domain.holds(values)][:n]
+
+
+def columns_of(law, n=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return law.columns({v.name: draw(v, n, rng) for v in law.variables})
+
+
+def vectors_of(law, seed=0):
+    """Working-scale vectors within the bounds: the published one and some from the start grid."""
+    rng = np.random.default_rng(seed)
+    low, high = law.bounds.T
+    grid = law.protocol.grid
+    drawn = [
+        [rng.choice(grid[name]) if name in grid else rng.normal() for name in law.names]
+        for _ in range(3)
+    ]
+    found = [np.clip(np.array(v) + 0.01, low, high) for v in drawn]
     if law.published is not None:
-        assert set(law.published) == set(law.names)
-        assert law.natural(law.vector(law.published)) == pytest.approx(
-            list(law.published.values())
-            if tuple(law.published) == law.names
-            else [law.published[name] for name in law.names]
-        )
+        found.append(law.vector(law.published))
+    return np.array(found)
 
 
-def test_unknown_law_lists_the_known_ones():
-    with pytest.raises(UserError, match=r"unknown law 'sparsity\.los'.*sparsity\.loss"):
-        laws.get("sparsity.los")
+def test_every_law_of_the_field_is_there():
+    assert set(laws.ids()) >= KNOWN
 
 
 def test_shared_modules_are_no_laws():
-    assert not {"base", "kinds"} & set(laws.ids())
+    assert not {"base", "kinds", "vocabulary", "mapping", "roots"} & set(laws.ids())
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_declaration_is_complete(ref):
+    law = laws.get(ref)
+    assert law.ref == ref
+    assert law.id == ref.partition(":")[0]
+    assert all((law.title, law.source, law.equation, law.latex))
+    for declared in (law.variables, law.results):
+        assert declared
+        assert len({v.name for v in declared}) == len(declared)
+        assert all(v.unit and v.description for v in declared)
+    assert all(text.strip() for text in law.errata)
+
+
+@pytest.mark.parametrize("ref", FITTED)
+def test_what_is_fitted_can_be(ref):
+    law = laws.get(ref)
+    assert law.protocol.source
+    assert len(set(law.names)) == len(law.names)
+    assert law.response.name not in {v.name for v in law.variables}
+    low, high = law.bounds.T
+    assert (low < high).all()
+    if law.protocol.grid or not isinstance(law, LinearLaw):
+        assert set(law.protocol.grid) == set(law.names)
+        for name, least, most in zip(law.names, low, high, strict=True):
+            assert all(least <= start <= most for start in law.protocol.grid[name]), name
+    if law.published is not None:
+        assert set(law.published) == set(law.names)
+        theta = law.vector(law.published)
+        assert ((low <= theta) & (theta <= high)).all()
+        assert law.natural(theta) == pytest.approx([law.published[name] for name in law.names])
+
+
+@pytest.mark.parametrize("ref", FITTED)
+def test_derivatives_are_those_of_the_prediction(ref):
+    law = laws.get(ref)
+    model, theta = law.model(columns_of(law)), vectors_of(law)
+    value, state = model.evaluate(theta)
+    jacobian = model.jacobian(state)
+    psi = np.random.default_rng(1).normal(size=value.shape)
+    curvature = model.curvature(state, psi)
+    steep = np.abs(jacobian).max()
+    h = 1.0 if isinstance(law, LinearLaw) else 1e-6
+    for p in range(len(law.names)):
+        step = np.zeros_like(theta)
+        step[:, p] = h
+        (up, above), (down, below) = model.evaluate(theta + step), model.evaluate(theta - step)
+        slope, noise = (up - down) / (2 * h), 1e-14 * np.abs(value).max() / h
+        assert slope == pytest.approx(jacobian[:, p], rel=1e-5, abs=max(noise, 1e-9))
+        turn = np.einsum("bpn,bn->bp", model.jacobian(above) - model.jacobian(below), psi) / (2 * h)
+        assert turn == pytest.approx(curvature[:, p], rel=1e-4, abs=1e-7 * steep + 1e-9)
+
+
+@pytest.mark.parametrize("ref", FITTED)
+def test_a_model_over_some_rows_is_that_of_all(ref):
+    law = laws.get(ref)
+    model, theta, index = law.model(columns_of(law)), vectors_of(law), np.array([7, 2, 2, 11])
+    value, state = model.evaluate(theta)
+    some, some_state = model.rows(index).evaluate(theta)
+    assert some == pytest.approx(value[:, index], rel=1e-12)
+    assert model.rows(index).jacobian(some_state) == pytest.approx(
+        model.jacobian(state)[:, :, index], rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("ref", [r for r in FITTED if laws.get(r).published is not None])
+def test_published_values_leave_no_residual_in_their_own_data(ref):
+    law = laws.get(ref)
+    columns = columns_of(law, n=40)
+    response = law.predict(law.published, columns)
+    assert np.isfinite(response).all()
+    value, _ = law.model(columns).evaluate(law.vector(law.published)[None])
+    assert value[0] == pytest.approx(law.on_scale(response), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("ref", FORMULAS)
+def test_a_formula_gives_each_result_in_the_shape_of_its_columns(ref):
+    law = laws.get(ref)
+    columns = columns_of(law)
+    required = {v.name: columns[v.name] for v in law.variables if v.default is None}
+    for given in (required, columns):
+        found = law.evaluate({}, given)
+        assert set(found) == {r.name for r in law.results}
+        assert {value.shape for value in found.values()} == {(12,)}
+        assert any(np.isfinite(value).any() for value in found.values())
+    one = law.evaluate({}, {name: values[3] for name, values in columns.items()})
+    for name, value in law.evaluate({}, columns).items():
+        assert float(one[name]) == pytest.approx(value[3], rel=1e-9, nan_ok=True), name
+
+
+def test_a_law_or_a_variant_that_is_not_there_lists_those_that_are():
+    with pytest.raises(UserError, match=r"unknown law 'sparsity\.los'.*sparsity\.loss"):
+        laws.get("sparsity.los")
+    with pytest.raises(UserError, match=r"no variant 'sqrt'; there are: .*sqlog"):
+        laws.get("allocation.loss:sqrt")
+    with pytest.raises(UserError, match="is a formula: it has nothing to fit"):
+        laws.fittable("sectional.cost")
 
 
 def test_missing_parameter_and_variable_are_named():
@@ -60,7 +192,15 @@ def test_prediction_has_the_shape_of_its_columns():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["laws"], ["laws", "sparsity.isoflop"], ["eval", "chinchilla", "N=1e9", "D=1e10", "--json"]],
+    [
+        ["laws"],
+        ["laws", "sparsity.isoflop", "--json"],
+        ["laws", "sectional.cost"],
+        ["eval", "chinchilla", "N=1e9", "D=1e10", "--json"],
+        ["eval", "allocation.loss", "N=1e9", "E=65", "k=3", "C=1e20", "r=1"],
+        ["eval", "generalization.exponents", "s=1", "d=8"],
+    ],
+    ids=" ".join,
 )
 def test_laws_and_eval_import_neither_pandas_nor_scipy_nor_torch(arguments):
     code = (

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws import laws
-from moelaws.fitting.objective import HuberSum
 
-ALL = np.array([True])
+SUMS = ["chinchilla", "sparsity.loss"]
 
 
 def _case(law_id, seed):
@@ -20,49 +19,60 @@ def _case(law_id, seed):
         "S": rng.uniform(0, 0.98, 12),
     }
     theta = law.vector(law.published) + rng.normal(0, 0.1, len(law.names))
-    return law, law.design(columns), theta
+    return law.model(columns), theta, rng
 
 
-@pytest.mark.parametrize("law_id", ["chinchilla", "sparsity.loss"])
+@pytest.mark.parametrize("law_id", SUMS)
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_jacobian_is_the_derivative_of_ln_prediction(law_id, seed):
-    _, design, theta = _case(law_id, seed)
-    _, share = design.evaluate(theta[None])
-    assert share.sum(axis=1) == pytest.approx(np.ones((1, design.n)))
+    model, theta, _ = _case(law_id, seed)
+    _, share = model.evaluate(theta[None])
+    assert share.sum(axis=1) == pytest.approx(np.ones((1, model.n)))
     h = 1e-5
     steps = h * np.eye(len(theta))
-    up, down = design.evaluate(theta + steps)[0], design.evaluate(theta - steps)[0]
-    assert design.jacobian(share)[0] == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-8)
+    up, down = model.evaluate(theta + steps)[0], model.evaluate(theta - steps)[0]
+    assert model.jacobian(share)[0] == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("law_id", ["chinchilla", "sparsity.loss"])
+@pytest.mark.parametrize("law_id", SUMS)
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_gradient_and_hessian_are_derivatives_of_the_objective(law_id, seed):
-    _, design, theta = _case(law_id, seed)
-    rng = np.random.default_rng(seed)
-    # Residuals on both sides of the threshold, none within reach of a finite step.
-    size = np.where(np.arange(design.n) % 2, 0.05, 0.01)
-    ln_L = design.evaluate(theta[None])[0][0] + size * rng.choice([-1, 1], design.n)
-    objective = HuberSum(design, ln_L, delta=0.03, weights=rng.random(design.n))
-    h = 1e-6
+def test_curvature_is_the_derivative_of_the_jacobian(law_id, seed):
+    model, theta, rng = _case(law_id, seed)
+    psi = rng.normal(size=(1, model.n))
+    curvature = model.curvature(model.evaluate(theta[None])[1], psi)[0]
+    h = 1e-5
     steps = h * np.eye(len(theta))
-    _, gradient, hessian, _ = objective.derivatives(theta[None], ALL)
-    slope = (objective.value(theta + steps) - objective.value(theta - steps)) / (2 * h)
-    assert gradient[0] == pytest.approx(slope, rel=1e-4, abs=1e-7)
-    everywhere = np.ones(len(theta), bool)
-    up = objective.derivatives(theta + steps, everywhere)[1]
-    down = objective.derivatives(theta - steps, everywhere)[1]
-    scale = np.abs(hessian).max()
-    assert hessian[0] == pytest.approx((up - down) / (2 * h), rel=1e-3, abs=1e-4 * scale)
+    up, down = (model.jacobian(model.evaluate(theta + s)[1]) @ psi[0] for s in (steps, -steps))
+    scale = np.abs(curvature).max()
+    assert curvature == pytest.approx((up - down) / (2 * h), rel=1e-5, abs=1e-7 * scale)
+
+
+@pytest.mark.parametrize("law_id", SUMS)
+def test_some_of_the_rows_are_those_rows(law_id):
+    model, theta, rng = _case(law_id, 0)
+    index = np.array([7, 2, 2, 11])
+    psi = rng.normal(size=(1, 4))
+    some = model.rows(index)
+    value, share = model.evaluate(theta[None])
+    assert some.evaluate(theta[None])[0] == pytest.approx(value[:, index], rel=1e-14)
+    of_some = some.evaluate(theta[None])[1]
+    assert some.jacobian(of_some) == pytest.approx(model.jacobian(share)[:, :, index], rel=1e-13)
+    everywhere = np.zeros((1, model.n))
+    np.add.at(everywhere[0], index, psi[0])
+    scale = np.abs(model.curvature(share, everywhere)).max()
+    assert some.curvature(of_some, psi) == pytest.approx(
+        model.curvature(share, everywhere), abs=1e-11 * scale
+    )
 
 
 def test_a_vanished_term_is_nothing_and_costs_no_nan():
     law = laws.get("chinchilla")
     theta = law.vector(law.published | {"A": 1e-3, "alpha": 4.0})
-    design = law.design({"N": np.full(3, 1e30), "D": np.array([1e9, 1e10, 1e11])})
-    ln_L, share = design.evaluate(theta[None])
+    model = law.model({"N": np.full(3, 1e30), "D": np.array([1e9, 1e10, 1e11])})
+    ln_L, share = model.evaluate(theta[None])
     without = law.published["B"] / np.array([1e9, 1e10, 1e11]) ** law.published["beta"]
     assert np.exp(ln_L[0]) == pytest.approx(without + law.published["E"], rel=1e-12)
     assert (share[0, 0] < 1e-100).all()
+    assert np.isfinite(model.curvature(share, np.ones((1, 3)))).all()

@@ -5,6 +5,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.laws.sparsity import isoflop, loss
+from moelaws.spec.errors import UserError
 
 PAPER = loss.LAW.published
 
@@ -67,9 +68,56 @@ def test_start_grid_of_table_2():
     assert loss.LAW.protocol.n_starts == 437_400
 
 
+def test_rows_implied_by_the_reported_huber_error():
+    """As sums of Huber losses the paper's two errors are of about 196 and 18 rows (E2.3)."""
+    found = loss.implied_rows([0.0036, 0.0011], [0.00056, 0.0058])
+    assert found == pytest.approx([195.85020744953064, 18.25269360303175], rel=1e-4)
+    # The exact mean of a Huber loss over Gaussian residuals, by integration.
+    z = np.linspace(-10, 10, 400_001)
+    r = np.abs(z) * 0.00056**0.5
+    huber = np.where(r < 1e-3, r**2 / 2, 1e-3 * (r - 5e-4))
+    mean = np.trapezoid(huber * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), z)
+    assert 0.0036 / mean == pytest.approx(195.79, abs=5e-3)
+    assert np.isnan(loss.implied_rows(0.0036, 1e-8))
+
+
+def test_a_share_outside_the_experts_gives_the_loss_a_minimum_in_sparsity():
+    """With 5 % of N active whatever S, the best loss turns up again beyond S = .95."""
+    S = np.array([0.9, 0.93, 0.95, 0.97, 0.98])
+    N = np.geomspace(1e8, 1e12, 4001)[:, None]
+    for C in (3e19, 1e20, 1e21):
+        within = PAPER, {"N": N, "D": C / (6 * (1 - S) * N), "S": S}
+        assert (np.diff(loss.LAW.predict(*within).min(axis=0)) < 0).all()
+        outside = PAPER, {"N": N, "D": C / (6 * (0.05 + 0.95 * (1 - S)) * N), "S": S}
+        assert S[loss.LAW.predict(*outside).min(axis=0).argmin()] in (0.93, 0.95)
+
+
 def test_degrees_of_the_surface():
     assert [len(isoflop.DEGREES), len(isoflop.LAW.parameters)] == [125, 7]
     assert isoflop.LAW.names == ("a1", "a2", "b1", "b2", "c1", "c2", "d")
+
+
+def test_every_degree_is_a_variant():
+    variants = laws.variants("sparsity.isoflop")
+    assert len(variants) == len(set(variants)) == 125
+    assert laws.get("sparsity.isoflop:222").names == isoflop.LAW.names
+    assert laws.get("sparsity.isoflop:000").names == ("d",)
+    assert laws.get("sparsity.isoflop:402").names == ("a1", "a2", "a3", "a4", "c1", "c2", "d")
+    for name, law in variants.items():
+        assert (law.id, law.variant) == ("sparsity.isoflop", name)
+        assert len(law.parameters) == 1 + sum(map(int, name))
+    with pytest.raises(UserError, match="no variant '225'"):
+        laws.get("sparsity.isoflop:225")
+
+
+@pytest.mark.parametrize("name", ["000", "222", "314"])
+def test_surface_predicts_what_its_equation_text_says(name):
+    law = laws.get(f"sparsity.isoflop:{name}")
+    params = {p: 0.1 * (i + 1) for i, p in enumerate(law.names)}
+    N, S = 3e8, 0.75
+    text = law.equation.split(",")[0].split("=", 1)[1].replace("^", "**")
+    expected = eval(text, {}, params | {"u": np.log(N), "v": -np.log(1 - S)})
+    assert law.predict(params, {"N": N, "S": S}) == pytest.approx(expected, rel=1e-12)
 
 
 def test_vertices_of_eq_8():
@@ -89,6 +137,23 @@ def test_vertex_of_a_surface_that_is_not_convex_is_nan():
     saddle = {"a1": 1.0, "a2": -0.03, "b1": 0.5, "b2": -0.02, "c1": 0.0, "c2": 0.0, "d": 0.0}
     assert np.isnan(isoflop.optimal_size(saddle, 0.5))
     assert np.isnan(isoflop.optimal_sparsity(saddle, 1e9))
+
+
+def test_vertices_of_other_degrees():
+    plain = {"a1": -1.2, "a2": 0.03, "b1": -0.5, "b2": 0.1, "d": 0.0}  # 220: no mixed term
+    assert isoflop.optimal_size(plain, [0.0, 0.9]) == pytest.approx(np.exp(20.0))
+    assert isoflop.optimal_sparsity(plain, [1e8, 1e10]) == pytest.approx(1 - np.exp(-2.5))
+    assert np.isnan(isoflop.optimal_size({"a1": -1.2, "d": 0.0}, 0.9))  # 100: a slope alone
+    # Degrees above 2 in the other variable do not touch a vertex.
+    assert isoflop.optimal_size(plain | {"b3": 0.2}, 0.9) == pytest.approx(np.exp(20.0))
+    for find, name in [
+        (isoflop.optimal_size, "a3"),
+        (isoflop.optimal_size, "c4"),
+        (isoflop.optimal_sparsity, "b4"),
+        (isoflop.optimal_sparsity, "c3"),
+    ]:
+        with pytest.raises(UserError, match=f"coefficient {name} is of degree {name[1]}"):
+            find(plain | {name: 0.01}, 0.5)
 
 
 def test_every_law_predicts_what_its_equation_text_says():

@@ -11,6 +11,7 @@ from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.tables.aggregate import aggregate
+from moelaws.tables.describe import describe
 from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
 from moelaws.tables.query import query
 from moelaws.tables.rates import rates_at_the_edge
@@ -63,6 +64,9 @@ def test_rows(sweep):
     assert moe["N_active"] == shared + 2 * 2 * expert
     assert moe["N_total_nonemb"] == moe["N_total"] - 2 * 300 * 32
     assert (moe["S"], moe["A"], moe["E"], moe["k"], moe["G"]) == (0.75, 0.25, 8, 2, 2.0)
+    # A layer's attention 8 d^2 + 4 n d FLOPs, its experts 2 * 6 d d_expert, router 2 d E.
+    assert moe["r"] == (12 * 32**2 + 2 * 32 * 8) / (8 * 32**2 + 4 * 64 * 32)
+    assert dense["r"] == 6 * 32 * 64 / (8 * 32**2 + 4 * 64 * 32)
     assert moe["D"] == 10 * 4 * 64
     assert moe["n_seeds"] == 2
     assert moe["L_seed_sd"] == pytest.approx(np.std([4.0, 4.2], ddof=1))
@@ -71,6 +75,15 @@ def test_rows(sweep):
     assert np.isnan(dense["L_seed_sd"])
     assert diverged["status"] == "diverged"  # kept, without a loss
     assert np.isnan(diverged["L"])
+
+
+def test_the_ratio_of_experts_to_attention_is_that_of_allocation(run_data):
+    """Its App C with the values counted as 2 n^2 d a sequence; .929 as printed."""
+    ffn = {"kind": "moe", "n_experts": 64, "top_k": 2, "n_shared": 1, "d_expert": 640}
+    model = {"n_layers": 10, "d_model": 640, "n_heads": 10, "n_kv": 2, "context": 4096}
+    model |= {"vocab_size": 300, "ffn": ffn}
+    config = RunConfig.model_validate({**run_data, "model": model})
+    assert describe(Run(config.run_id, config, None))["r"] == pytest.approx(0.598787, abs=1e-6)
 
 
 def test_written_and_read_again(sweep, tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from moelaws import laws
 from moelaws.accounting.cost import DEVICES, estimate
 from moelaws.grids.sweep import expand_study, project_sources, too_long_for
 from moelaws.records.code import closure

@@ -6,7 +6,7 @@ rule fit:
     input:
         table=RESULTS.table(TIER, "{study}"),
         code=lambda w: code(
-            "moelaws.fitting.fit", f"moelaws.laws.{entry('fits', w.study, w.name).law}"
+            "moelaws.fitting.fit", laws.module(entry("fits", w.study, w.name).law)
         ),
     output:
         json=RESULTS.fit(TIER, "{study}", "{name}"),

@@ -62,7 +62,7 @@ class Inputs:
         return read_fit(_declared("fit", name, self.fits))
 
     def draws(self, name: str) -> pd.DataFrame:
-        """The bootstrap draws of the fit ``name``: a row a draw, a column a parameter."""
+        """The draws of the fit ``name``: a row a draw, a column a parameter."""
         return read_draws(_declared("fit", name, self.fits))
 
     def spec(self, name: str) -> Fit:

@@ -35,8 +35,8 @@ COLUMNS = (
         "interval",
         "string",
         "1",
-        "how: bootstrap percentiles (surface) or percentiles of draws from the coefficients' "
-        "Student-t sampling distribution with n - 3 degrees of freedom (parabola)",
+        "how: fit: percentiles of the surface's draws, whose report says how they were made; "
+        "student: of draws from a parabola's Student-t distribution, n - 3 degrees of freedom",
     ),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
@@ -137,7 +137,7 @@ def _base(
         "size": size.removeprefix("N_"),
         "method": method,
         **dict.fromkeys(("N_star", "N_low", "N_high", "L_star", "L_low", "L_high"), nan),
-        "interval": "bootstrap" if method == "surface" else "student",
+        "interval": "fit" if method == "surface" else "student",
         "level": level,
         "inside": False,
         "convex": False,

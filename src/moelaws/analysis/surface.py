@@ -22,23 +22,18 @@ class Surface:
     C: float
     size: str  # the table's column that the fit calls N
     params: Mapping[str, float]
-    draws: pd.DataFrame  # a row a bootstrap draw
+    draws: pd.DataFrame  # a row a draw of the coefficients
     level: float
     rows: pd.DataFrame
 
     def loss(self, N: Array, S: Array) -> Array:
         """Loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-        return self._predict(self.params, N, S)
+        return laws.fittable(self.law).predict(self.params, _columns(N, S))
 
     def loss_draws(self, N: Array, S: Array) -> Array:
-        """Loss (draws, n): one row a bootstrap draw of the coefficients."""
-        names = list(self.params)
-        drawn = [dict(zip(names, row, strict=True)) for row in self.draws[names].to_numpy()]
-        return np.array([self._predict(p, N, S) for p in drawn]).reshape(len(drawn), len(N))
-
-    def _predict(self, params: Mapping[str, float], N: Array, S: Array) -> Array:
-        columns = {"N": np.asarray(N, float), "S": np.asarray(S, float)}
-        return np.asarray(laws.get(self.law).predict(params, columns), float)
+        """Loss (draws, n): one row a draw of the coefficients."""
+        law = laws.fittable(self.law)
+        return law.predict_batch(self.draws[list(law.names)].to_numpy(), _columns(N, S))
 
     def sizes_measured(self) -> pd.DataFrame:
         """For each S measured at this budget: S, v = -ln(1 - S), and the ends of ln N."""
@@ -72,3 +67,7 @@ def surfaces(inputs: Inputs, fit: str) -> Iterator[Surface]:
             level=report.level,
             rows=at(rows, "C", C),
         )
+
+
+def _columns(N: Array, S: Array) -> dict[str, Array]:
+    return {"N": np.asarray(N, dtype=np.float64), "S": np.asarray(S, dtype=np.float64)}

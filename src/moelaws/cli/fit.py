@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.progress import bars
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,16 +18,32 @@ if TYPE_CHECKING:
     from moelaws.fitting.report import FitPart, FitReport
     from moelaws.spec.study import Fit
 
+OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
+
 
 @click.command("fit")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--law", help="The law's id; `moelaws laws` lists them.")
+@click.option("--law", help="The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @click.option("--map", "mapping", multiple=True, metavar="VAR=COLUMN", help="Column of a variable.")
+@click.option("--unit", "units", multiple=True, metavar="VAR=UNIT", help="Unit of a column: N=M.")
 @click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
 @click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
+@click.option("--rollout", metavar="COLUMN", help="Also fit below each value of it, predict above.")
 @click.option("--split-by", metavar="COLUMN", help="One fit for each value of a column.")
+@click.option("--select", is_flag=True, help="Choose among the law's forms by cross-validation.")
+@click.option("--objective", type=click.Choice(OBJECTIVES), help="Instead of the law's own.")
+@click.option("--delta", type=float, help="Huber threshold (default: the law's own).")
+@click.option("--sample", type=int, help="Starts, a sample of the law's grid (default: all).")
+@click.option("--weights", metavar="COLUMN", help="Standard error of the response, for weights.")
 @click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
+@click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
+@click.option(
+    "--intervals",
+    type=click.Choice(("auto", "bootstrap", "student")),
+    help="auto: Student's t for least squares, else the bootstrap.",
+)
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
+@click.option("--profile", multiple=True, metavar="PARAMETER", help="Profile its likelihood.")
 @click.option("--seed", default=0, show_default=True, help="Of the starts and the bootstrap.")
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
@@ -36,15 +51,18 @@ if TYPE_CHECKING:
 def command(
     table: Path, seed: int, out: Path | None, spec: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Fit a law to TABLE (Parquet or CSV), with intervals and diagnostics.
+    """Fit a law to TABLE (Parquet, CSV, TSV or JSON lines), with intervals and diagnostics.
 
-    A column that has a variable's own name needs no --map; the loss is L.
+    TABLE may also be the FIT.json of a fit that was split: a row a part, a column a parameter.
+
+    A column that has a variable's own name needs no --map; the loss is L. Variables that have no
+    column are derived where they can be, such as D = C / (6 N_active), and the output says so.
     """
-    given = {key: value for key, value in options.items() if value not in (None, ())}
+    given = {key: value for key, value in options.items() if value not in (None, (), False)}
     if spec is not None and given:
         named = ", ".join("--" + _flag(key) for key in given)
         raise UserError(f"--spec holds the whole fit; leave {named} out")
-    entry = _entry(spec) if spec is not None else _from_options(given, out)
+    entry = _entry(spec) if spec is not None else _from_options(given)
     if out is not None and out.suffix != ".json":
         raise UserError(f"--out is {str(out)!r}; a path ending in .json is wanted")
 
@@ -52,10 +70,12 @@ def command(
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
 
-    law = laws.get(entry.law)
-    frame = _read(table)
-    with _progress() as progress:
-        report = fit(law, frame, entry, seed=seed, label=str(table), progress=progress)
+    law = laws.fittable(entry.law)
+    frame, declared = read(table)
+    with bars() as progress:
+        report = fit(
+            law, frame, entry, seed=seed, label=str(table), units=declared, progress=progress
+        )
     if out is not None:
         write_fit(report, out)
     if as_json:
@@ -66,8 +86,16 @@ def command(
         click.echo(f"warning: {warning}", err=True)
 
 
+def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The table at ``path`` and the units it declares; a fit's report is one of its estimates."""
+    from moelaws.fitting.report import estimates_table, is_report, read_fit
+    from moelaws.tables.foreign import read_any
+
+    return (estimates_table(read_fit(path)), {}) if is_report(path) else read_any(path)
+
+
 def _flag(key: str) -> str:
-    return {"mapping": "map"}.get(key, key.replace("_", "-"))
+    return {"mapping": "map", "units": "unit"}.get(key, key.replace("_", "-"))
 
 
 def _entry(spec: str) -> Fit:
@@ -84,56 +112,48 @@ def _entry(spec: str) -> Fit:
         raise UserError(f"--spec: not JSON: {error}") from None
 
 
-def _from_options(given: dict[str, Any], out: Path | None) -> Fit:
+def _from_options(given: dict[str, Any]) -> Fit:
     from moelaws.spec.base import parse
     from moelaws.spec.study import Fit
 
     if "law" not in given:
         raise UserError("--law is missing; `moelaws laws` lists the laws")
-    mapping = {}
-    for text in given.pop("mapping", ()):
-        variable, equals, column = text.partition("=")
-        if not (variable and equals and column):
-            raise UserError(f"--map {text!r} is not VAR=COLUMN, such as L=loss")
-        mapping[variable] = column
-    return parse(Fit, {"name": "fit", "mapping": mapping, **given}, "moelaws fit")
+    mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
+    units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
+    protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
+    entry = {"name": "fit", "mapping": mapping, "units": units, "protocol": protocol, **given}
+    return parse(Fit, entry, "moelaws fit")
 
 
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
+def pairs(option: str, texts: tuple[str, ...], wanted: str) -> dict[str, str]:
+    """``NAME=VALUE`` options as a dictionary.
 
-    from moelaws.tables.parquet import is_study, read_study, read_table
-
-    if path.suffix != ".csv":
-        return read_study(path) if is_study(path) else read_table(path)
-    try:
-        return pd.read_csv(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such table") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a readable CSV file: {error}") from None
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error, silent where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done)
-
-        yield show
+    Raises:
+        UserError: for a text of another form, or a name that is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UserError(f"{option} {text!r} is not {wanted}")
+        if name in found:
+            raise UserError(f"{option} {name} is given twice: {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
 
 
 def _print(report: FitReport) -> None:
+    if report.selection is not None:
+        ranked = report.selection["ranked"]
+        print_table(
+            ("form", "parameters", "held-out mse", "standard error", "Pearson"),
+            [
+                (c["name"], c["n_params"], c["mse"], c["standard_error"], c["pearson"])
+                for c in ranked
+            ],
+            title="Cross-validation, best forms first:",
+        )
+        click.echo()
     for part in report.parts:
         _print_part(report, part)
 
@@ -142,6 +162,8 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     where = "".join(f", {column} = {value:.6g}" for column, value in part.where.items())
     state = "converged" if part.converged else "NOT converged"
     click.echo(f"{report.law}{where}: {part.n} rows ({report.source}), {state}")
+    for note in part.notes:
+        click.echo(f"  {note}")
     for reason, count in part.left_out.items():
         click.echo(f"  left out: {count} ({reason})")
     percent = f"{100 * report.level:g} %"
@@ -149,14 +171,48 @@ def _print_part(report: FitReport, part: FitPart) -> None:
         ("parameter", "estimate", f"low ({percent})", "high"),
         [(name, p.estimate, p.low, p.high) for name, p in part.params.items()],
     )
+    click.echo(f"intervals: {part.intervals}")
+    if part.profile:
+        print_table(
+            ("profile likelihood", "estimate", f"low ({percent})", "high"),
+            [(name, p["estimate"], p["low"], p["high"]) for name, p in part.profile.items()],
+        )
     errors = [(k, v, (part.holdout or {}).get(k)) for k, v in part.metrics.items()]
     print_table(("error", "fitted", "held out"), errors)
+    if part.rollout:
+        _print_rollout(report, part)
     starts = part.diagnostics.get("starts")
     if starts:
+        pruned = f"; {starts['survived']} survived pruning, " if starts["sample"] else "; "
         click.echo(
-            f"objective {part.objective:.6g}; {starts['reached']} of {starts['run']} starts "
-            f"(grid: {starts['grid']:,}) reached it"
+            f"objective {part.objective:.9g}; {starts['run']:,} of the grid's {starts['grid']:,} "
+            f"starts{pruned}{starts['reached']} of {starts['survived']} reached the optimum"
         )
+        if starts["sample"]:
+            lost = "found a LOWER optimum" if starts["pruning_lost"] else "found none lower"
+            click.echo(
+                f"pruning: a sample of {starts['sample']} starts run to the end {lost} "
+                f"({starts['sample_reached']} reached it)"
+            )
     else:
-        click.echo(f"objective {part.objective:.6g}")
+        click.echo(f"objective {part.objective:.9g}")
     click.echo()
+
+
+def _print_rollout(report: FitReport, part: FitPart) -> None:
+    column = report.spec["rollout"]
+    rows = []
+    for entry in part.rollout:
+        errors = entry.get("errors") or {}
+        rows.append(
+            (
+                entry["below"],
+                entry.get("n"),
+                errors.get("n"),
+                errors.get("rmse"),
+                errors.get("bias"),
+                errors.get("r2"),
+                entry.get("reason", ""),
+            )
+        )
+    print_table((f"{column} <=", "fitted", "above", "rmse", "bias", "r2", "not fitted"), rows)

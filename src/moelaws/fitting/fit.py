@@ -3,59 +3,81 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
-from moelaws.fitting.diagnostics import criteria, errors, require_identifiable
-from moelaws.fitting.intervals import percentiles
-from moelaws.fitting.report import Estimate, FitPart, FitReport
+from moelaws import laws
+from moelaws.fitting import estimate
+from moelaws.fitting.degrees import select
+from moelaws.fitting.diagnostics import require_identifiable
+from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.rollout import roll_out
 from moelaws.fitting.rows import Rows, digest, parts, used_columns
-from moelaws.fitting.solve import Progress, Solved, solve
-from moelaws.laws.base import Array, Law, Protocol
+from moelaws.laws.base import Array, FittableLaw
+from moelaws.laws.kinds import LinearLaw
 from moelaws.laws.protocol import overridden
+from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def fit(
-    law: Law,
+    law: FittableLaw,
     table: pd.DataFrame,
     spec: Fit,
     *,
     seed: int = 0,
     label: str = "table",
+    units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
 ) -> FitReport:
     """Fit ``law`` to ``table`` as ``spec`` asks.
 
     Args:
-        law: what to fit.
+        law: what to fit; with ``spec.select``, one of whose variants is chosen.
         table: one row a run; rows whose ``status`` is not ``completed`` are left out. Replicated
             seeds are rows of their own.
-        spec: mapping, rows, split, hold-out, protocol overrides, bootstrap, level.
-        seed: of the sample of starts and of the bootstrap.
+        spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
+        seed: of samples of starts and of the draws.
         label: the table's name in messages.
+        units: those that the table itself declares, by column.
         progress: called with the stage's name, what is done of it and its total.
 
     Raises:
         UserError: for anything in the table or the spec that cannot be fitted; see ``rows.parts``.
     """
+    if spec.rollout and spec.holdout:
+        raise UserError(
+            f"{label}: rollout holds out the rows above each {spec.rollout}; leave holdout out"
+        )
+    prepared = parts(law, table, spec, label, units)
+    selection = None
+    if spec.select:
+        law, selection = _selected(law, prepared, seed)
     protocol = overridden(law, spec.protocol, spec.name)
-    prepared = parts(law, table, spec, label)
     for rows in prepared:
         require_identifiable(law, rows.columns, label + _at(rows))
-    found = []
+    found: list[tuple[FitPart, Array]] = []
     for i, rows in enumerate(prepared):
 
         def shown(stage: str, done: int, total: int, at: str = _at(rows)) -> None:
             progress(stage + at, done, total)
 
-        solved = solve(law, rows, spec, protocol, seed + i, shown)
-        found.append((_part(law, rows, spec, protocol, solved), law.natural(solved.draws)))
+        with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
+            part, draws = estimate.part(law, rows, spec, protocol, seed + i, shown)
+            if spec.rollout:
+                own = (law, table, spec, protocol, part.where, label, units, seed + i)
+                part.rollout.extend(roll_out(*own, shown))
+        found.append((part, draws))
     columns = used_columns(law, table, spec)
     return FitReport(
-        law=law.id,
+        law=law.ref,
         name=spec.name,
         source=_source(table),
         split_by=spec.split_by,
@@ -67,51 +89,34 @@ def fit(
             "python": platform.python_version(),
             **{name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")},
         },
+        selection=selection,
         draws=pd.concat(
             [_draws_frame(law, part, draws) for part, draws in found], ignore_index=True
         ),
     )
 
 
-def _part(law: Law, rows: Rows, spec: Fit, protocol: Protocol, solved: Solved) -> FitPart:
-    params = dict(zip(law.names, law.natural(solved.theta).tolist(), strict=True))
-    low, high = percentiles(law.natural(solved.draws), spec.level)
-    predicted = law.predict(params, rows.columns)
-    n, P = len(rows.response), len(law.names)
-    holdout = None
-    if len(rows.held_response):
-        held = law.predict(params, rows.held_columns)
-        holdout = errors(rows.held_response, held, protocol.delta)
-    warnings = list(solved.warnings)
-    for p, least, most in zip(law.parameters, low, high, strict=True):
-        if least <= p.low + 1e-6 * abs(p.low) or most >= p.high - 1e-6 * abs(p.high):
-            warnings.append(
-                f"the interval of {p.name} reaches its bound: these rows do not hold it"
-            )
-    if n < 3 * P:
-        warnings.append(f"{n} rows for {P} parameters: few; intervals may be too narrow")
-    if spec.holdout and holdout is None:
-        warnings.append(f"holdout {spec.holdout!r} selects no row here")
-    return FitPart(
-        where=rows.where,
-        n=n,
-        objective=solved.objective,
-        converged=solved.converged,
-        params={
-            name: Estimate(params[name], _or_none(low[i]), _or_none(high[i]))
-            for i, name in enumerate(law.names)
-        },
-        metrics=errors(rows.response, predicted, protocol.delta)
-        | criteria(rows.response, predicted, P, protocol.delta),
-        holdout=holdout,
-        diagnostics=solved.diagnostics
-        | {"bootstrap": {"asked": spec.bootstrap, "draws": len(solved.draws)}},
-        left_out=rows.left_out,
-        warnings=warnings,
-    )
+def _selected(
+    law: FittableLaw, prepared: list[Rows], seed: int
+) -> tuple[FittableLaw, dict[str, Any]]:
+    """The law's variant of least cross-validated error, common to all parts."""
+    forms = laws.variants(law.id)
+    candidates = {name: form for name, form in forms.items() if isinstance(form, LinearLaw)}
+    if not candidates or len(candidates) < len(forms):
+        raise UserError(
+            f"select: {law.id} has no forms to choose among by cross-validation; "
+            "sparsity.isoflop has"
+        )
+    found = select(candidates, [(rows.columns, rows.response) for rows in prepared], seed)
+    return candidates[found.best.name], {
+        "candidates": len(candidates),
+        "unidentified": len(found.unidentified),
+        "ranked": [vars(candidate) for candidate in found.ranked[:10]],
+        "simplest_within_one_standard_error": found.simplest.name,
+    }
 
 
-def _draws_frame(law: Law, part: FitPart, draws: Array) -> pd.DataFrame:
+def _draws_frame(law: FittableLaw, part: FitPart, draws: Array) -> pd.DataFrame:
     frame = pd.DataFrame(draws, columns=list(law.names))
     frame.insert(0, "draw", np.arange(len(frame)))
     for column, value in part.where.items():
@@ -128,7 +133,3 @@ def _source(table: pd.DataFrame) -> str:
 
 def _at(rows: Rows) -> str:
     return "".join(f" at {column} = {value:.6g}" for column, value in rows.where.items())
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

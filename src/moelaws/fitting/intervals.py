@@ -1,63 +1,136 @@
-"""Intervals by the bootstrap over rows, and refits on random subsamples."""
+"""Draws from the estimates' sampling distribution, and what the delta method says of it.
+
+Two ways to draw. The bootstrap refits to rows, or blocks of rows, drawn with replacement. For least
+squares the estimates' Student-t distribution is drawn from instead: exact for a linear law with
+normal errors, and right for the handful of rows of a law over optima, where a bootstrap is far too
+narrow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moelaws.fitting.engine import descend
-from moelaws.fitting.linear import least_squares
-from moelaws.fitting.objective import HuberSum
-from moelaws.laws.base import Array
-from moelaws.laws.kinds import PowerLawDesign
+from moelaws.fitting.descent import descend
+from moelaws.fitting.objective import Objective
+from moelaws.fitting.problem import Problem
+from moelaws.fitting.solve import Solution, follow
+from moelaws.laws.base import Array, Mask
+from moelaws.laws.kinds import LinearLaw
 
-BATCH = 100
+BATCH = 125
+TRIED = 10  # steps from each end before the best one of a draw is followed
 
 
-def bootstrap_power_law(
-    design: PowerLawDesign,
-    ln_L: Array,
-    delta: float,
-    basins: Array,
-    bounds: Array,
+def resampled(
+    n: int, groups: NDArray[np.intp] | None, draws: int, rng: np.random.Generator
+) -> Array:
+    """How often each of ``n`` rows stands in each of ``draws`` resamples, (draws, n).
+
+    ``groups`` (n,) are the blocks' numbers, where whole blocks are drawn.
+    """
+    block = np.arange(n) if groups is None else groups
+    blocks = int(block.max()) + 1
+    counts = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=draws)
+    return np.asarray(counts[:, block], float)
+
+
+def bootstrap(
+    problem: Problem,
+    solution: Solution,
+    groups: NDArray[np.intp] | None,
     draws: int,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Array:
-    """Estimates (draws, P) refitted to rows drawn with replacement, on the working scale.
+    """Coordinates (draws, P) refitted to resampled rows.
 
-    Each draw starts from every one of ``basins`` (K, P) and the best is followed to its end: from
-    the optimum alone, a term that vanished there would vanish in every draw.
+    Each draw starts from every one of the fit's ends and the best is followed: from the optimum
+    alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
+    parameters of a linear law apart is left out: fewer come back.
     """
-    rng = np.random.default_rng(seed)
-    counts = rng.multinomial(design.n, np.full(design.n, 1 / design.n), size=draws).astype(float)
-    ends = []
-    for first in range(0, draws, BATCH):
-        weights = counts[first : first + BATCH]
-        objective = HuberSum(design, ln_L, delta, weights)
+    counts = resampled(problem.model.n, groups, draws, np.random.default_rng(seed))
+    if isinstance(problem.law, LinearLaw):
+        counts = counts[_identified(problem, counts)]
+    found = [np.empty((0, len(solution.phi)))]
+    for first in range(0, len(counts), BATCH):
+        weights = counts[first : first + BATCH] * solution.path[-1].weights
+        path = [o.at(o.delta, o.unit, weights) for o in solution.path]
         tries = [
-            descend(objective, np.tile(theta, (len(weights), 1)), bounds, iterations=100)
-            for theta in basins
+            descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, TRIED)
+            for end in solution.ends
         ]
         best = np.argmin([value for _, value in tries], axis=0)
-        start = np.array([theta for theta, _ in tries])[best, np.arange(len(weights))]
-        ends.append(descend(objective, start, bounds, iterations=300)[0])
-        progress(min(first + BATCH, draws))
-    return np.concatenate(ends)
+        start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
+        found.append(follow(path, start, problem.bounds))
+        progress(min(first + BATCH, len(counts)))
+    return np.concatenate(found)
 
 
-def bootstrap_linear(X: Array, y: Array, draws: int, seed: int) -> Array:
-    """Estimates (draws, P) refitted to rows drawn with replacement.
+def _identified(problem: Problem, counts: Array) -> Mask:
+    """Which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
+    J = problem.model.jacobian(problem.starts[:1])[0]
+    gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / problem.model.n
+    return np.asarray(np.linalg.eigvalsh(gram)[:, 0] > 1e-10)
 
-    A draw whose rows cannot tell the parameters apart is left out: fewer rows come back.
-    """
+
+def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Array:
+    """Draws (draws, P) from a least-squares fit's t distribution; none without freedom."""
+    covariance = delta_method(
+        problem, solution.path[-1], solution.phi, solution.certificate.at_bound
+    )
+    freedom = problem.model.n - len(solution.phi)
+    if covariance is None:
+        return np.empty((0, len(solution.phi)))
     rng = np.random.default_rng(seed)
-    samples = [rng.integers(len(y), size=len(y)) for _ in range(draws)]
-    solutions = [least_squares(X[rows], y[rows]) for rows in samples]
-    found = [solution.theta for solution in solutions if solution.full_rank]
-    return np.array(found).reshape(-1, X.shape[1])
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    normal = rng.standard_normal((draws, len(solution.phi))) @ root.T
+    t = normal / np.sqrt(rng.chisquare(freedom, (draws, 1)) / freedom)
+    return np.asarray(np.clip(solution.phi + t, *problem.bounds.T))
+
+
+def delta_method(
+    problem: Problem, objective: Objective, phi: Array, at_bound: Mask
+) -> Array | None:
+    """Covariance (P, P) of the estimates for large n; zero for parameters at a bound.
+
+    The sandwich of an M-estimator: with weights w, psi the objective's derivative and psi' its mean
+    slope, (psi' J'wJ)^-1 J' w^2 psi^2 J (psi' J'wJ)^-1, times n / (n - P). For least squares the
+    residuals' variance stands for each psi^2. None where no degree of freedom is left.
+    """
+    n, P = problem.model.n, len(phi)
+    if n <= P:
+        return None
+    prediction, state = problem.model.evaluate(phi[None])
+    J, r = problem.model.jacobian(state)[0], prediction[0] - problem.observed
+    w = objective.weights[0]
+    psi = np.clip(r, -objective.delta, objective.delta)
+    free = ~at_bound
+    information = (J[free] * w) @ J[free].T
+    if not np.isfinite(objective.delta):
+        middle = information * float((w * r**2).mean())
+    else:
+        # The slope of psi is 1 for rows within the threshold: for so few, where it is tiny, that
+        # they are counted over a wider band. Row by row, for errors differ between rows; where too
+        # few are in the band for that, by their share of all rows.
+        wide = 1.06 * float(np.median(np.abs(r))) * 1.4826 * n**-0.2
+        band = max(objective.delta, wide)
+        within = (np.abs(r) <= band).astype(float)
+        if within.sum() >= 3 * P:
+            information = (J[free] * (w * within)) @ J[free].T
+        else:
+            information = information * float(within.mean())
+        information = information * objective.delta / band
+        middle = (J[free] * (w * psi) ** 2) @ J[free].T
+    scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
+    bread = np.linalg.pinv(information / np.outer(scale, scale), hermitian=True)
+    bread = bread / np.outer(scale, scale)
+    covariance = np.zeros((P, P))
+    covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
+    return covariance
 
 
 def percentiles(draws: Array, level: float) -> tuple[Array, Array]:
@@ -67,32 +140,3 @@ def percentiles(draws: Array, level: float) -> tuple[Array, Array]:
         return nothing, nothing
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
-
-
-def subsamples(X: Array, y: Array, level: float, seed: int, k: int = 100) -> dict[str, Any] | None:
-    """Held-out errors of ``k`` refits, each on four fifths of the rows chosen at random.
-
-    Returns k, the share fitted, and for Pearson's r and the mean squared error of the left-out
-    rows the median and the central ``level``; None where fewer than 3 rows would be left out or
-    the fitted ones would not suffice. Source: sparsity, App B (the share is not printed there).
-    """
-    n, P = X.shape
-    n_fit = round(0.8 * n)
-    if n - n_fit < 3 or n_fit <= P:
-        return None
-    rng = np.random.default_rng(seed)
-    pearson, mse = [], []
-    for _ in range(k):
-        order = rng.permutation(n)
-        fitted, held = order[:n_fit], order[n_fit:]
-        predicted = X[held] @ least_squares(X[fitted], y[fitted]).theta
-        mse.append(float(((predicted - y[held]) ** 2).mean()))
-        if np.ptp(predicted) > 0 and np.ptp(y[held]) > 0:
-            pearson.append(float(np.corrcoef(predicted, y[held])[0, 1]))
-    tails = [(1 - level) / 2, 0.5, (1 + level) / 2]
-    summary = {
-        name: dict(zip(("low", "median", "high"), np.quantile(values, tails).tolist(), strict=True))
-        for name, values in (("pearson", pearson), ("mse", mse))
-        if values
-    }
-    return {"k": k, "share": n_fit / n} | summary

@@ -1,4 +1,4 @@
-"""Sum of Huber losses of ln L, with its gradient and curvature, for batches of parameter vectors.
+"""What a fit minimises, with gradient and curvature, for batches of parameter vectors.
 
 Arrays: B parameter vectors, n rows, P parameters.
 """
@@ -10,42 +10,75 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.laws.base import Array, Mask
-from moelaws.laws.kinds import PowerLawDesign
+from moelaws.laws.base import Array, Mask, Model
 
 
 def huber(residual: Any, delta: float) -> Array:
-    """Huber loss, elementwise: r^2 / 2 within ``delta``, delta (|r| - delta / 2) beyond it."""
+    """Huber loss, elementwise: r^2 / 2 within ``delta``, delta (|r| - delta / 2) beyond it.
+
+    ``delta`` may be infinite: r^2 / 2 everywhere.
+    """
     size = np.abs(residual)
-    loss: Array = np.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta))
+    inner = np.minimum(size, delta)
+    loss: Array = inner * (size - 0.5 * inner)
     return loss
 
 
-class HuberSum:
-    """f(theta) = sum_i weight_i huber(ln L-hat_i - ln L_i).
+class Objective:
+    """f(theta) = unit * sum_i weight_i huber(prediction_i - observed_i, delta).
+
+    Every objective of a fit protocol is one of these: the sum of Huber losses itself, the sum of
+    squares (unit 2, an infinite delta), the sum of absolute values (unit 1 / delta, a small delta).
 
     Args:
-        design: the law's design over n rows.
-        ln_L: (n,) ln of the observed losses.
+        model: the law over n rows.
+        observed: (n,) the response on the law's scale.
         delta: Huber threshold.
         weights: (n,) for all vectors, or (B, n) with one row for each vector; 1 by default.
+        unit: factor of the whole.
     """
 
     def __init__(
-        self, design: PowerLawDesign, ln_L: Array, delta: float, weights: Array | None = None
+        self,
+        model: Model,
+        observed: Array,
+        delta: float,
+        weights: Array | None = None,
+        unit: float = 1.0,
     ) -> None:
-        self.design, self.ln_L, self.delta = design, ln_L, delta
-        self.weights = np.ones((1, design.n)) if weights is None else np.atleast_2d(weights)
+        self.model, self.observed, self.delta, self.unit = model, observed, delta, unit
+        self.weights = np.ones((1, model.n)) if weights is None else np.atleast_2d(weights)
 
-    def take(self, index: NDArray[np.intp]) -> HuberSum:
+    def take(self, index: NDArray[np.intp]) -> Objective:
         """The objective of the vectors at ``index`` of a batch."""
-        weights = self.weights if len(self.weights) == 1 else self.weights[index]
-        return HuberSum(self.design, self.ln_L, self.delta, weights)
+        if len(self.weights) == 1:
+            return self
+        return Objective(self.model, self.observed, self.delta, self.weights[index], self.unit)
+
+    def rows(self, index: NDArray[np.intp]) -> Objective:
+        """The objective over some of the rows."""
+        return Objective(
+            self.model.rows(index),
+            self.observed[index],
+            self.delta,
+            self.weights[:, index],
+            self.unit,
+        )
+
+    def at(self, delta: float, unit: float = 1.0, weights: Array | None = None) -> Objective:
+        """The same with another threshold, unit or weights."""
+        kept = self.weights if weights is None else weights
+        return Objective(self.model, self.observed, delta, kept, unit)
+
+    def residual(self, theta_BP: Array) -> Array:
+        """Predictions minus observations on the law's scale, (B, n)."""
+        residual: Array = self.model.evaluate(theta_BP)[0] - self.observed
+        return residual
 
     def value(self, theta_BP: Array) -> Array:
         """f, shape (B,)."""
-        residual = self.design.evaluate(theta_BP)[0] - self.ln_L
-        total: Array = (self.weights * huber(residual, self.delta)).sum(axis=1)
+        losses = huber(self.residual(theta_BP), self.delta)
+        total: Array = self.unit * (self.weights * losses).sum(axis=1)
         return total
 
     def derivatives(self, theta_BP: Array, exact_B: Mask) -> tuple[Array, Array, Array, Array]:
@@ -58,21 +91,28 @@ class HuberSum:
                 negative.
 
         Returns:
-            f (B,), gradient (B, P), curvature (B, P, P), and the largest diagonal element (B,) of
-            the quadratic from above, as a scale.
+            f (B,), gradient (B, P), curvature (B, P, P), and the curvature's scale (B,): the
+            largest diagonal element of the quadratic from above, in units of the model's metric.
         """
-        ln_prediction, share = self.design.evaluate(theta_BP)
-        J_BPn = self.design.jacobian(share)
-        residual = ln_prediction - self.ln_L
+        prediction, state = self.model.evaluate(theta_BP)
+        J_BPn = self.model.jacobian(state)
+        residual = prediction - self.observed
         size = np.abs(residual)
-        psi = self.weights * np.clip(residual, -self.delta, self.delta)
+        inner = np.minimum(size, self.delta)
+        w = self.unit * self.weights
+        psi = w * np.copysign(inner, residual)
         gradient = np.matmul(J_BPn, psi[:, :, None])[..., 0]
-        above = self.weights * (self.delta / np.maximum(size, self.delta))
-        scale = np.matmul(J_BPn**2, above[:, :, None])[..., 0].max(axis=1)
-        own = self.weights * (size <= self.delta) - psi
-        q = np.where(exact_B[:, None], own, above)
-        curvature = np.matmul(J_BPn * q[:, None], J_BPn.transpose(0, 2, 1))
+        above = w * (inner / np.maximum(size, np.finfo(float).tiny))
+        q = np.where(exact_B[:, None], w * (size <= self.delta), above)
+        weighted = J_BPn * q[:, None]
+        curvature = np.matmul(weighted, J_BPn.transpose(0, 2, 1))
+        P = range(J_BPn.shape[1])
+        length = np.diag(self.model.metric)
+        length = np.maximum(length, 1e-12 * length.max())  # a feature may be zero in all rows
+        scale = (curvature[:, P, P] / length).max(axis=1)
         if exact_B.any():
-            curvature[exact_B] += self.design.second_moment(share[exact_B], psi[exact_B])
-        value = (self.weights * huber(residual, self.delta)).sum(axis=1)
+            diagonal = np.matmul(J_BPn[exact_B] ** 2, above[exact_B, :, None])[..., 0]
+            scale[exact_B] = (diagonal / length).max(axis=1)
+            curvature[exact_B] += self.model.curvature(state[exact_B], psi[exact_B])
+        value = (w * (inner * (size - 0.5 * inner))).sum(axis=1)
         return value, gradient, curvature, scale

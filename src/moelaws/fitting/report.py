@@ -18,7 +18,11 @@ from moelaws.spec.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-_REPORT_KEYS = ("law", "name", "source", "split_by", "level", "spec", "table", "versions")
+    from moelaws.laws.base import Array
+
+_REPORT_KEYS = (
+    *("law", "name", "source", "split_by", "level", "spec", "table", "versions", "selection"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,20 @@ class FitPart:
     Attributes:
         where: the split column's value, such as {"C": 1e11}; empty for a fit that is not split.
         n: rows fitted.
-        objective: at the estimates: sum of Huber losses of ln L, or sum of squares of L.
+        objective: the protocol's, at the estimates.
         converged: whether the estimates are a certified stationary point of the objective.
         params: parameter -> estimate and interval, natural scale.
         metrics: errors on the fitted rows (see ``fitting.diagnostics.errors``).
         holdout: the same errors on the held-out rows; None where nothing is held out.
-        diagnostics: starts, bounds, condition number, bootstrap.
+        diagnostics: starts, bounds, condition number, near-equivalent optima, draws.
+        intervals: how the parameters' intervals were made.
+        delta_method: parameter -> standard error and interval for large n, for comparison.
+        profile: parameter -> profile-likelihood interval, for those asked for.
+        residuals: their spread, normality and quantiles, on the law's scale.
+        hull: where the fitted rows lie (see ``fitting.hull``).
+        rollout: errors above each of the budgets below which the law was fitted.
         left_out: reason -> number of rows, over the whole table.
+        notes: how columns became variables: unit conversions and derivations.
         warnings: what limits the trust in this fit, in sentences.
     """
 
@@ -55,8 +66,15 @@ class FitPart:
     metrics: dict[str, float | None]
     holdout: dict[str, float | None] | None
     diagnostics: dict[str, Any]
-    left_out: dict[str, int]
-    warnings: list[str]
+    intervals: str = ""
+    delta_method: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    profile: dict[str, dict[str, Any]] = field(default_factory=dict)
+    residuals: dict[str, Any] = field(default_factory=dict)
+    hull: dict[str, Any] = field(default_factory=dict)
+    rollout: list[dict[str, Any]] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def estimates(self) -> dict[str, float]:
         """Parameter -> estimate, as ``Law.predict`` takes it."""
@@ -68,7 +86,7 @@ class FitReport:
     """A law fitted to a table, in one part or in one for each value of ``split_by``.
 
     Attributes:
-        law: the law's id.
+        law: the law's id, with its variant: ``sparsity.isoflop:2-1-1``.
         name: the fit's name in its study.
         source: where the losses come from: trained, simulated, imported or, mixed, several of
             them joined by a plus sign.
@@ -77,6 +95,7 @@ class FitReport:
         parts: one FitPart for each value of the split column, in rising order.
         spec: the fit as it was asked for (``spec.study.Fit``).
         table: digest of the used columns' content, and those columns.
+        selection: how the law's variant was chosen by cross-validation; None where it was given.
         versions: of the packages that the numbers rest on.
         draws: columns of ``where``, ``draw``, parameters; None in a report that was read back.
     """
@@ -90,6 +109,7 @@ class FitReport:
     spec: dict[str, Any]
     table: dict[str, Any]
     versions: dict[str, str]
+    selection: dict[str, Any] | None = None
     draws: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -135,7 +155,7 @@ class FitReport:
             "source": self.source,
             "split_by": self.split_by,
             "level": self.level,
-            "method": "percentile bootstrap over rows",
+            "selection": _finite(self.selection),
         }
         if self.split_by:
             data["parts"] = parts
@@ -180,28 +200,73 @@ def read_fit(path: Path) -> FitReport:
         ) from None
 
 
+def estimates_table(report: FitReport) -> pd.DataFrame:
+    """A row a part: the split column's value and the estimates, for a law over those.
+
+    So the second stage of a fit in two (``allocation.ratio:stage2_alpha``) reads the first's
+    report as its table.
+    """
+    import pandas as pd
+
+    rows = [part.where | part.estimates() for part in report.parts]
+    return pd.DataFrame(rows).assign(source=report.source)
+
+
+def is_report(path: Path) -> bool:
+    """Whether ``path`` is a fit's report rather than a table in JSON lines."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    try:
+        data = read_json(path)
+    except UserError:
+        return False
+    return isinstance(data, dict) and {"law", "split_by", "spec", "versions"} <= set(data)
+
+
 def read_draws(path: Path) -> pd.DataFrame:
-    """The bootstrap's draws of the report at ``path``: split column, ``draw``, parameters.
+    """The draws of the report at ``path``: split column, ``draw``, parameters.
 
     ``path`` is the report's JSON file or the Parquet file itself.
 
     Raises:
         UserError: where the file is missing or damaged.
     """
-    import pandas as pd
+    frame: pd.DataFrame = _draws_table(path).to_pandas()
+    return frame
+
+
+def part_draws(path: Path, part: FitPart) -> Array:
+    """The draws (B, P) of one part of the report at ``path``, in its parameters' order.
+
+    Imports no pandas, so that an interval of one prediction is quick. Errors as of ``read_draws``.
+    """
+    import numpy as np
+
+    table = _draws_table(path)
+    names = list(part.params)
+    # By way of lists: Arrow's own way to NumPy imports pandas.
+    drawn = np.array([table[name].to_pylist() for name in names]).T
+    own = np.ones(len(drawn), dtype=bool)
+    for column, value in part.where.items():
+        own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9)
+    return drawn[own]
+
+
+def _draws_table(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     file = path if path.suffix == ".parquet" else draws_path(path)
     try:
-        return pd.read_parquet(file)
+        return pq.ParquetFile(file).read()  # read_table would import pandas
     except FileNotFoundError:
         raise UserError(f"{file}: no such file; the fit that writes it was not run") from None
-    except (OSError, ValueError) as error:
+    except (OSError, pa.ArrowInvalid) as error:
         raise UserError(f"{file}: not a readable Parquet file: {error}") from None
 
 
 def _part(data: dict[str, Any]) -> FitPart:
-    names = FitPart.__dataclass_fields__
-    fields = {name: data[name] for name in names if name != "params"}
+    fields = {name: data[name] for name in FitPart.__dataclass_fields__ if name != "params"}
     return FitPart(params={k: Estimate(**v) for k, v in data["params"].items()}, **fields)
 
 

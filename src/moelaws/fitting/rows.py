@@ -8,9 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from moelaws.laws.base import Array, Law, Mask, Variable
-from moelaws.laws.mapping import mapped
+from moelaws.fitting.variables import (
+    Variables,
+    check_values,
+    numbers,
+    read_variables,
+    row_name,
+)
+from moelaws.laws.base import Array, FittableLaw, Mask
+from moelaws.laws.mapping import sources
+from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import Fit
@@ -26,6 +35,10 @@ class Rows:
         response: (n,) of the fitted rows.
         held_columns, held_response: the same of the held-out rows.
         left_out: reason -> number of rows, over the whole table.
+        notes: unit conversions and derivations, such as "D = C / (6 N_active)".
+        weights: (n,) of the fitted rows' squared residuals on the objective's scale, of mean 1;
+            None where the fit names no standard error.
+        groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
     """
 
     where: dict[str, float]
@@ -34,29 +47,34 @@ class Rows:
     held_columns: dict[str, Array]
     held_response: Array
     left_out: dict[str, int]
+    notes: tuple[str, ...] = ()
+    weights: Array | None = None
+    groups: NDArray[np.intp] | None = None
 
 
-def parts(law: Law, table: pd.DataFrame, spec: Fit, label: str) -> list[Rows]:
+def parts(
+    law: FittableLaw, table: pd.DataFrame, spec: Fit, label: str, units: Mapping[str, str] = {}
+) -> list[Rows]:
     """The rows of each part of the fit, checked.
 
-    Rows whose status is not ``completed`` are left out. ``label`` names the table in messages.
+    Rows whose status is not ``completed`` are left out. ``label`` names the table in messages;
+    ``units`` are those that the table itself declares, by column.
 
     Raises:
-        UserError: for a column that is missing or holds no numbers, a value outside a variable's
-            domain (with its row), a split or a hold-out that leaves nothing.
+        UserError: for a column that is missing, holds no numbers or another quantity, a value
+            outside a variable's domain (with its row), a split or a hold-out that leaves nothing.
     """
-    names = mapped(law, spec.mapping)
-    used = {name: _numbers(table, column, label, f"{name} of {law.id}") for name, column in names}
+    given = read_variables(law, table, spec, label, units)
     if "run_id" in table.columns and table["run_id"].duplicated().any():
         twice = table["run_id"][table["run_id"].duplicated()].iloc[0]
         raise UserError(f"{label}: column run_id: {twice} stands twice; one row a run is allowed")
 
     left_out: dict[str, int] = {}
     kept = _completed(table, left_out)
-    wanted = np.broadcast_to(_select(table, used, spec.rows, label), kept.shape)
+    wanted = _select(table, given, spec.rows, label)
     _count(left_out, f"not in rows: {spec.rows}", kept & ~wanted)
     kept = kept & wanted
-    held = _held(table, used, spec, label)
+    held = _held(table, given, spec, label)
     if spec.holdout and not (kept & held).any():
         raise UserError(
             f"{label}: holdout {spec.holdout!r} selects no row of the {kept.sum()} used"
@@ -64,38 +82,38 @@ def parts(law: Law, table: pd.DataFrame, spec: Fit, label: str) -> list[Rows]:
 
     groups: list[tuple[dict[str, float], Mask]] = [({}, kept)]
     if spec.split_by:
-        split = _numbers(table, spec.split_by, label, "split_by")
+        split = numbers(table, spec.split_by, label, "split_by")
         _count(left_out, f"no value of {spec.split_by}", kept & np.isnan(split))
         values = np.unique(split[kept & ~np.isnan(split)])
         groups = [({spec.split_by: float(value)}, kept & (split == value)) for value in values]
     if not groups or not kept.any():
         raise UserError(f"{label}: no row is left to fit; left out: {_listed(left_out)}")
 
-    for variable in (*law.variables, law.response):
-        _check(table, variable, dict(names)[variable.name], used[variable.name], kept, label)
+    check_values(given, table, kept, spec, label)
+    se = _standard_errors(law, table, given, kept & ~held, spec, label, units)
+    blocks = _blocks(table, kept & ~held, spec, label)
     return [
-        _rows(law, used, where, group & ~held, group & held, left_out, spec, label)
+        _rows(law, given, where, group & ~held, group & held, left_out, se, blocks, spec, label)
         for where, group in groups
     ]
 
 
 def selected_rows(
-    table: pd.DataFrame, law: Law, spec: Fit, where: Mapping[str, float]
+    table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
 ) -> tuple[Mask, Mask]:
     """Masks over the table's rows: those fitted and those held out in the part ``where``."""
-    used = {
-        name: _numbers(table, column, "table", name) for name, column in mapped(law, spec.mapping)
-    }
-    kept = _completed(table, {}) & _select(table, used, spec.rows, "table")
+    given = read_variables(law, table, spec, "table")
+    kept = _completed(table, {}) & _select(table, given, spec.rows, "table")
     for column, value in where.items():
-        kept = kept & np.isclose(_numbers(table, column, "table", column), value, rtol=1e-9)
-    held = _held(table, used, spec, "table")
+        kept = kept & np.isclose(numbers(table, column, "table", column), value, rtol=1e-9)
+    held = _held(table, given, spec, "table")
     return kept & ~held, kept & held
 
 
-def used_columns(law: Law, table: pd.DataFrame, spec: Fit) -> list[str]:
+def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """The table's columns that decide the fit, sorted."""
-    columns = {column for _, column in mapped(law, spec.mapping)} | {spec.split_by, "status"}
+    columns = set(sources(law, spec.mapping, list(map(str, table.columns))).columns.values())
+    columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
     return sorted(columns & set(table.columns))
 
@@ -126,66 +144,90 @@ def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
     return kept
 
 
-def _held(table: pd.DataFrame, used: dict[str, Array], spec: Fit, label: str) -> Mask:
+def _held(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Mask:
     if not spec.holdout.strip():
         return np.zeros(len(table), dtype=bool)
-    return np.asarray(_select(table, used, spec.holdout, label), dtype=bool)
+    return _select(table, given, spec.holdout, label)
 
 
-def _select(table: pd.DataFrame, used: dict[str, Array], expression: str, label: str) -> Mask:
-    """``spec.rows.select`` over the numeric columns and, where no column has it, a variable."""
+def _select(table: pd.DataFrame, given: Variables, expression: str, label: str) -> Mask:
+    """``spec.rows.select`` over the numeric columns and the variables.
+
+    Where a column has a variable's name but another one stands for it, the column is meant.
+    """
+    own = {n: x for n, x in given.values.items() if given.sources.columns.get(n, n) == n}
     numeric = {
         str(name): column.to_numpy(dtype=float, na_value=np.nan)
         for name, column in table.items()
         if pd.api.types.is_numeric_dtype(column)
     }
     try:
-        mask: Mask = np.asarray(select(used | numeric, expression))
+        mask = np.asarray(select(given.values | numeric | own, expression), dtype=bool)
     except UserError as error:
         raise UserError(f"{label}: {error}") from None
-    return mask
+    return np.array(np.broadcast_to(mask, len(table)))
 
 
-def _numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
-    """A column as floats; an empty cell is NaN."""
-    if column not in table.columns:
-        raise UserError(
-            f"{label}: no column {column!r} for {role}; there are "
-            f"{', '.join(map(str, table.columns))}"
-        )
-    values = pd.to_numeric(table[column], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    bad = np.isnan(values) & table[column].notna().to_numpy(dtype=bool)
-    if bad.any() and not pd.api.types.is_numeric_dtype(table[column]):
-        row = int(np.argmax(bad))
-        raise UserError(
-            f"{label}: row {row + 1}: column {column} is {table[column].iloc[row]!r}; "
-            "a number is wanted"
-        )
-    return np.asarray(values)
-
-
-def _check(
-    table: pd.DataFrame, variable: Variable, column: str, values: Array, kept: Mask, label: str
-) -> None:
-    wrong = kept & ~variable.domain.holds(values)
+def _standard_errors(
+    law: FittableLaw,
+    table: pd.DataFrame,
+    given: Variables,
+    fitted: Mask,
+    spec: Fit,
+    label: str,
+    units: Mapping[str, str],
+) -> Array | None:
+    """Each row's standard error on the objective's scale but for a factor; None: none is named."""
+    if not spec.weights:
+        return None
+    name, word = law.response.name, spec.units.get(law.response.name)
+    se = numbers(table, spec.weights, label, "weights")
+    try:
+        refuse_unit(law.response, spec.weights, units.get(spec.weights), word)
+    except UserError as error:
+        raise UserError(f"{label}: {error}") from None
+    wrong = fitted & ~(np.isfinite(se) & (se > 0))
     if wrong.any():
         row = int(np.argmax(wrong))
-        run = f" (run {table['run_id'].iloc[row]})" if "run_id" in table.columns else ""
-        also = f", as in {wrong.sum() - 1} more rows" if wrong.sum() > 1 else ""
         raise UserError(
-            f"{label}: row {row + 1}{run}: column {column} is {values[row]:.6g}{also}; "
-            f"{variable.name} must be {variable.domain.text}; such rows can be left out by a rows "
-            f"expression"
+            f"{label}: {row_name(table, row)}: column {spec.weights} is {se[row]:.6g}, as the "
+            f"standard error of {name}; it must be a finite number above 0 in every fitted row"
         )
+    with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
+        return se / given.values[name] if law.log_response else se
+
+
+def _blocks(table: pd.DataFrame, fitted: Mask, spec: Fit, label: str) -> NDArray[np.object_] | None:
+    """The value of ``resample_by`` in each row, as text or number; None where rows are drawn."""
+    if not spec.resample_by:
+        return None
+    if spec.resample_by not in table.columns:
+        raise UserError(
+            f"{label}: no column {spec.resample_by!r} for resample_by; there are "
+            f"{', '.join(map(str, table.columns))}"
+        )
+    column = table[spec.resample_by]
+    missing = fitted & column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise UserError(
+            f"{label}: {row_name(table, row)}: column {spec.resample_by} is empty; resample_by "
+            "wants a block for every fitted row"
+        )
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan).astype(object)
+    return column.astype(str).to_numpy(dtype=object)
 
 
 def _rows(
-    law: Law,
-    used: dict[str, Array],
+    law: FittableLaw,
+    given: Variables,
     where: dict[str, float],
     fitted: Mask,
     held: Mask,
     left_out: dict[str, int],
+    se: Array | None,
+    blocks: NDArray[np.object_] | None,
     spec: Fit,
     label: str,
 ) -> Rows:
@@ -193,21 +235,38 @@ def _rows(
     part = "".join(f" at {column} = {value:.6g}" for column, value in where.items())
     if n < needed:
         raise UserError(
-            f"{label}: {n} rows{part} are left to fit the {needed} parameters of {law.id}; "
+            f"{label}: {n} rows{part} are left to fit the {needed} parameters of {law.ref}; "
             f"at least {needed} are needed. Left out: {_listed(left_out)}"
             + (f"; held out: {int(held.sum())}" if spec.holdout else "")
         )
-    names = [variable.name for variable in law.variables]
-    response = used[law.response.name]
-    order = np.lexsort([response[fitted], *(used[name][fitted] for name in names)])
+    names = [v.name for v in law.variables if v.name in given.values]
+    response = given.values[law.response.name]
+    weights = None if se is None else _weights(se[fitted])
+    groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
+    if groups is not None and not groups.any():
+        raise UserError(
+            f"{label}: resample_by {spec.resample_by}: all {n} rows{part} are one block; at least "
+            "2 are needed to draw from"
+        )
+    keys = [given.values[name][fitted] for name in names]
+    order = np.lexsort([x for x in (groups, weights) if x is not None] + [response[fitted], *keys])
     return Rows(
         where=where,
-        columns={name: used[name][fitted][order] for name in names},
+        columns={name: given.values[name][fitted][order] for name in names},
         response=response[fitted][order],
-        held_columns={name: used[name][held] for name in names},
+        held_columns={name: given.values[name][held] for name in names},
         held_response=response[held],
         left_out=left_out,
+        notes=given.notes,
+        weights=None if weights is None else weights[order],
+        groups=None if groups is None else groups[order],
     )
+
+
+def _weights(se: Array) -> Array:
+    """(s / se)^2 with s such that their mean is 1, to the last digit in any order of the rows."""
+    weights = (se.min() / se) ** 2
+    return np.asarray(weights / np.sort(weights).mean())
 
 
 def _count(left_out: dict[str, int], reason: str, mask: Mask) -> None:

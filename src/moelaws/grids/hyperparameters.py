@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from moelaws.laws.leverage.hyperparameters import BATCH, LR
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import LeverageLaw, PowerOf, TableOf
 
 Point = dict[str, Any]
 
-# Eq 5, leverage: over C in FLOPs, the peak learning rate and the batch in tokens.
-LEVERAGE_LR = PowerOf(rule="power", value=1.1576, at={"C": 1}, exponent={"C": -0.1529})
-LEVERAGE_BATCH_TOKENS = PowerOf(rule="power", value=0.0694, at={"C": 1}, exponent={"C": 0.3644})
+
+def _over_compute(law: Mapping[str, float]) -> PowerOf:
+    exponent = {"C": law["exponent"]}
+    return PowerOf(rule="power", value=law["coefficient"], at={"C": 1}, exponent=exponent)
+
+
+LEVERAGE_LR, LEVERAGE_BATCH_TOKENS = _over_compute(LR), _over_compute(BATCH)
 
 
 def learning_rate(point: Point, rule: PowerOf | LeverageLaw | TableOf) -> float:

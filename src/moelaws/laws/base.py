@@ -1,6 +1,7 @@
-"""What a law declares: variables, parameters, published values, fit protocol, errata.
+"""What a law declares: variables, results, equation, errata; and, where it is fitted, how.
 
-A law's module holds one such declaration as ``LAW``. Parameters have two scales: the natural one,
+A law's module holds one such declaration as ``LAW``, and other forms of it, such as the printed one
+of a misprinted equation, in ``VARIANTS`` by name. Parameters have two scales: the natural one,
 on which they are published and reported (A), and the working one, on which they are fitted (ln A
 for a positive coefficient, the value itself for an exponent).
 """
@@ -11,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from moelaws.spec.errors import UserError
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = Mapping[str, Array]  # a law's variable -> its values, shape (n,)
+Objective = Literal["huber", "huber_scale", "squared", "absolute"]
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,24 @@ class Domain:
 
 
 POSITIVE = Domain("a finite number above 0", lambda x: np.isfinite(x) & (x > 0))
+NOT_NEGATIVE = Domain("a finite number of at least 0", lambda x: np.isfinite(x) & (x >= 0))
+AT_LEAST_1 = Domain("a finite number of at least 1", lambda x: np.isfinite(x) & (x >= 1))
 SPARSITY = Domain("at least 0 and below 1", lambda x: (x >= 0) & (x < 1))
+FRACTION = Domain("above 0 and at most 1", lambda x: (x > 0) & (x <= 1))
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A quantity that a table or a user supplies."""
+    """A quantity that a table or a user supplies, or that a law results in.
+
+    ``default`` stands in where it is not given; NaN where a formula has results without it.
+    """
 
     name: str
     unit: str
     description: str
     domain: Domain = POSITIVE
+    default: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,22 +70,24 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class FitProtocol:
     """How a law is fitted.
 
     Attributes:
-        objective: ``huber``, the sum of Huber losses over ln L; ``squared``, the sum of squares.
-        delta: the Huber loss' threshold (residuals of ln L).
+        objective: over residuals on the law's scale (ln L for a loss): ``huber``, the sum of Huber
+            losses; ``huber_scale``, the negative Huber log-likelihood whose scale sigma is fitted
+            too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values.
+        delta: the Huber threshold, in units of the residual (of sigma for ``huber_scale``).
         grid: start values of each parameter on the working scale; the starts are their product.
-        sample: how many of them are run, a seeded sample.
+        sample: how many of them are run, a seeded sample; None for all.
         holdout: the paper's own hold-out, for reference: a fit holds out what its user asks for.
         source: where the paper states all this.
     """
 
-    objective: Literal["huber", "squared"]
+    objective: Objective
     delta: float = 1e-3
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    sample: int = 500
+    sample: int | None = None
     holdout: str = ""
     source: str = ""
 
@@ -88,7 +99,7 @@ class Protocol:
 
 @dataclass(frozen=True, kw_only=True)
 class Law(ABC):
-    """A parametric formula for a response; what it computes is left to its kind."""
+    """A relation between quantities of the field; its kind says how it is computed."""
 
     id: str
     title: str
@@ -96,15 +107,27 @@ class Law(ABC):
     equation: str
     latex: str
     variables: tuple[Variable, ...]
-    response: Variable
-    parameters: tuple[Parameter, ...]
-    published: Mapping[str, float] | None
-    protocol: Protocol
     errata: tuple[str, ...] = ()
+    variant: str = ""  # the form's name among the module's VARIANTS; empty for LAW itself
+
+    @property
+    def ref(self) -> str:
+        """What names this law and form: ``allocation.loss`` or ``allocation.loss:sqlog``."""
+        return f"{self.id}:{self.variant}" if self.variant else self.id
+
+    @property
+    @abstractmethod
+    def results(self) -> tuple[Variable, ...]:
+        """What the law results in."""
+
+    @property
+    @abstractmethod
+    def published(self) -> Mapping[str, float] | None:
+        """The paper's coefficients, natural scale; None where it prints none."""
 
     @abstractmethod
-    def predict(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> Array:
-        """The response in its natural unit.
+    def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
+        """Every result by name, in its natural unit.
 
         Args:
             params: value of every parameter, natural scale.
@@ -113,6 +136,136 @@ class Law(ABC):
         Raises:
             UserError: for a parameter or a variable that is missing.
         """
+
+    def columns(self, values: Mapping[str, Any]) -> dict[str, Array]:
+        """The law's variables out of ``values``, as float arrays of one shape.
+
+        Raises:
+            UserError: for a variable that is missing and has no default.
+        """
+        given = {v.name: values.get(v.name, v.default) for v in self.variables}
+        missing = [name for name, value in given.items() if value is None]
+        if missing:
+            raise UserError(
+                f"law {self.ref}: variable {', '.join(missing)} is missing; "
+                f"it needs {', '.join(v.name for v in self.variables if v.default is None)}"
+            )
+        arrays = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in given.values()))
+        return dict(zip(given, arrays, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula(Law):
+    """A relation that is computed and never fitted, such as an optimum in closed form.
+
+    ``function`` takes the variables as arrays of one shape and gives each result by its name;
+    where a variable that may be left out is NaN, so are the results that need it.
+    """
+
+    outputs: tuple[Variable, ...]
+    function: Callable[[Columns], Mapping[str, Any]]
+    constants: Mapping[str, float] = field(default_factory=dict)  # published ones that it rests on
+
+    @property
+    def results(self) -> tuple[Variable, ...]:
+        return self.outputs
+
+    @property
+    def published(self) -> Mapping[str, float]:
+        return self.constants
+
+    def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
+        """Every result by name; ``params`` is not used: a formula's constants are its own."""
+        values = self.columns(columns)
+        shape = next(iter(values.values())).shape
+        found = self.function(values)
+        return {
+            r.name: np.array(np.broadcast_to(np.asarray(found[r.name], float), shape))
+            for r in self.outputs
+        }
+
+
+class Model(Protocol):
+    """A law over fixed rows, for batches of parameter vectors, on its objective's scale.
+
+    B parameter vectors (working scale), n rows, P parameters.
+    """
+
+    n: int
+    n_params: int
+    metric: (
+        Array  # (P, P): a step's length is step' metric step, say the mean square change of ln L
+    )
+
+    def evaluate(self, theta_BP: Array) -> tuple[Array, Any]:
+        """Predictions (B, n) and what :meth:`jacobian` and :meth:`curvature` want of them.
+
+        That state is an array whose first axis is the batch.
+        """
+
+    def jacobian(self, state: Any) -> Array:
+        """d prediction / d parameter, (B, P, n)."""
+
+    def curvature(self, state: Any, psi_Bn: Array) -> Array:
+        """Sum over rows of psi times the second derivatives of the prediction, (B, P, P)."""
+
+    def rows(self, index: NDArray[np.intp]) -> Model:
+        """The same over some of the rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittableLaw(Law):
+    """A parametric formula for one response, which a table's rows determine.
+
+    ``log_response``: residuals are of the logarithm of the response; else of itself.
+    """
+
+    response: Variable
+    parameters: tuple[Parameter, ...]
+    coefficients: Mapping[str, float] | None  # the paper's, natural scale
+    protocol: FitProtocol
+    log_response: bool = True
+
+    @abstractmethod
+    def model(self, columns: Columns) -> Model:
+        """The law over rows: ``columns`` of shape (n,)."""
+
+    @property
+    def results(self) -> tuple[Variable, ...]:
+        return (self.response,)
+
+    @property
+    def published(self) -> Mapping[str, float] | None:
+        return self.coefficients
+
+    def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
+        return {self.response.name: self.predict(params, columns)}
+
+    def predict(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> Array:
+        """The response in its natural unit; arguments and errors as of :meth:`evaluate`."""
+        one: Array = self.predict_batch(self.vector(params)[None], columns)[0]
+        return one
+
+    def predict_batch(self, theta_BP: Array, columns: Mapping[str, Any]) -> Array:
+        """The response of each working-scale vector: (B, *shape of the columns)."""
+        values = self.columns(columns)
+        shape = next(iter(values.values())).shape
+        model = self.model({name: value.reshape(-1) for name, value in values.items()})
+        prediction, _ = model.evaluate(theta_BP)
+        natural: Array = np.exp(prediction) if self.log_response else prediction
+        return natural.reshape(len(theta_BP), *shape)
+
+    def on_scale(self, response: Any) -> Array:
+        """The response on the scale of the objective's residuals."""
+        return np.asarray(np.log(response) if self.log_response else response, float)
+
+    def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+        """Coefficient of a term -> its share (n,) of the prediction; empty for a law without."""
+        return {}
+
+    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
+        """Pairs of parameters that these rows cannot tell apart, whatever the responses."""
+        return []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,13 +286,13 @@ class Law(ABC):
         missing = [name for name in self.names if name not in params]
         if missing:
             raise UserError(
-                f"law {self.id}: parameter {', '.join(missing)} is missing; "
+                f"law {self.ref}: parameter {', '.join(missing)} is missing; "
                 f"it needs {', '.join(self.names)}"
             )
         for p in self.parameters:
             if p.scale == "log" and not params[p.name] > 0:
                 raise UserError(
-                    f"law {self.id}: parameter {p.name} is {params[p.name]!r}; it must be above 0"
+                    f"law {self.ref}: parameter {p.name} is {params[p.name]!r}; it must be above 0"
                 )
         return np.array([p.working(float(params[p.name])) for p in self.parameters])
 
@@ -147,19 +300,3 @@ class Law(ABC):
         """Natural-scale values of working-scale vectors, shape (..., P)."""
         is_log = np.array([p.scale == "log" for p in self.parameters])
         return np.where(is_log, np.exp(np.where(is_log, theta, 0.0)), theta)
-
-    def columns(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """The law's variables out of ``values``, as float arrays of one shape.
-
-        Raises:
-            UserError: for a variable that is missing.
-        """
-        missing = [v.name for v in self.variables if v.name not in values]
-        if missing:
-            raise UserError(
-                f"law {self.id}: variable {', '.join(missing)} is missing; "
-                f"it needs {', '.join(v.name for v in self.variables)}"
-            )
-        names = [v.name for v in self.variables]
-        arrays = np.broadcast_arrays(*(np.asarray(values[name], dtype=float) for name in names))
-        return dict(zip(names, arrays, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moelaws.laws.base import Parameter, Protocol, Variable
+from moelaws.laws.base import FitProtocol, Parameter, Variable
 from moelaws.laws.kinds import PowerLawSum, Term, minus_log
 
 LAW = PowerLawSum(
@@ -25,13 +25,13 @@ LAW = PowerLawSum(
         Parameter("alpha", "1", 0.0, 4.0, "exponent of the size term"),
         Parameter("beta", "1", 0.0, 4.0, "exponent of the data term"),
     ),
-    published={"A": 482.01, "B": 2085.43, "E": 1.8169, "alpha": 0.3478, "beta": 0.3659},
+    coefficients={"A": 482.01, "B": 2085.43, "E": 1.8169, "alpha": 0.3478, "beta": 0.3659},
     terms=(
         Term("A", {"alpha": minus_log("N")}),
         Term("B", {"beta": minus_log("D")}),
         Term("E"),
     ),
-    protocol=Protocol(
+    protocol=FitProtocol(
         objective="huber",
         delta=1e-3,
         grid={

@@ -1,23 +1,116 @@
-"""Which column of a table stands for which variable of a law."""
+"""Which column of a table stands for which variable of a law, and which variables are derived."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from moelaws.laws.base import Law
+from moelaws.laws.base import FittableLaw, Variable
+from moelaws.laws.vocabulary import (
+    VOCABULARY,
+    Derivation,
+    factor,
+    plan,
+    refuse_unit,
+    same_quantity,
+    ways,
+)
 from moelaws.spec.errors import UserError
 
 
-def mapped(law: Law, mapping: Mapping[str, str]) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class Sources:
+    """Where each variable of a fit comes from.
+
+    Attributes:
+        columns: variable -> the table's column, of the response, of the law's variables and of
+            those that others are derived from.
+        derivations: of the rest, in their order.
+        variables: name -> declaration of every one of them.
+    """
+
+    columns: dict[str, str]
+    derivations: tuple[Derivation, ...]
+    variables: dict[str, Variable]
+
+
+def _mapped(law: FittableLaw, mapping: Mapping[str, str]) -> list[tuple[str, str]]:
     """(variable, column) for each variable and the response; a variable is its own column.
 
     Raises:
-        UserError: for a mapping of something that is no variable of the law.
+        UserError: for a mapping of something that is neither a variable of the law nor one that
+            its variables are derived from.
     """
     known = [variable.name for variable in (*law.variables, law.response)]
     for name in mapping:
-        if name not in known:
+        if name not in known and name not in VOCABULARY:
             raise UserError(
-                f"mapping of {name!r}: not a variable of {law.id}; it has {', '.join(known)}"
+                f"mapping of {name!r}: not a variable of {law.ref}; it has {', '.join(known)} "
+                f"(others may be derived from {', '.join(n for n in VOCABULARY if n not in known)})"
             )
     return [(name, mapping.get(name, name)) for name in known]
+
+
+def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[str]) -> Sources:
+    """Where the law's variables come from in a table whose columns are ``available``.
+
+    A mapped column comes before one that has the variable's own name, that before a derivation,
+    and that before the variable's default, which is not in the result.
+
+    Raises:
+        UserError: for a mapping of an unknown variable, a mapped column that is not there, or
+            a variable that has no column and cannot be derived.
+    """
+    columns = {
+        name: column
+        for name, column in _mapped(law, mapping)
+        if name in mapping or column in available
+    }
+    declared = {v.name: v for v in (*law.variables, law.response)}
+    helpers = {name: mapping.get(name, name) for name in VOCABULARY if name not in declared}
+    missing = [v for v in law.variables if v.name not in columns and v.default is None]
+    known = {name for name in columns if same_quantity(declared[name])}
+    known |= {n for n, column in helpers.items() if n in mapping or column in available}
+    derivations = plan(known, [v.name for v in missing if same_quantity(v)])
+    derived = {step.result for step in derivations}
+    used = {name for step in derivations for name in step.needs if name not in derived}
+    columns |= {name: helpers[name] for name in helpers if name in used or name in mapping}
+
+    listed = ", ".join(map(str, available))
+    for name, column in columns.items():
+        if column not in available:
+            raise UserError(f"no column {column!r} for {name} of {law.ref}; there are {listed}")
+    for v in (*missing, law.response):
+        if v.name not in columns and v.name not in derived:
+            raise UserError(
+                f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed}"
+                + (ways(v.name) if same_quantity(v) else "")
+            )
+    variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
+    return Sources(columns, derivations, variables)
+
+
+def unit_factors(
+    found: Sources, units: Mapping[str, str], declared: Mapping[str, str]
+) -> dict[str, float]:
+    """Variable -> what its column is multiplied by, of those whose unit the fit states.
+
+    Args:
+        found: which columns are used.
+        units: variable -> a word or number as ``vocabulary.factor`` takes it.
+        declared: column -> the unit that its table declares, where it does.
+
+    Raises:
+        UserError: for a unit of something that has no column, a word that is not allowed, or a
+            declared unit of another quantity.
+    """
+    for name in units:
+        if name not in found.columns:
+            raise UserError(
+                f"unit of {name!r}: no column stands for it; units can be given of "
+                f"{', '.join(found.columns)}"
+            )
+    factors = {name: factor(found.variables[name], word) for name, word in units.items()}
+    for name, column in found.columns.items():
+        refuse_unit(found.variables[name], column, declared.get(column), units.get(name))
+    return factors

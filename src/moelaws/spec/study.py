@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints, model_validator
+from pydantic import BeforeValidator, StringConstraints, model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen
 from moelaws.spec.grid import Grid
@@ -15,18 +15,33 @@ Tier = Literal["demo", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = ("demo", "gpu", "paper")
 
 
+def _text(value: object) -> object:
+    # YAML reads a unit such as 1e+6 as a number.
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+UnitWord = Annotated[str, BeforeValidator(_text)]
+
+
 class Fit(Frozen):
     """One law fitted to one table: which rows, which column is which variable, what is held out."""
 
     name: Name
-    law: str  # a law id, such as sparsity.loss
-    mapping: dict[str, str]  # the law's variable -> the table's column
+    law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
+    mapping: dict[str, str]  # variable, of the law or to derive from -> the table's column
+    units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
+    rollout: str = ""  # a column such as C: fit below each of its values, predict above
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
+    weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Count = 200  # refits for the intervals
+    resample_by: str = ""  # a column whose values are the bootstrap's blocks; rows by default
+    intervals: Literal["auto", "bootstrap", "student"] = "auto"
     level: Fraction = 0.9  # of the intervals
+    profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
+    select: bool = False  # choose among the law's candidate forms by cross-validation
 
 
 class Derived(Frozen):

@@ -9,8 +9,9 @@ import ast
 from pathlib import Path
 
 from moelaws import laws
-from moelaws.laws.mapping import mapped
+from moelaws.laws.mapping import sources, unit_factors
 from moelaws.laws.protocol import overridden
+from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows
@@ -59,11 +60,30 @@ def _figures_of(path: Path) -> set[str]:
 
 
 def _check_fit(fit: Fit) -> None:
-    law = laws.get(fit.law)
+    law = laws.fittable(fit.law)
     overridden(law, fit.protocol, fit.name)
-    columns = [column for _, column in mapped(law, fit.mapping)]
+    for name in fit.profile:
+        if name not in law.names:
+            raise UserError(
+                f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
+            )
     expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
-    columns += [clause.column for clause in expressions] + ([fit.split_by] if fit.split_by else [])
-    for column in columns:
-        if column not in NUMERIC:
+    for column in (*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout):
+        if column and column not in NUMERIC:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(NUMERIC)}")
+    found = sources(law, fit.mapping, NUMERIC)
+    units = {column.name: column.unit for column in COLUMNS}
+    unit_factors(found, fit.units, units)
+    if fit.weights:
+        word = fit.units.get(law.response.name)
+        refuse_unit(law.response, fit.weights, units[fit.weights], word)
+    for clause in expressions:
+        if clause.column not in NUMERIC and clause.column not in found.variables:
+            raise UserError(
+                f"{clause.column!r} is no column of numbers; there are {', '.join(NUMERIC)}"
+            )
+    known = [column.name for column in COLUMNS]
+    if fit.resample_by and fit.resample_by not in known:
+        raise UserError(
+            f"resample_by: {fit.resample_by!r} is no column; there are {', '.join(known)}"
+        )

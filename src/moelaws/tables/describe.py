@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
 from moelaws.spec.model import Model, MoE
@@ -18,6 +18,7 @@ def describe(run: Run) -> dict[str, Any]:
     ffn = model.ffn
     moe = isinstance(ffn, MoE)
     width = ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn
+    attention, feed_forward = attention_and_ffn(model, "allocation")
     return {
         "run_id": run.run_id,
         "seed": config.seed,
@@ -33,6 +34,7 @@ def describe(run: Run) -> dict[str, Any]:
         "D": tokens,
         **_experts(model),
         "G": 2 * model.d_model / width if moe else None,
+        "r": feed_forward / attention,
         "n_layers": model.n_layers,
         "n_dense_layers": model.n_layers - model.n_moe_layers,
         "d_model": model.d_model,

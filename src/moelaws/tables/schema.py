@@ -27,6 +27,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("S", "float", "1", "sparsity (E - k) / E; 0 for dense"),
     Column("A", "float", "1", "activation ratio (k + E_s) / (E + E_s); 1 for dense"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert", nullable=True),
+    Column("r", "float", "1", "feed-forward over attention FLOPs, allocation, App C corrected"),
     Column("E", "int", "experts", "routed experts a layer; 1 for dense"),
     Column("k", "int", "experts", "active routed experts a token; 1 for dense"),
     Column("E_s", "int", "experts", "shared experts a layer"),

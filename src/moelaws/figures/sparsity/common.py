@@ -50,7 +50,7 @@ def bars(rows: pd.DataFrame) -> dict[str, Array]:
 
 
 def band(surface: Surface, N: Array, S: Array) -> dict[str, Array]:
-    """The bootstrap band of the surface at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
+    """The interval of the surface at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
     drawn = surface.loss_draws(N, S)
     if not len(drawn):
         return {}

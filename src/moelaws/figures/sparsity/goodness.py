@@ -14,7 +14,7 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.figures.sparsity.common import bars, colours
 from moelaws.fitting.rows import selected_rows
-from moelaws.laws.mapping import mapped
+from moelaws.fitting.variables import read_variables
 
 FIT = "loss"
 
@@ -22,7 +22,7 @@ FIT = "loss"
 def draw(inputs: Inputs, held_out: bool) -> Sheet:
     """Predicted loss over measured loss, coloured by budget, with the line of equality."""
     report, spec = inputs.fit(FIT), inputs.spec(FIT)
-    law = laws.get(report.law)
+    law = laws.fittable(report.law)
     sheet = Sheet(style.SINGLE, style.HEIGHT)
     (panel,) = sheet.panels
     fitted, held = selected_rows(inputs.table, law, spec, {})
@@ -34,9 +34,9 @@ def draw(inputs: Inputs, held_out: bool) -> Sheet:
         )
         return sheet
     params = report.part({}).estimates()
-    mapping = mapped(law, spec.mapping)
-    columns = {name: rows[column].to_numpy(float) for name, column in mapping}
-    rows = rows.assign(predicted=law.predict(params, columns))
+    rows = rows.assign(
+        predicted=law.predict(params, read_variables(law, rows, spec, "table").values)
+    )
     for C, colour in colours(inputs, "C").items():
         group = at(rows, "C", C)
         if len(group):

@@ -1,0 +1,168 @@
+"""Seconds and memory of whole fits on simulated tables. Each measurement is of one process.
+
+Tables hold losses of a law's published coefficients with 0.3 % noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.cli.progress import bars
+from moelaws.fitting.intervals import bootstrap
+from moelaws.fitting.multistart import REACHED
+from moelaws.fitting.problem import Problem, problem
+from moelaws.fitting.solve import Solution, solve
+from moelaws.laws.base import Array
+from recovery_designs import LOSS_NOISE, allocation_loss, sparsity_loss
+from speed.lbfgs import TIGHT, descend_from, value_and_gradient
+
+TIMED = 200  # starts of SciPy that are timed
+BUDGETS, SIZES = np.geomspace(6e18, 3e21, 12), np.geomspace(0.2, 5, 20)  # of Chinchilla's points
+ENOUGH = 2000  # starts that find the optimum which the bootstrap starts from
+
+
+def measure_sparsity(sample: int | None, scipy_starts: int) -> dict[str, Any]:
+    """The sparsity law's grid on 180 runs, and SciPy's loop over some of its starts.
+
+    Args:
+        sample: how many of the grid's starts the engine runs; None: all.
+        scipy_starts: how many SciPy runs to the end; the first ``TIMED`` of them are timed.
+    """
+    task = simulated("sparsity.loss", sparsity_loss(), sample)
+    found, solution = _fitted(task)
+    # Shuffled, so that the first of them are a fair sample too.
+    some = np.random.default_rng(1).permutation(len(task.starts))[:scipy_starts]
+    scipy = _scipy(task, solution, task.starts[some], len(task.starts))
+    return found | {
+        "scipy": scipy,
+        "ratio": scipy["own_tolerances"]["seconds_extrapolated"] / found["seconds"],
+        "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / found["seconds"],
+        "objective_excess": solution.value / scipy["tight_tolerances"]["best"] - 1,
+    }
+
+
+def measure_allocation(sample: int | None) -> dict[str, Any]:
+    """The allocation law's grid on 360 runs."""
+    return _fitted(simulated("allocation.loss", allocation_loss(), sample))[0]
+
+
+def measure_chinchilla(sample: int | None) -> dict[str, Any]:
+    """Chinchilla's grid on 240 runs: twelve budgets, twenty sizes around 20 tokens a parameter."""
+    C = np.repeat(BUDGETS, len(SIZES))
+    N = np.sqrt(C / 120) * np.tile(SIZES, len(BUDGETS))
+    points = pd.DataFrame({"N": N, "D": C / (6 * N)})
+    return _fitted(simulated("chinchilla", points, sample), times=5)[0]
+
+
+def measure_bootstrap(draws: int) -> dict[str, Any]:
+    """Refits of the sparsity law to resampled rows."""
+    task = simulated("sparsity.loss", sparsity_loss(), ENOUGH)
+    with bars() as show:
+        solution = solve(task, 0, lambda done, total: show("starts", done, total))
+        began, cpu_began = time.perf_counter(), time.process_time()
+        bootstrap(task, solution, None, draws, 0, lambda done: show("bootstrap", done, draws))
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+    return {
+        "rows": task.model.n,
+        "draws": draws,
+        "ends_that_each_starts_from": len(solution.ends),
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "peak_mb": peak_mb(),
+    }
+
+
+def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
+    """The fit of a law to its own losses at ``points``; from ``sample`` of its starts, or all."""
+    law = laws.fittable(ref)
+    assert law.published
+    columns = {str(name): points[name].to_numpy(dtype=float) for name in points}
+    noise = LOSS_NOISE * np.random.default_rng(0).standard_normal(len(points))
+    response = law.predict(law.published, columns) * np.exp(noise)
+    return problem(
+        law, columns, response, None, dataclasses.replace(law.protocol, sample=sample), 0
+    )
+
+
+def peak_mb() -> float:
+    """The most memory that this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+
+
+def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
+    """The fastest of so many fits: a short one meets with whatever else the machine does."""
+    seconds, cpu = [], []
+    with bars() as show:
+        for turn in range(times):
+
+            def shown(done: int, total: int, turn: int = turn) -> None:
+                show(f"{task.law.id}, {turn + 1} of {times}", done, total)
+
+            began, cpu_began = time.perf_counter(), time.process_time()
+            solution = solve(task, 0, shown)
+            seconds.append(time.perf_counter() - began)
+            cpu.append(time.process_time() - cpu_began)
+    search = solution.search
+    return {
+        "rows": task.model.n,
+        "starts": search.run,
+        "times": times,
+        "seconds": min(seconds),
+        "cpu_seconds": min(cpu),
+        "objective": solution.value,
+        "certified": solution.certificate.converged,
+        "survived": search.survived,
+        "reached": search.reached,
+        "pruning_lost": search.pruning_lost,
+        "peak_mb": peak_mb(),
+    }, solution
+
+
+def _scipy(task: Problem, solution: Solution, starts: Array, total: int) -> dict[str, Any]:
+    """SciPy's loop with its own tolerances, and with such that its ends are optima.
+
+    The first ``TIMED`` of ``starts`` are timed, and their time extrapolated to ``total`` starts.
+    """
+    return {
+        "own_tolerances": _loop(task, solution, starts[:TIMED], total, 1.0, {}),
+        "tight_tolerances": _loop(task, solution, starts, total, solution.value, TIGHT),
+    }
+
+
+def _loop(
+    task: Problem,
+    solution: Solution,
+    starts: Array,
+    total: int,
+    unit: float,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    (objective,) = task.path()
+    function = value_and_gradient(objective, unit)
+    with bars() as show:
+        times, ends = [], []
+        for i, start in enumerate(starts):
+            began = time.perf_counter()
+            ends.append(descend_from(function, start, task.bounds, options))
+            times.append(time.perf_counter() - began)
+            show(f"SciPy{', tight' * bool(options)}", i + 1, len(starts))
+    values = objective.value(np.array(ends))
+    seconds = sum(times[:TIMED])
+    return {
+        "timed_starts": len(times[:TIMED]),
+        "seconds": seconds,
+        "seconds_extrapolated": seconds * total / len(times[:TIMED]),
+        "starts": len(values),
+        "best": float(values.min()),
+        "reached": int((values <= solution.value * (1 + REACHED)).sum()),
+    }

@@ -1,0 +1,71 @@
+"""Near-optimal runs of each budget: what laws of the best hyperparameters are fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.argmin import check_groups
+from moelaws.spec.errors import UserError
+
+TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
+OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
+
+
+def near_optimal(
+    frame: pd.DataFrame,
+    settings: Sequence[str],
+    groups: Sequence[str] = ("C",),
+    loss: str = "L",
+    *,
+    tolerance: float = TOLERANCE,
+    outlier: float = OUTLIER,
+) -> pd.Series:
+    """Which rows are near the best of their group, and no outliers among those: a mask.
+
+    Near is a ``loss`` of at most 1 + ``tolerance`` times the group's least; rows without a loss
+    never are. The paper removes outliers and does not say how. Here, among the near rows of a
+    group, those whose logarithm of some one of ``settings`` (positive columns, such as lr) has a
+    modified z-score above ``outlier``: its distance from their median over their median absolute
+    deviation / .6745, or, where more than half of them are equal, over 1.2533 times their mean
+    absolute deviation. ``outlier=inf`` removes none. Source: leverage, App E.1.
+
+    Raises:
+        UserError: for a missing column, no rows, a group without a value or without any loss, a
+            loss or a setting that is not above 0, or a negative ``tolerance`` or ``outlier``.
+    """
+    check_groups(frame, groups, loss, settings)
+    for name, value in (("tolerance", tolerance), ("outlier", outlier)):
+        if not value >= 0:
+            raise UserError(f"{name} is {value}; it must be at least 0")
+    losses = frame[loss].astype(float)
+    if (losses <= 0).any():
+        raise UserError(f"column {loss} holds {losses.min():g}; a loss above 0 is wanted")
+    by = [frame[name] for name in groups]
+    near = losses <= (1 + tolerance) * losses.groupby(by).transform("min")
+    mask = near.to_numpy(bool)
+    far = np.zeros(len(frame), bool)
+    rows = np.flatnonzero(mask)
+    keys = [column.iloc[rows] for column in by]
+    for name in settings:
+        values = frame[name].iloc[rows].astype(float)
+        if not (values > 0).all():
+            raise UserError(f"column {name} holds {values.min():g}; a number above 0 is wanted")
+        logs = pd.Series(np.log(values.to_numpy(float)), index=values.index)
+        scores = logs.groupby(keys).transform(modified_z)
+        far[rows] |= np.abs(scores.to_numpy(float)) > outlier
+    return pd.Series(mask & ~far, index=frame.index, name="near_optimal")
+
+
+def modified_z(x: pd.Series) -> pd.Series:
+    """Iglewicz and Hoaglin's modified z-scores of ``x`` (n,): robust against the outliers sought.
+
+    0 throughout where all values are equal.
+    """
+    from_median = x - x.median()
+    mad, mean = from_median.abs().median(), from_median.abs().mean()
+    # Differences of equal logarithms are exactly 0; a spread of rounding errors is none.
+    scale = mad / 0.6745 if mad > 1e-12 else 1.2533 * mean
+    return from_median / scale if scale > 1e-12 else from_median * 0.0

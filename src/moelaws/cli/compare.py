@@ -1,0 +1,101 @@
+"""moelaws compare: laws side by side on the same rows and the same hold-out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moelaws.cli.fit import OBJECTIVES, pairs, read
+from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.progress import bars
+from moelaws.spec.errors import UserError
+
+
+@click.command("compare")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--laws", "refs", required=True, metavar="A,B,...", help="Laws, or LAW:VARIANT.")
+@click.option("--map", "mapping", multiple=True, metavar="VAR=COLUMN", help="Column of a variable.")
+@click.option("--unit", "units", multiple=True, metavar="VAR=UNIT", help="Unit of a column: N=M.")
+@click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
+@click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
+@click.option("--objective", type=click.Choice(OBJECTIVES), help="Instead of each law's own.")
+@click.option("--delta", type=float, help="Huber threshold (default: each law's own).")
+@click.option("--weights", metavar="COLUMN", help="Standard error of the response, for weights.")
+@click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
+@click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
+@click.option("--level", type=float, help="Of the intervals (default 0.9).")
+@click.option("--seed", default=0, show_default=True, help="Of the starts and the bootstrap.")
+@click.option("--out", type=click.Path(path_type=Path), help="FILE.json for the comparison.")
+@json_option
+def command(
+    table: Path, refs: str, seed: int, out: Path | None, as_json: bool, **options: Any
+) -> None:
+    """Fit several laws to the same rows of TABLE and set them side by side.
+
+    Forms of one law compare too: --laws allocation.loss,allocation.loss:abslog+log1p. Sorted by
+    the error on held-out rows where there are any, else by AIC; both rest on ln of the response.
+    """
+    from moelaws import laws
+    from moelaws.fitting.compare import compare
+    from moelaws.records.files import write_json
+    from moelaws.spec.base import parse
+    from moelaws.spec.study import Fit
+
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
+    units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
+    protocol = {key: given.pop(key) for key in ("objective", "delta") if key in given}
+    candidates = [laws.fittable(ref.strip()) for ref in refs.split(",") if ref.strip()]
+    if out is not None and out.suffix != ".json":
+        raise UserError(f"--out is {str(out)!r}; a path ending in .json is wanted")
+    entry = {"name": "comparison", "law": refs, "mapping": mapping, "units": units, **given}
+    spec = parse(Fit, entry | {"protocol": protocol}, "moelaws compare")
+    frame, declared = read(table)
+    with bars() as progress:
+        found = compare(
+            candidates, frame, spec, seed=seed, label=str(table), units=declared, progress=progress
+        )
+    data = {"holdout": spec.holdout, "level": spec.level, "laws": found}
+    if out is not None:
+        write_json(out, data)
+    if as_json:
+        print_json(data)
+    else:
+        _print(found, spec.level, spec.holdout)
+    for law in found:
+        for warning in law["warnings"]:
+            click.echo(f"warning: {law['law']}: {warning}", err=True)
+
+
+def _print(found: list[dict[str, Any]], level: float, holdout: str) -> None:
+    percent = f"{100 * level:g} %"
+    columns = ["law", "parameters", "converged", "rmse", "r2", "AIC - least", "BIC - least"]
+    rows: list[list[object]] = [
+        [
+            law["law"],
+            law["n_params"],
+            "yes" if law["converged"] else "NO",
+            *(law[name] for name in ("rmse", "r2", "aic_excess", "bic_excess")),
+        ]
+        for law in found
+    ]
+    if holdout:
+        columns += [
+            "held-out rmse",
+            f"low ({percent})",
+            "high",
+            "held-out r2",
+            "excess",
+            "low",
+            "high",
+        ]
+        for row, law in zip(rows, found, strict=True):
+            held = law["holdout"]
+            nothing = [None, None]
+            row += [held["rmse"], *(held.get("rmse_interval") or nothing), held["r2"]]
+            row += [held.get("rmse_excess"), *(held.get("rmse_excess_interval") or nothing)]
+    n = found[0]["n"]
+    held_out = f"; {found[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
+    print_table(columns, rows, title=f"{n} rows fitted{held_out}")

@@ -1,0 +1,162 @@
+"""Laws side by side: the same rows, the same hold-out, one table of what each achieves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.fitting.fit import fit
+from moelaws.fitting.intervals import percentiles
+from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.rows import Rows, parts
+from moelaws.laws.base import Array, FittableLaw
+from moelaws.laws.vocabulary import VOCABULARY
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Fit
+
+
+def compare(
+    candidates: Sequence[FittableLaw],
+    table: pd.DataFrame,
+    spec: Fit,
+    *,
+    seed: int = 0,
+    label: str = "table",
+    units: Mapping[str, str] = {},
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> list[dict[str, Any]]:
+    """Each of ``candidates`` fitted to the same rows of ``table`` as ``spec`` asks.
+
+    ``spec.law`` is not read; a mapping holds for those laws that have the variable.
+
+    Returns for each law, best held-out (else AIC) first:
+        law, n, n_params, converged, params (as of a fit), r2, rmse, aic, bic and their excess over
+        the least, warnings; and where rows are held out, ``holdout``: n, r2, rmse with its
+        interval, and ``rmse_excess`` over the first law's with its interval. Those intervals
+        resample the held-out rows, the same for all laws, and the parameters' draws.
+
+    Raises:
+        UserError: for fewer than two laws, laws of different responses, and as ``fit`` does.
+    """
+    _check(candidates, spec, label)
+    rows = [parts(law, table, _own(law, spec), label, units)[0] for law in candidates]
+    reports = []
+    for law in candidates:
+
+        def shown(stage: str, done: int, total: int, name: str = law.ref) -> None:
+            progress(f"{name}: {stage}", done, total)
+
+        own = _own(law, spec)
+        reports.append(fit(law, table, own, seed=seed, label=label, units=units, progress=shown))
+    found = [_entry(report) for report in reports]
+    for criterion in ("aic", "bic"):
+        values = [entry[criterion] for entry in found if entry[criterion] is not None]
+        for entry in found:
+            value = entry[criterion]
+            entry[f"{criterion}_excess"] = None if value is None else value - min(values)
+    if spec.holdout:
+        _held_out(candidates, reports, rows, found, spec.level, seed)
+    found.sort(key=_rank)
+    return found
+
+
+def _check(candidates: Sequence[FittableLaw], spec: Fit, label: str) -> None:
+    refs = [law.ref for law in candidates]
+    if len(set(refs)) < 2:
+        raise UserError(f"{', '.join(refs) or 'no law'}: two laws or more are compared")
+    if len(set(refs)) < len(refs):
+        raise UserError(f"{', '.join(refs)}: a law stands twice")
+    if len({(law.response.name, law.response.unit) for law in candidates}) > 1:
+        responses = ", ".join(f"{law.ref}: {law.response.name}" for law in candidates)
+        raise UserError(f"laws of different responses do not compare ({responses})")
+    if spec.split_by or spec.select or spec.rollout:
+        raise UserError(f"{label}: a comparison takes no split_by, select or rollout")
+    variables = {v.name for law in candidates for v in (*law.variables, law.response)}
+    for name in spec.mapping:
+        if name not in variables and name not in VOCABULARY:
+            raise UserError(
+                f"mapping of {name!r}: not a variable of any of {', '.join(refs)}; they have "
+                f"{', '.join(sorted(variables))}"
+            )
+
+
+def _own(law: FittableLaw, spec: Fit) -> Fit:
+    """The entry for one of the laws: what of the mapping concerns it."""
+    known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
+    mapping = {name: column for name, column in spec.mapping.items() if name in known}
+    wanted = {name: word for name, word in spec.units.items() if name in known}
+    return spec.model_copy(update={"law": law.ref, "mapping": mapping, "units": wanted})
+
+
+def _entry(report: FitReport) -> dict[str, Any]:
+    (part,) = report.parts
+    metrics = part.metrics
+    return {
+        "law": report.law,
+        "n": part.n,
+        "n_params": len(part.params),
+        "converged": part.converged,
+        "params": {name: vars(p) for name, p in part.params.items()},
+        **{name: metrics[name] for name in ("r2", "rmse", "aic", "bic")},
+        "holdout": None,
+        "warnings": list(part.warnings),
+    }
+
+
+def _held_out(
+    candidates: Sequence[FittableLaw],
+    reports: Sequence[FitReport],
+    rows: Sequence[Rows],
+    found: Sequence[dict[str, Any]],
+    level: float,
+    seed: int,
+) -> None:
+    """Fill each entry's ``holdout``."""
+    squares = []  # of each law: (draws, held-out rows)
+    for law, report, own, entry in zip(candidates, reports, rows, found, strict=True):
+        part = report.parts[0]
+        assert part.holdout is not None
+        entry["holdout"] = {name: part.holdout[name] for name in ("n", "r2", "rmse")}
+        squares.append(_squares(law, part, report.draws, own.held_columns, own.held_response))
+    draws = min(len(s) for s in squares)
+    if not draws:
+        return
+    rng = np.random.default_rng(seed)
+    n = squares[0].shape[1]
+    resample = rng.integers(n, size=(draws, n))
+    rmse = [np.sqrt(np.take_along_axis(s[:draws], resample, axis=1).mean(axis=1)) for s in squares]
+    best = int(np.argmin([entry["holdout"]["rmse"] for entry in found]))
+    for entry, values in zip(found, rmse, strict=True):
+        held = entry["holdout"]
+        held["rmse_interval"] = _interval(values, level)
+        held["rmse_excess"] = held["rmse"] - found[best]["holdout"]["rmse"]
+        held["rmse_excess_interval"] = _interval(values - rmse[best], level)
+
+
+def _squares(
+    law: FittableLaw,
+    part: FitPart,
+    draws: pd.DataFrame | None,
+    columns: Mapping[str, Array],
+    response: Array,
+) -> Array:
+    assert draws is not None
+    natural = draws[list(part.params)].to_numpy()
+    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in natural])
+    if not len(theta):
+        return np.empty((0, len(response)))
+    return np.asarray((law.predict_batch(theta, columns) - response) ** 2)
+
+
+def _interval(values: Array, level: float) -> list[float]:
+    low, high = percentiles(values[:, None], level)
+    return [float(low[0]), float(high[0])]
+
+
+def _rank(entry: Mapping[str, Any]) -> tuple[float, float]:
+    held = entry["holdout"]
+    aic = entry["aic"]
+    return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)

@@ -1,0 +1,159 @@
+"""Which form of a linear law predicts rows that it has not seen best (sparsity paper, App B).
+
+Of every part of a table, such as a compute budget, a random 80 % is fitted and the rest predicted,
+100 times; a choice holds for all parts. Arrays: k resamples, n rows of a part, P parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from moelaws.laws.base import Array
+from moelaws.laws.kinds import LinearLaw
+from moelaws.spec.errors import UserError
+
+SHARE = 0.8  # of a part's rows that a resample fits
+
+# A fit's least singular value over its largest, of standardised columns, from which it tells its
+# parameters apart: the powers of ln N are nearly collinear, and reach 1e-6.
+_RANK = 1e-10
+
+Part = tuple[Mapping[str, ArrayLike], ArrayLike]  # a law's columns and the response, natural unit
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How well one form predicts, on the scale that the law is fitted on.
+
+    Attributes:
+        name: the form's name among the candidates.
+        n_params: number of its parameters.
+        mse: mean squared error over held-out rows of all parts, averaged over resamples.
+        standard_error: of ``mse``. Resamples share rows, so that it is
+            sd sqrt(1/k + held-out rows/fitted rows) rather than sd/sqrt(k) (Nadeau & Bengio 2003).
+        pearson: correlation of held-out predictions with what was measured, within each part and
+            averaged over parts; NaN where a response is constant.
+    """
+
+    name: str
+    n_params: int
+    mse: float
+    standard_error: float
+    pearson: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Candidates, best first, and the two choices among them.
+
+    ``simplest`` has the fewest parameters of those within one standard error of the best; of equal
+    ones, the least error. ``unidentified`` names the forms that some resample could not determine.
+    """
+
+    ranked: tuple[Candidate, ...]
+    simplest: Candidate
+    unidentified: tuple[str, ...]
+
+    @property
+    def best(self) -> Candidate:
+        return self.ranked[0]
+
+
+def select(
+    candidates: Mapping[str, LinearLaw],
+    parts: Sequence[Part],
+    seed: int = 0,
+    k: int = 100,
+) -> Selection:
+    """Cross-validation of ``candidates`` over the same ``k`` random resamples of every part.
+
+    Args:
+        candidates: forms of one law by name, such as ``laws.variants("sparsity.isoflop")``.
+        parts: columns (n,) and response (n,) of each part.
+        seed: of the resamples.
+        k: number of resamples.
+
+    Raises:
+        UserError: for a part of fewer than two rows, or where no candidate is identified.
+    """
+    rng = np.random.default_rng(seed)
+    splits = [_splits(np.size(response), rng, k) for _, response in parts]
+    n_held = sum(held.shape[1] for _, held in splits)
+    n_fitted = sum(fitted.shape[1] for fitted, _ in splits)
+    ranked: list[Candidate] = []
+    unidentified: list[str] = []
+    for name, law in candidates.items():
+        held_out = [_held_out(law, part, *split) for part, split in zip(parts, splits, strict=True)]
+        errors = [found for found in held_out if found is not None]
+        if len(errors) < len(parts):
+            unidentified.append(name)
+            continue
+        mse_k = sum(((p - y) ** 2).sum(axis=1) for p, y in errors) / n_held
+        spread = float(np.std(mse_k, ddof=1)) if k > 1 else math.nan
+        ranked.append(
+            Candidate(
+                name,
+                len(law.parameters),
+                float(np.mean(mse_k)),
+                spread * math.sqrt(1 / k + n_held / n_fitted),
+                float(np.mean([_pearson(p, y) for p, y in errors])),
+            )
+        )
+    if not ranked:
+        rows = ", ".join(str(np.size(response)) for _, response in parts)
+        raise UserError(
+            f"no form of the law can be chosen: {SHARE:.0%} of the rows ({rows} in each part) do "
+            "not determine any; more sizes or sparsities at each budget are needed"
+        )
+    ranked.sort(key=lambda c: (c.mse, c.n_params))
+    within = [c for c in ranked if c.mse <= ranked[0].mse + ranked[0].standard_error]
+    simplest = min(within or ranked[:1], key=lambda c: (c.n_params, c.mse))
+    return Selection(tuple(ranked), simplest, tuple(unidentified))
+
+
+def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows that are fitted and rows that are held out, of each resample: (k, .) and (k, .)."""
+    if n < 2:
+        raise UserError(f"a part has {n} rows: at least 2 are needed to hold one out")
+    order = rng.random((k, n)).argsort(axis=1)
+    fitted = min(max(round(SHARE * n), 1), n - 1)
+    return order[:, :fitted], order[:, fitted:]
+
+
+def _held_out(
+    law: LinearLaw, part: Part, fitted: NDArray[np.intp], held: NDArray[np.intp]
+) -> tuple[Array, Array] | None:
+    """Predictions of the held-out rows (k, .) and their responses, on the law's own scale.
+
+    None where a resample does not tell the parameters apart.
+    """
+    columns, response = part
+    X, y = _standardised(law.design(law.columns(columns))), law.on_scale(response)
+    if fitted.shape[1] < X.shape[1]:
+        return None
+    Q, R = np.linalg.qr(X[fitted])
+    s = np.linalg.svd(R, compute_uv=False)
+    if not (s[:, -1] > _RANK * s[:, 0]).all():
+        return None
+    w = np.linalg.solve(R, np.matmul(Q.transpose(0, 2, 1), y[fitted][:, :, None]))
+    return np.matmul(X[held], w)[..., 0], y[held]
+
+
+def _standardised(X: Array) -> Array:
+    """The same span in better condition: unit columns, centred where one of them is constant."""
+    constant = (np.ptp(X, axis=0) == 0) & (X[0] != 0)
+    if constant.any():
+        X = np.where(constant, X, X - X.mean(axis=0))
+    scale = np.sqrt((X**2).mean(axis=0))
+    return np.asarray(X / np.where(scale > 0, scale, 1.0))
+
+
+def _pearson(p: Array, y: Array) -> float:
+    p, y = p.ravel() - p.mean(), y.ravel() - y.mean()
+    size = math.sqrt(float(p @ p) * float(y @ y))
+    return float(p @ y) / size if size > 0 else math.nan

@@ -1,0 +1,190 @@
+"""Multistart: a whole grid of starts descends in batches, is pruned, and the best is polished.
+
+Pruning has two rungs. All starts take a few steps on some of the rows, and those of the least
+objective go on; these take some more on all rows, and the best of them descend to the end. So a
+start costs some thirty microseconds instead of seven milliseconds. What was pruned is checked: a
+sample of all starts descends to the end, and if it finds a lower optimum, that is the result and
+the report says that pruning lost it.
+
+Arrays: B starts, n rows, P parameters; all parameters on the working scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.fitting.descent import descend
+from moelaws.fitting.objective import Objective
+from moelaws.fitting.polish import Certificate, certify, polish
+from moelaws.laws.base import Array, FitProtocol, FittableLaw
+
+BATCH = 125  # starts a batch: larger ones gain nothing and leave the processor's cache
+FEW = 400  # up to so many starts all descend to the end
+FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
+SECOND = (12, 0.05, 100)  # steps on all rows; likewise
+SAMPLE = 256  # starts that are never pruned, at most
+REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
+NEARLY = 1.5  # the objective of another end that is still of interest, relatively
+APART = 1.0  # between parameters of different ends: a factor e of a coefficient
+ENDS = 5  # the optimum and so many less one others are kept
+
+Progress = Callable[[int, int], None]  # done, total
+
+
+@dataclass(frozen=True)
+class Search:
+    """What became of the starts: how many there were, were run, survived pruning, reached it."""
+
+    grid: int
+    run: int
+    survived: int
+    reached: int  # of the survivors: ended within a thousandth of the optimum's objective
+    sample: int  # never pruned; 0 where nothing was
+    sample_reached: int
+    pruning_lost: bool  # the sample found a lower optimum than the survivors
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a multistart ended.
+
+    Attributes:
+        theta: (P,) working scale.
+        objective: at theta.
+        certificate: whether theta is stationary.
+        search: what became of the starts.
+        ends: (K, P) theta and a few ends far from it that are nearly as good.
+        end_values: (K,) their objectives.
+    """
+
+    theta: Array
+    objective: float
+    certificate: Certificate
+    search: Search
+    ends: Array
+    end_values: Array
+
+
+def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
+    """The protocol's grid of starts, or a seeded sample of it without repetition; (B, P)."""
+    axes = [np.asarray(protocol.grid[name]) for name in law.names]
+    shape = tuple(len(axis) for axis in axes)
+    index = np.arange(protocol.n_starts)
+    if protocol.sample is not None and protocol.sample < protocol.n_starts:
+        rng = np.random.default_rng(seed)
+        index = np.sort(rng.choice(protocol.n_starts, protocol.sample, replace=False))
+    places = np.unravel_index(index, shape)
+    return np.stack([axis[i] for axis, i in zip(axes, places, strict=True)], axis=1)
+
+
+def multistart(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Optimum:
+    """The best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2)."""
+    rng = np.random.default_rng(seed)
+    total = len(starts)
+    if total <= FEW:
+        survivors, sample = starts, starts[:0]
+    else:
+        sample = starts[rng.choice(total, min(SAMPLE, max(32, total // 70)), replace=False)]
+        survivors = _pruned(objective, starts, bounds, rng, lambda done: progress(done, total))
+    theta_BP, value_B = descend_all(objective, np.concatenate([survivors, sample]), bounds)
+    progress(total, total)
+    ends, values = _distinct(objective, theta_BP, value_B, bounds)
+    n = len(survivors)
+    # A long flat valley is left to the polish: what came as far as the best of them reached it too.
+    furthest = max(float(np.nanmin(value_B)), float(values[0]))
+    close = value_B <= furthest * (1 + REACHED) + 1e-15
+    search = Search(
+        grid=total,
+        run=total,
+        survived=n,
+        reached=int(close[:n].sum()),
+        sample=len(sample),
+        sample_reached=int(close[n:].sum()),
+        pruning_lost=bool(len(sample)) and not close[:n].any(),
+    )
+    return Optimum(
+        theta=ends[0],
+        objective=float(values[0]),
+        certificate=certify(objective, ends[0], bounds),
+        search=search,
+        ends=ends,
+        end_values=values,
+    )
+
+
+def descend_all(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    iterations: int = 500,
+    progress: Callable[[int], None] = lambda done: None,
+) -> tuple[Array, Array]:
+    """:func:`descend` from each of ``starts`` (B, P), a batch at a time."""
+    ends, values = np.empty_like(starts), np.empty(len(starts))
+    for part in _batches(len(starts)):
+        ends[part], values[part] = descend(objective, starts[part], bounds, iterations)
+        progress(part.stop)
+    return ends, values
+
+
+def _batches(count: int) -> Iterator[slice]:
+    return (slice(i, min(i + BATCH, count)) for i in range(0, count, BATCH))
+
+
+def _pruned(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    rng: np.random.Generator,
+    progress: Callable[[int], None],
+) -> Array:
+    """Where the starts that survive both rungs have come to."""
+    steps, share, least = FIRST
+    some = objective.rows(_some_rows(objective, starts.shape[1], rng))
+    theta, value = descend_all(some, starts, bounds, steps, lambda done: progress(int(0.9 * done)))
+    theta = theta[_best(value, max(least, int(share * len(starts))))]
+    steps, share, least = SECOND
+    theta, value = descend_all(objective, theta, bounds, steps)
+    return theta[_best(value, max(least, int(share * len(theta))))]
+
+
+def _some_rows(objective: Objective, n_params: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    n = objective.model.n
+    count = min(n, max(40, 4 * n_params))
+    return np.sort(rng.choice(n, count, replace=False))
+
+
+def _best(value: Array, count: int) -> NDArray[np.intp]:
+    return np.argsort(np.where(np.isfinite(value), value, np.inf), kind="stable")[:count]
+
+
+def _distinct(
+    objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
+) -> tuple[Array, Array]:
+    """The polished optimum and up to ``ENDS - 1`` others, far from each other, best first."""
+    near = theta_BP[value_B <= np.nanmin(value_B) * NEARLY + 1e-15]
+    chosen = [polish(objective, theta_BP[np.nanargmin(value_B)], bounds)]
+    while len(chosen) < ENDS and len(near):
+        distance = np.abs(near[:, None] - np.array(chosen)[None]).max(axis=2).min(axis=1)
+        if distance.max() < APART:
+            break
+        chosen.append(polish(objective, near[np.argmax(distance)], bounds))
+        near = np.delete(near, np.argmax(distance), axis=0)
+    ends = np.array(chosen)
+    values = objective.value(ends)
+    order = np.argsort(values, kind="stable")
+    apart = [order[0]]
+    for i in order[1:]:
+        if all(np.abs(ends[i] - ends[j]).max() >= APART for j in apart):
+            apart.append(i)
+    return ends[apart], values[apart]

@@ -1,0 +1,68 @@
+"""A fitted law at query points, with intervals of its mean and of a new observation.
+
+Needs NumPy alone, so that one prediction is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moelaws.laws.base import Array, FittableLaw
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The response at query points, arrays of shape (n,) in its natural unit.
+
+    ``low`` and ``high`` bound the mean (the law's value with other data of the same kind);
+    ``new_low`` and ``new_high`` one new observation. NaN where nothing is known of the error.
+    """
+
+    value: Array
+    low: Array
+    high: Array
+    new_low: Array
+    new_high: Array
+
+
+def predict(
+    law: FittableLaw,
+    params: Mapping[str, float],
+    draws: Array,
+    residuals: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    level: float,
+) -> Prediction:
+    """The fitted law at ``columns`` (numbers or arrays of one shape (n,)).
+
+    Args:
+        law: the fitted law.
+        params: its estimates, natural scale.
+        draws: (B, P) of the parameters, natural scale.
+        residuals: the fit's residuals as ``residuals.describe`` gives them.
+        columns: a value for each variable.
+        level: of the intervals.
+    """
+    flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
+    value = law.predict(params, flat)
+    nothing = np.full(value.shape, np.nan)
+    if not len(draws):
+        return Prediction(value, nothing, nothing, nothing, nothing)
+    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
+    mean_Bn = law.on_scale(law.predict_batch(theta, flat))
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    low, high = _natural(law, np.quantile(mean_Bn, tails, axis=0))
+    if residuals["quantiles"] is None:
+        return Prediction(value, low, high, nothing, nothing)
+    errors = np.asarray(residuals["quantiles"])
+    new = [np.quantile((column[:, None] + errors).ravel(), tails) for column in mean_Bn.T]
+    new_low, new_high = _natural(law, np.array(new).T)
+    return Prediction(value, low, high, new_low, new_high)
+
+
+def _natural(law: FittableLaw, values: Array) -> Array:
+    return np.exp(values) if law.log_response else values

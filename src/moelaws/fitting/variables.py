@@ -1,0 +1,144 @@
+"""A table's columns as a law's variables: numbers, units, derived ones, and what they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
+from moelaws.laws.mapping import Sources, sources, unit_factors
+from moelaws.laws.vocabulary import derive
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Fit
+
+
+@dataclass(frozen=True)
+class Variables:
+    """A law's variables and response over all rows of a table, and those they are derived from.
+
+    Attributes:
+        values: variable -> (n,) in its own unit; NaN where the table has no value.
+        sources: which column stands for which, and what is derived.
+        factors: variable -> what its column was multiplied by, where a unit was given.
+        notes: unit conversions and derivations, as they are printed.
+    """
+
+    values: dict[str, Array]
+    sources: Sources
+    factors: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def read_variables(
+    law: FittableLaw, table: pd.DataFrame, spec: Fit, label: str, units: Mapping[str, str] = {}
+) -> Variables:
+    """The law's variables out of ``table`` by the fit's mapping and units.
+
+    Args:
+        units: column -> the unit that the table itself declares, as ``tables.foreign`` reads it.
+
+    Raises:
+        UserError: for a column that is missing or holds no numbers, a mapping or a unit that is
+            not allowed, a declared unit that is not the variable's.
+    """
+    names = [str(name) for name in table.columns]
+    try:
+        found = sources(law, spec.mapping, names)
+        factors = unit_factors(found, spec.units, units)
+    except UserError as error:
+        raise UserError(f"{label}: {error}") from None
+    values = {
+        name: numbers(table, column, label, f"{name} of {law.ref}") * factors.get(name, 1.0)
+        for name, column in found.columns.items()
+    }
+    derived, texts = derive(values, [step.result for step in found.derivations])
+    notes = [
+        f"{name} = {factors[name]:g} x column {column} (unit {spec.units[name]})"
+        for name, column in found.columns.items()
+        if factors.get(name, 1.0) != 1.0
+    ]
+    return Variables(values | derived, found, factors, (*notes, *texts.values()))
+
+
+def numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
+    """A column as floats; an empty cell is NaN.
+
+    Raises:
+        UserError: where the column is missing or a cell is no number.
+    """
+    if column not in table.columns:
+        raise UserError(
+            f"{label}: no column {column!r} for {role}; there are "
+            f"{', '.join(map(str, table.columns))}"
+        )
+    cells = table[column]
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = np.isnan(values) & cells.notna().to_numpy(dtype=bool)
+    if pd.api.types.is_numeric_dtype(cells):
+        bad[:] = pd.api.types.is_bool_dtype(cells)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise UserError(
+            f"{label}: row {row + 1}: column {column} is {cells.iloc[row]!r}; a number is wanted"
+        )
+    return np.asarray(values)
+
+
+def check_values(given: Variables, table: pd.DataFrame, kept: Mask, spec: Fit, label: str) -> None:
+    """Refuse what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
+
+    Raises:
+        UserError: naming row, run, column or derivation, value and what is allowed.
+    """
+    for name, variable in given.sources.variables.items():
+        if name in given.sources.columns and name not in spec.units:
+            _check_unit(variable, given.sources.columns[name], given.values[name][kept], label)
+    texts = {step.result: step.text for step in given.sources.derivations}
+    for name, variable in given.sources.variables.items():
+        wrong = kept & ~variable.domain.holds(given.values[name])
+        if not wrong.any():
+            continue
+        row = int(np.argmax(wrong))
+        raw = given.values[name][row] / given.factors.get(name, 1.0)
+        what = texts[name] if name in texts else f"column {given.sources.columns[name]}"
+        also = f", as in {wrong.sum() - 1} more rows" if wrong.sum() > 1 else ""
+        raise UserError(
+            f"{label}: {row_name(table, row)}: {what} is {raw:.6g}{also}; {name} must be "
+            f"{variable.domain.text}; such rows can be left out by a rows expression"
+        )
+
+
+def row_name(table: pd.DataFrame, row: int) -> str:
+    """How a message names a row: counted from 1, with its run where the table has one."""
+    run = f" (run {table['run_id'].iloc[row]})" if "run_id" in table.columns else ""
+    return f"row {row + 1}{run}"
+
+
+_LEAST = {"parameters": 1e3, "tokens": 1e3, "FLOP": 1e6}  # some row is above this
+_USUAL = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
+_MOST_LOSS = 50.0  # nats a token; the logarithm of any vocabulary is below 20
+
+
+def _check_unit(variable: Variable, column: str, values: Array, label: str) -> None:
+    """Refuse values that can only be in another unit, which the user did not give."""
+    name, values = variable.name, values[np.isfinite(values)]
+    positive = values[values > 0]
+    if not len(positive):
+        return
+    text = ""
+    if variable.unit in _LEAST and positive.max() < _LEAST[variable.unit]:
+        text = f"at most {positive.max():.6g} {variable.unit}; say its unit with "
+        text += f"--unit {name}={_USUAL[variable.unit]} or the like"
+    elif variable.domain in (SPARSITY, FRACTION) and np.median(positive) > 1:
+        text = f"{positive.max():.6g} at most and should not be above 1; if in per cent, say so "
+        text += f"with --unit {name}=percent"
+    elif variable.unit == "nats/token" and np.median(positive) > _MOST_LOSS:
+        text = f"{np.median(positive):.6g} {variable.unit} in the median row; map a column with "
+        text += "its logarithm if it is a perplexity"
+    if text:
+        raise UserError(
+            f"{label}: column {column} for {name} is {text}; --unit {name}=1 says that it is meant"
+        )

@@ -1,0 +1,1 @@
+"""Laws of "Optimal Expert-Attention Allocation in Mixture-of-Experts"."""

@@ -1,0 +1,129 @@
+"""Split of compute between attention and experts that minimises Eq 3 (allocation paper, App A).
+
+The loss alpha_A C_A^-a + alpha_E C_E^-e, with a = gamma_A mu_A and e = gamma_E mu_E, of
+C_A = C / (1+r) and C_E = C r / (1+r), has its optimal r where
+
+    r^(e+1) (1+r)^(a-e) = (alpha_E e / (alpha_A a)) C^(a-e),
+
+which has no closed form. Its logarithm rises with ln r at a rate of at least 1 + min(a, e), so that
+the root is unique and bracketed. The closed form that the paper prints is the variant ``printed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import Array, Columns, Formula, Variable
+from moelaws.laws.roots import bisect
+
+_VARIABLES = (
+    Variable("C", "FLOP", "compute of attention and experts together"),
+    Variable("alpha_A", "nats/token FLOP^a", "coefficient of the attention term"),
+    Variable("alpha_E", "nats/token FLOP^e", "coefficient of the expert term"),
+    Variable("a", "1", "elasticity of the attention term, gamma_A mu_A"),
+    Variable("e", "1", "elasticity of the expert term, gamma_E mu_E"),
+)
+_OUTPUTS = (
+    Variable("r", "1", "loss-optimal FLOPs of the experts over FLOPs of attention"),
+    Variable("slope", "1", "d ln r / d ln C there: the local beta_r"),
+)
+_ERRATA = (
+    "E0.1 (App A.2, Eq 4): printed: r = alpha_r C^beta_r with alpha_r = "
+    "(alpha_E e/(alpha_A a))^(1/(a+e+1)) and beta_r = (e-a)/(a+e+1); corrected: the implicit "
+    "r^(e+1) (1+r)^(a-e) = (alpha_E e/(alpha_A a)) C^(a-e), with the local slope "
+    "(a-e)(1+r)/((1+e)+(1+a)r). Only at a = e is it a power law, a constant "
+    "(alpha_E e/(alpha_A a))^(1/(1+e)) where 1/(1+2e) is printed. The sign is reversed: at a = "
+    "0.3, e = 0.2, alpha_A = 1.3, alpha_E = 2, C = 1e6 the optimum is r = 2.884 with slope "
+    "+0.0785; printed: 0.405 and -0.0667.",
+)
+
+
+def optimal_ratio(
+    C: ArrayLike, alpha_A: ArrayLike, alpha_E: ArrayLike, a: ArrayLike, e: ArrayLike
+) -> Array:
+    """r that minimises Eq 3 at compute ``C``; arguments broadcast, units as of ``LAW``.
+
+    Source: allocation, App A.2's condition dL/dC_A = dL/dC_E, solved exactly.
+    """
+    C, alpha_A, alpha_E, a, e = np.broadcast_arrays(
+        *(np.asarray(value, float) for value in (C, alpha_A, alpha_E, a, e))
+    )
+    target = _ln_pull(alpha_A, alpha_E, a, e) + (a - e) * np.log(C)
+
+    def excess(ln_r: Array) -> Array:
+        return np.asarray((1 + e) * ln_r + (a - e) * np.logaddexp(0.0, ln_r) - target)
+
+    width = np.abs(excess(np.zeros(C.shape))) / (1 + np.minimum(a, e))
+    return np.exp(bisect(excess, -width, width))
+
+
+def local_exponent(r: ArrayLike, a: ArrayLike, e: ArrayLike) -> Array:
+    """d ln r / d ln C at an optimum ``r`` of Eq 3: the local beta_r. Source: App A.2, corrected."""
+    r, a, e = (np.asarray(value, float) for value in (r, a, e))
+    return np.asarray((a - e) * (1 + r) / ((1 + e) + (1 + a) * r))
+
+
+def printed_ratio(
+    C: ArrayLike, alpha_A: ArrayLike, alpha_E: ArrayLike, a: ArrayLike, e: ArrayLike
+) -> Array:
+    """r by the paper's Eq 4 as printed, which does not minimise Eq 3 (erratum E0.1)."""
+    C, alpha_A, alpha_E, a, e = (np.asarray(value, float) for value in (C, alpha_A, alpha_E, a, e))
+    prefactor = np.exp(_ln_pull(alpha_A, alpha_E, a, e) / (a + e + 1))
+    return np.asarray(prefactor * C ** printed_exponent(a, e))
+
+
+def printed_exponent(a: ArrayLike, e: ArrayLike) -> Array:
+    """beta_r by the paper's Eq 4 as printed (erratum E0.1)."""
+    a, e = np.asarray(a, float), np.asarray(e, float)
+    return np.asarray((e - a) / (a + e + 1))
+
+
+def _ln_pull(alpha_A: Array, alpha_E: Array, a: Array, e: Array) -> Array:
+    return np.asarray(np.log(alpha_E * e) - np.log(alpha_A * a))
+
+
+def _exact(columns: Columns) -> Mapping[str, Any]:
+    r = optimal_ratio(*(columns[v.name] for v in _VARIABLES))
+    return {"r": r, "slope": local_exponent(r, columns["a"], columns["e"])}
+
+
+def _printed(columns: Columns) -> Mapping[str, Any]:
+    r = printed_ratio(*(columns[v.name] for v in _VARIABLES))
+    return {"r": r, "slope": printed_exponent(columns["a"], columns["e"])}
+
+
+def _formula(
+    variant: str, equation: str, latex: str, function: Callable[[Columns], Mapping[str, Any]]
+) -> Formula:
+    return Formula(
+        id="allocation.elasticity",
+        variant=variant,
+        title="Split between attention and experts that minimises a two-term loss",
+        source="allocation, Eq 4 as printed" if variant else "allocation, Eq 3 and App A.2",
+        equation=equation,
+        latex=latex,
+        variables=_VARIABLES,
+        outputs=_OUTPUTS,
+        function=function,
+        errata=_ERRATA,
+    )
+
+
+LAW = _formula(
+    "",
+    "r^(e+1) * (1+r)^(a-e) = (alpha_E*e)/(alpha_A*a) * C^(a-e)",
+    r"r^{e+1} (1+r)^{a-e} = \frac{\alpha_E e}{\alpha_A a} C^{a-e}",
+    _exact,
+)
+VARIANTS: Mapping[str, Formula] = {
+    "printed": _formula(
+        "printed",
+        "r = ((alpha_E*e)/(alpha_A*a))^(1/(a+e+1)) * C^((e-a)/(a+e+1))",
+        r"r = \left(\frac{\alpha_E e}{\alpha_A a}\right)^{\frac{1}{a+e+1}} C^{\frac{e-a}{a+e+1}}",
+        _printed,
+    )
+}

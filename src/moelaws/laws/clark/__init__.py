@@ -1,0 +1,1 @@
+"""Laws of "Unified Scaling Laws for Routed Language Models" (Clark et al. 2022)."""

@@ -1,0 +1,1 @@
+"""Laws of "Generalization and Scaling Laws for Mixture-of-Experts Transformers"."""

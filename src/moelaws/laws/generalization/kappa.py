@@ -1,0 +1,72 @@
+"""Amplification of the data exponent with the number of experts (generalization paper, App B)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import AT_LEAST_1, Array, FitProtocol, Parameter, Variable
+from moelaws.laws.generalization.exponents import predicted_alpha_D
+from moelaws.laws.kinds import LinearLaw, log, one
+
+_SOURCE = "generalization, App B.2 and Fig 6b; values: least squares on Table 5, E = 1..32"
+_E = Variable("E", "experts", "experts of a layer", AT_LEAST_1)
+_KAPPA = Variable("kappa", "1", "alpha_D over alpha_N / (1 + alpha_N)")
+_PROTOCOL = FitProtocol(objective="squared", source="generalization, App B.2: a line over Table 5")
+_ERRATA = (
+    "E3.3 (Table 5): the derived cells are truncated, not rounded, to four decimals; kappa here is "
+    "computed from alpha_N and alpha_D.",
+    "R (App B.2): the paper calls its fit log-linear; whether ln kappa over ln E or kappa over "
+    "log2 E is meant does not show. Both are here: ln-ln (R2 = .9966) is the law, the other "
+    "(R2 = .9867) its variant log2.",
+)
+
+LAW = LinearLaw(
+    id="generalization.kappa",
+    title="Amplification of the data exponent with the number of experts",
+    source=_SOURCE,
+    equation="kappa = kappa_1 * E^rho",
+    latex=r"\kappa(E) = \kappa_1 E^{\rho}",
+    variables=(_E,),
+    response=_KAPPA,
+    parameters=(
+        Parameter("kappa_1", "1", 1e-6, 1e6, "amplification at one expert", "log"),
+        Parameter("rho", "1", -math.inf, math.inf, "exponent of the number of experts"),
+    ),
+    coefficients={"kappa_1": 1.2603269, "rho": 0.12632505},
+    features={"kappa_1": one, "rho": log("E")},
+    log_response=True,
+    protocol=_PROTOCOL,
+    errata=_ERRATA,
+)
+
+VARIANTS = {
+    "log2": LinearLaw(
+        id=LAW.id,
+        variant="log2",
+        title="Amplification of the data exponent, linear in log2 of the number of experts",
+        source=_SOURCE,
+        equation="kappa = c0 + c1*log2(E)",
+        latex=r"\kappa(E) = c_0 + c_1 \log_2 E",
+        variables=(_E,),
+        response=_KAPPA,
+        parameters=(
+            Parameter("c0", "1", -math.inf, math.inf, "amplification at one expert"),
+            Parameter("c1", "1", -math.inf, math.inf, "rise with each doubling of the experts"),
+        ),
+        coefficients={"c0": 1.2385663, "c1": 0.13918089},
+        features={"c0": one, "c1": lambda columns: np.log2(columns["E"])},
+        protocol=_PROTOCOL,
+        errata=_ERRATA,
+    )
+}
+
+
+def kappa(alpha_N: ArrayLike, alpha_D: ArrayLike) -> Array:
+    """alpha_D (1 + alpha_N) / alpha_N: the measured data exponent over the one alpha_N implies.
+
+    1 where the two slopes agree on one smoothness. Source: App B.2.
+    """
+    return np.asarray(alpha_D, float) / predicted_alpha_D(alpha_N)

@@ -1,0 +1,1 @@
+"""Laws of "Scaling Laws for Fine-Grained Mixture of Experts" (Krajewski et al. 2024)."""

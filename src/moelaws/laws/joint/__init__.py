@@ -1,0 +1,1 @@
+"""Laws of "Joint MoE Scaling Laws" (Ludziejewski et al. 2025)."""

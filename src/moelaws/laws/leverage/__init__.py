@@ -1,0 +1,1 @@
+"""Laws of "Towards Greater Leverage: Scaling Laws for Efficient MoE Language Models"."""

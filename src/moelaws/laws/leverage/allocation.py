@@ -1,0 +1,134 @@
+"""Compute-optimal model scale and data over compute (leverage paper, Table 5).
+
+The model's scale M is its training FLOPs per token, without logits, so that C = M D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Parameter, Variable
+from moelaws.laws.kinds import LinearLaw, log, one
+
+MOE = {
+    "M_coefficient": 0.1915,
+    "M_exponent": 0.5095,
+    "D_coefficient": 5.2232,
+    "D_exponent": 0.4905,
+}
+DENSE = {
+    "M_coefficient": 0.0655,
+    "M_exponent": 0.5422,
+    "D_coefficient": 15.2582,
+    "D_exponent": 0.4578,
+}
+
+_C = Variable("C", "FLOP", "training compute M D, without logits")
+_RESULTS = {
+    "M": Variable("M", "FLOP/token", "best model scale: training FLOPs per token, without logits"),
+    "D": Variable("D", "tokens", "best number of training tokens"),
+}
+_M = (
+    "E1.1 (App I, Eq 10): printed: attention's projections cost 2 d^2 (1 + 2 n_kv/n_h); corrected: "
+    "2 + 2 n_kv/n_h: the output projection is missing.",
+    "E1.2 (App I): printed: shared experts cost 4 d d_shared, no router, and logits are counted; "
+    "corrected: 6 d d_shared and the router's 2 d E, without logits. M so defined is constant "
+    "within Table 12's groups to .03 % (3 % as printed), and the models of Table 8 are trained on "
+    "3.2 to 4.7 times their optimal tokens, as the text says; with logits on .6 to 2.3 times.",
+)
+_PRODUCTS = (
+    "M*D is 1.00024 C for mixtures of experts and .99941 C for dense models; the exponents sum to "
+    "1. A mixture's best M is the smaller, and its best D the larger, only for C > 1.77e14."
+)
+
+
+def _optimum(params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+    C = columns["C"]
+    return {x: params[f"{x}_coefficient"] * C ** params[f"{x}_exponent"] for x in ("M", "D")}
+
+
+def _formula(variant: str, models: str, law: Mapping[str, float]) -> Formula:
+    M, D = (f"{x} = {law[f'{x}_coefficient']}*C^{law[f'{x}_exponent']}" for x in ("M", "D"))
+    return Formula(
+        id="leverage.allocation",
+        variant=variant,
+        title=f"Best model scale and data over compute, {models}",
+        source="leverage, Table 5",
+        equation=f"{M}, {D}",
+        latex=(
+            rf"M = {law['M_coefficient']}\, C^{{{law['M_exponent']}}},\quad"
+            rf" D = {law['D_coefficient']}\, C^{{{law['D_exponent']}}}"
+        ),
+        variables=(_C,),
+        outputs=(_RESULTS["M"], _RESULTS["D"]),
+        function=partial(_optimum, law),
+        constants=law,
+        errata=(*_M, _PRODUCTS),
+    )
+
+
+def _fitted(variant: str, result: str, models: str, law: Mapping[str, float]) -> LinearLaw:
+    response = _RESULTS[result]
+    return LinearLaw(
+        id="leverage.allocation",
+        variant=variant,
+        title=f"Best {'model scale' if result == 'M' else 'data'} over compute, {models}",
+        source="leverage, Table 5",
+        equation=f"{result} = coefficient*C^exponent",
+        latex=rf"{result} = k\, C^{{\epsilon}}",
+        variables=(_C,),
+        response=response,
+        parameters=(
+            Parameter(
+                "coefficient",
+                f"{response.unit} FLOP^-exponent",
+                1e-40,
+                1e40,
+                "value at 1 FLOP",
+                "log",
+            ),
+            Parameter("exponent", "1", -4.0, 4.0, "exponent of compute"),
+        ),
+        coefficients={
+            "coefficient": law[f"{result}_coefficient"],
+            "exponent": law[f"{result}_exponent"],
+        },
+        features={"coefficient": one, "exponent": log("C")},
+        log_response=True,
+        protocol=FitProtocol(
+            objective="squared",
+            source="leverage, App E.2: a line in logarithms through the best of each budget",
+        ),
+        errata=(*_M, _PRODUCTS) if result == "M" else (_PRODUCTS,),
+    )
+
+
+_MOE, _DENSE = "mixtures of experts", "dense models"
+
+LAW = _formula("", _MOE, MOE)
+
+VARIANTS: dict[str, Law] = {
+    "dense": _formula("dense", _DENSE, DENSE),
+    "M": _fitted("M", "M", _MOE, MOE),
+    "D": _fitted("D", "D", _MOE, MOE),
+    "dense_M": _fitted("dense_M", "M", _DENSE, DENSE),
+    "dense_D": _fitted("dense_D", "D", _DENSE, DENSE),
+}
+
+
+def optimal_tokens(constants: Mapping[str, ArrayLike], M: ArrayLike) -> Array:
+    """D = C / M at the compute C at which ``M`` (FLOP per token) is the best scale; broadcasts.
+
+    Args:
+        constants: coefficient and exponent of M as in ``MOE`` and ``DENSE``.
+        M: training FLOPs per token, without logits.
+
+    Source: the law of M of Table 5, inverted. A run's D over it says how far it is overtrained.
+    """
+    M = np.asarray(M, float)
+    factor, power = (np.asarray(constants[f"M_{x}"], float) for x in ("coefficient", "exponent"))
+    return np.asarray((M / factor) ** (1 / power) / M)

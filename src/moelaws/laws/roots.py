@@ -1,0 +1,30 @@
+"""Where a function of one variable crosses zero, for whole arrays at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import Array
+
+
+def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
+    """Where ``function`` turns from negative to positive between ``low`` and ``high``.
+
+    ``low`` and ``high`` broadcast to the shape of the result; ``function`` takes and gives arrays
+    of that shape. NaN where it is not negative at ``low`` and positive at ``high``.
+    """
+    low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+    crosses = (function(low) < 0) & (function(high) > 0)
+    return np.where(crosses, bisect(function, low, high), np.nan)
+
+
+def bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """The same without the check: the end that it keeps to where there is no such crossing."""
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        below = function(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,210 @@
+"""The variables of the field's tables, their units, and what follows from what.
+
+A table rarely holds every variable of a law, but often what determines it: tokens follow from
+compute and parameters, sparsity from the counts of experts. Such a derivation is used only where
+the variable itself is not given, and is named in what is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from moelaws.laws.base import (
+    AT_LEAST_1,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SPARSITY,
+    Array,
+    Variable,
+)
+from moelaws.spec.errors import UserError
+
+VOCABULARY: Mapping[str, Variable] = {
+    v.name: v
+    for v in (
+        Variable("N", "parameters", "total parameters"),
+        Variable("N_active", "parameters", "parameters that a token passes"),
+        Variable("D", "tokens", "training tokens"),
+        Variable("C", "FLOP", "training compute"),
+        Variable("S", "1", "sparsity (E - k) / E", SPARSITY),
+        Variable("A", "1", "activation ratio (k + E_s) / (E + E_s)", FRACTION),
+        Variable("G", "1", "granularity 2 d_model / d_expert"),
+        Variable("E", "experts", "routed experts a layer", AT_LEAST_1),
+        Variable("k", "experts", "active routed experts a token"),
+        Variable("E_s", "experts", "shared experts a layer", NOT_NEGATIVE),
+        Variable("d_model", "1", "width of the residual stream"),
+        Variable("d_expert", "1", "hidden width of an expert"),
+        Variable("r_star", "1", "optimal ratio of expert to attention FLOPs"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How ``result`` follows from ``needs``; ``text`` is what is printed of it."""
+
+    result: str
+    needs: tuple[str, ...]
+    text: str
+    function: Callable[..., Array]
+
+
+def _optimal_ratio(C: Array, S: Array) -> Array:
+    from moelaws import laws
+
+    law = laws.get("allocation.ratio")
+    (found,) = law.evaluate(law.published or {}, {"C": C, "S": S}).values()
+    return found
+
+
+# Of two derivations of one variable the first that can be used is.
+DERIVATIONS = (
+    Derivation("S", ("E", "k"), "S = (E - k) / E", lambda E, k: (E - k) / E),
+    Derivation("N_active", ("N", "S"), "N_active = (1 - S) N", lambda N, S: (1 - S) * N),
+    Derivation("N_active", ("N",), "N_active = N (dense: no S, nor E and k)", lambda N: N),
+    Derivation("D", ("C", "N_active"), "D = C / (6 N_active)", lambda C, N_a: C / (6 * N_a)),
+    Derivation("C", ("N_active", "D"), "C = 6 N_active D", lambda N_a, D: 6 * N_a * D),
+    Derivation(
+        "A",
+        ("k", "E_s", "E"),
+        "A = (k + E_s) / (E + E_s)",
+        lambda k, E_s, E: (k + E_s) / (E + E_s),
+    ),
+    Derivation(
+        "G",
+        ("d_model", "d_expert"),
+        "G = 2 d_model / d_expert",
+        lambda d_model, d_expert: 2 * d_model / d_expert,
+    ),
+    Derivation("r_star", ("C", "S"), "r_star(C, S) by allocation.ratio, published", _optimal_ratio),
+)
+
+
+def plan(available: Collection[str], wanted: Iterable[str]) -> tuple[Derivation, ...]:
+    """The derivations, in their order, that give ``wanted`` from ``available``.
+
+    What is available is never derived; what cannot be derived is left out. A derivation does not
+    rest on its own result, so that no chain runs in a circle.
+    """
+    steps: list[Derivation] = []
+    known = set(available)
+
+    def reach(name: str, above: frozenset[str]) -> list[Derivation] | None:
+        """The further steps to ``name``; None where there is no way."""
+        if name in known:
+            return []
+        for derivation in DERIVATIONS:
+            if derivation.result != name or above & set(derivation.needs):
+                continue
+            ways = [reach(need, above | {name}) for need in derivation.needs]
+            if all(way is not None for way in ways):
+                return [step for way in ways for step in way or []] + [derivation]
+        return None
+
+    for name in wanted:
+        for step in reach(name, frozenset({name})) or []:
+            if step.result not in known:
+                steps.append(step)
+                known.add(step.result)
+    return tuple(steps)
+
+
+def derive(
+    given: Mapping[str, Array], wanted: Iterable[str]
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """The columns that ``wanted`` and what leads to it are derived to, and each one's text.
+
+    Args:
+        given: variable -> its values, of one shape; by the names and in the units of
+            ``VOCABULARY``.
+        wanted: variables; those that are given or cannot be derived are not in the result.
+    """
+    derived: dict[str, Array] = {}
+    notes: dict[str, str] = {}
+    for step in plan(given, wanted):
+        values = [derived[name] if name in derived else given[name] for name in step.needs]
+        with np.errstate(all="ignore"):  # rows that nobody uses may hold anything
+            derived[step.result] = np.asarray(step.function(*values), float)
+        notes[step.result] = step.text
+    return derived, notes
+
+
+def ways(name: str) -> str:
+    """What ``name`` can be derived from, as the end of a message; empty where from nothing."""
+    texts = [" and ".join(d.needs) for d in DERIVATIONS if d.result == name]
+    return f"; it can be derived from {', or from '.join(texts)}" if texts else ""
+
+
+def same_quantity(variable: Variable) -> bool:
+    """Whether a law's variable is the vocabulary's one of that name: laws reuse letters."""
+    known = VOCABULARY.get(variable.name)
+    pure = {"1", "experts"}  # a count is a pure number to some
+    return known is not None and (
+        known.unit == variable.unit or {known.unit, variable.unit} == pure
+    )
+
+
+_COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_WORDS: Mapping[str, Mapping[str, float]] = {
+    "parameters": _COUNTS,
+    "tokens": _COUNTS,
+    "FLOP": {"TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18, "ZFLOP": 1e21, "PF-days": 8.64e19},
+    "nats/token": {"bits": math.log(2)},
+    "1": {"percent": 0.01},
+}
+
+
+def factor(variable: Variable, word: str) -> float:
+    """What a column in the unit ``word`` is multiplied by to be in the variable's own unit.
+
+    ``word`` is a number, or a word of the variable's unit: M (millions of parameters or tokens),
+    PF-days, percent, bits (a loss in bits per token).
+
+    Raises:
+        UserError: for another word, or a number that is not above 0.
+    """
+    words = _WORDS.get(variable.unit, {})
+    if word in words:
+        return words[word]
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not POSITIVE.holds(np.array(number)):
+        allowed = ", ".join([*words, "a number above 0, such as 1e6"])
+        raise UserError(
+            f"unit of {variable.name} is {word!r}; allowed for {variable.unit}: {allowed}"
+        )
+    return number
+
+
+# Quantities of different units: a column of one is never a variable of another.
+_QUANTITIES = {
+    *("parameters", "tokens", "FLOP", "FLOP/token", "bytes", "s", "layers", "steps"),
+    *("nats/token", "bits/token", "bits/byte"),
+}
+
+
+def refuse_unit(variable: Variable, column: str, declared: str | None, word: str | None) -> None:
+    """Refuse a column whose declared unit is another quantity than the variable's.
+
+    Raises:
+        UserError: saying what to map or to state instead.
+    """
+    if declared == variable.unit or not {declared, variable.unit} <= _QUANTITIES:
+        return
+    if (declared, variable.unit, word) == ("bits/token", "nats/token", "bits"):
+        return
+    remedy = f"map a column in {variable.unit}"
+    if (declared, variable.unit) == ("bits/token", "nats/token"):
+        remedy = f"say so with --unit {variable.name}=bits"
+    elif (declared, variable.unit) == ("bits/byte", "nats/token"):
+        remedy += "; bits a byte and nats a token differ by the text's bytes a token"
+    raise UserError(
+        f"column {column} is in {declared}, and {variable.name} in {variable.unit}; {remedy}"
+    )

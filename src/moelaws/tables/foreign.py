@@ -1,0 +1,134 @@
+"""Anybody's table: Parquet, CSV, TSV or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from moelaws.spec.errors import UserError
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_LINES = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+
+
+def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The table at ``path``, read by its suffix, and the unit of each column that declares one.
+
+    Units are in the schema of Parquet tables alone. A study's own table is checked against its
+    declared columns.
+
+    Raises:
+        UserError: for a file that is missing, a folder, empty, cut, of another kind or without
+            rows, broken lines, or columns that have one name.
+    """
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        raise UserError(f"{path}: a folder; give the table's file")
+    if not path.exists():
+        raise UserError(f"{path}: no such table")
+    if suffix not in (*_PARQUET, *_SEPARATORS, *_LINES):
+        raise UserError(
+            f"{path}: a table ends in one of {', '.join((*_PARQUET, *_SEPARATORS, *_LINES))}"
+        )
+    if not path.stat().st_size:
+        raise UserError(f"{path}: the file is empty")
+    units: dict[str, str] = {}
+    try:
+        if suffix in _PARQUET:
+            frame, units = _parquet(path)
+        elif suffix in _LINES:
+            frame = _json_lines(path)
+        else:
+            frame = _separated(path, _SEPARATORS[suffix])
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: byte {error.start} is not UTF-8; save the table in that encoding"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not len(frame):
+        raise UserError(f"{path}: no rows below its column names")
+    return frame, units
+
+
+def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from moelaws.tables.parquet import is_study, read_study, read_table
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file: {error}") from None
+    _refuse_twice(schema.names, path)
+    frame = read_study(path) if is_study(path) else read_table(path)
+    units = {
+        field.name: field.metadata[b"unit"].decode()
+        for field in schema
+        if field.metadata and b"unit" in field.metadata
+    }
+    return frame, units
+
+
+def _separated(path: Path, separator: str) -> pd.DataFrame:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, delimiter=separator), [])
+    others = [mark for mark in (",", ";", "\t") if mark != separator and mark in "".join(names)]
+    if len(names) < 2:
+        kind = "tabs" if separator == "\t" else "commas"
+        seen = f"; {others[0]!r} seems to separate them" if others else ""
+        raise UserError(
+            f"{path}: one column alone, {''.join(names)!r}{seen}; columns separated by {kind} "
+            f"are wanted in a {path.suffix} file (tabs in .tsv, commas in .csv)"
+        )
+    _refuse_twice(names, path)
+    try:
+        with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(path, sep=separator, encoding="utf-8-sig", index_col=False)
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise UserError(
+            f"{path}: rows and column names do not match: {str(error).strip()}"
+        ) from None
+
+
+def _json_lines(path: Path) -> pd.DataFrame:
+    records = []
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            if number == 1 and line.lstrip().startswith("["):
+                raise UserError(
+                    f"{path}: a JSON array; one object a line is wanted, as `jq -c '.[]'` gives"
+                )
+            try:
+                record = json.loads(line, object_pairs_hook=_Pairs)
+            except json.JSONDecodeError as error:
+                raise UserError(f"{path}: line {number}: not JSON: {error.msg}") from None
+            if not isinstance(record, _Pairs):
+                raise UserError(
+                    f"{path}: line {number}: {line.strip()[:60]} is no JSON object, such as "
+                    '{"N": 1e9, "D": 2e10, "L": 2.6}'
+                )
+            _refuse_twice([name for name, _ in record], f"{path}: line {number}")
+            records.append(dict(record))
+    return pd.DataFrame(records)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its pairs: a dictionary would drop a name's first value."""
+
+
+def _refuse_twice(names: Sequence[str], where: object) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"{where}: column {', '.join(twice)} stands twice; rename one of them")

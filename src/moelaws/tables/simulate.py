@@ -1,0 +1,189 @@
+"""A law's losses at a grid's points, with noise: for power analysis and tests of recovery."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+
+from moelaws.grids.expand import Run
+from moelaws.grids.sweep import Sweep
+from moelaws.laws.base import Array, FittableLaw
+from moelaws.laws.mapping import sources
+from moelaws.spec.errors import UserError
+from moelaws.spec.rows import select
+from moelaws.spec.study import Study
+from moelaws.tables.column import Column
+from moelaws.tables.describe import describe
+from moelaws.tables.schema import COLUMNS
+
+DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated table.
+
+    Attributes:
+        frame: one row a run.
+        columns: what each of its columns holds, with units.
+        variables: the law's variables in these rows, (n,) each.
+        origins: variable -> the design's column, or how it was derived from others.
+    """
+
+    frame: pd.DataFrame
+    columns: tuple[Column, ...]
+    variables: Mapping[str, Array]
+    origins: Mapping[str, str]
+
+
+def design(sweep: Sweep, rows: str = "", repeats: int = 1) -> pd.DataFrame:
+    """The runs of ``sweep`` as a table describes them before any training, one row a run.
+
+    Args:
+        sweep: the study's grid at a tier.
+        rows: an expression over these columns (``spec.rows``); all rows by default.
+        repeats: how many seeds of each run; more than one are runs of their own, whose seeds
+            follow on the grid's.
+
+    Raises:
+        UserError: for an expression that does not parse, asks for an unknown column or selects
+            nothing.
+    """
+    seeds = [run.config.seed for run in sweep.runs]
+    stride = max(seeds) - min(seeds) + 1
+    runs = [_reseeded(run, stride * i) for i in range(repeats) for run in sweep.runs]
+    frame = pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
+    floats = [c.name for c in COLUMNS if c.type == "float" and c.name in frame]
+    frame = frame.astype(dict.fromkeys(floats, "float64"))
+    frame = frame.assign(study=sweep.study.study, tier=sweep.tier)
+    if rows.strip():
+        frame = frame[select(_numbers(frame), rows)].reset_index(drop=True)
+    if frame.empty:
+        raise UserError(
+            f"rows expression {rows!r} selects none of the {len(runs)} runs of "
+            f"{sweep.study.study}, tier {sweep.tier}; `moelaws grid` lists them"
+        )
+    return frame
+
+
+def studys_mapping(study: Study, law: FittableLaw) -> dict[str, str]:
+    """Variable -> column as the study's first fit of this law has them; empty where it has none.
+
+    A study that fits another form of the law alone maps the same variables.
+    """
+    entries = [fit for fit in study.fits if fit.law.partition(":")[0] == law.id]
+    entries.sort(key=lambda fit: fit.law != law.ref)  # this form first, in the study's order
+    return dict(entries[0].mapping) if entries else {}
+
+
+def simulate(
+    frame: pd.DataFrame,
+    law: FittableLaw,
+    params: Mapping[str, float],
+    *,
+    mapping: Mapping[str, str] = {},
+    noise: float,
+    seed: int = 0,
+) -> Simulation:
+    """The law's response in each row of a ``design``, under its own name, with noise.
+
+    It takes the place of a column of that name: a law of the optimal D simulates D.
+
+    A law of a logarithmic scale gets L = L_true exp(noise z), another L = L_true + noise z, with a
+    standard normal z that follows from ``seed`` and the row's run alone: a run keeps its noise
+    whatever other rows, laws or coefficients are asked for.
+
+    Args:
+        frame: of ``design``.
+        law: whose response to simulate.
+        params: its coefficients, natural scale.
+        mapping: variable -> the design's column. N is N_total by default; others go by their own
+            names, or are derived (``laws.mapping``).
+        noise: standard deviation, of ln of the response or of itself.
+        seed: of the noise.
+
+    Raises:
+        UserError: for a variable that the design does not give, or a value outside its domain,
+            naming the run.
+    """
+    variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
+    with np.errstate(over="ignore"):  # refused below
+        true = law.predict(params, variables)
+    if not np.isfinite(true).all():
+        row = int(np.argmin(np.isfinite(true)))
+        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
+        raise UserError(
+            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
+            "be left out by --rows"
+        )
+    z = np.array([_normal(f"{seed}:{run_id}") for run_id in frame["run_id"]])
+    name, unit = law.response.name, law.response.unit
+    seen = true * np.exp(noise * z) if law.log_response else true + noise * z
+    error = noise * seen if law.log_response else np.full_like(seen, noise)
+    values = {name: seen, f"{name}_se": error, f"{name}_true": true}
+    measured = (
+        Column(name, "float", unit, f"{law.response.description}: simulated, with noise"),
+        Column(f"{name}_se", "float", unit, "its standard error, by the noise"),
+        Column(f"{name}_true", "float", unit, "the law's own value"),
+    )
+    out = frame.assign(source="simulated", status="completed").drop(columns=name, errors="ignore")
+    declared = tuple(c for c in COLUMNS if c.name in out.columns) + measured
+    out = out.assign(**values)[[column.name for column in declared]]
+    return Simulation(out, declared, variables, origins)
+
+
+def _reseeded(run: Run, more: int) -> Run:
+    config = run.config.model_copy(update={"seed": run.config.seed + more})
+    return Run(config.run_id, config, run.C)
+
+
+def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
+    return {
+        str(name): column.to_numpy(dtype=float)
+        for name, column in frame.items()
+        if pd.api.types.is_numeric_dtype(column)
+    }
+
+
+def _variables(
+    frame: pd.DataFrame, law: FittableLaw, mapping: Mapping[str, str]
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """The law's variables, each within its domain, and where each is from."""
+    numbers = _numbers(frame)
+    response = law.response.name  # to come; a study's entry may map it
+    wanted = {name: column for name, column in mapping.items() if name != response}
+    for name, column in wanted.items():
+        if column not in numbers or column == response:
+            raise UserError(
+                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(numbers)}"
+            )
+    found = sources(law, wanted, [*(name for name in numbers if name != response), response])
+    values = {n: numbers[column] for n, column in found.columns.items() if n != response}
+    origins = dict(found.columns)
+    for step in found.derivations:
+        with np.errstate(all="ignore"):  # judged below
+            values[step.result] = np.asarray(step.function(*(values[n] for n in step.needs)))
+        origins[step.result] = step.text
+    for name in values:
+        variable = found.variables[name]
+        if (wrong := ~variable.domain.holds(values[name])).any():
+            row = int(np.argmax(wrong))
+            also = f", as in {wrong.sum() - 1} more runs" if wrong.sum() > 1 else ""
+            raise UserError(
+                f"run {frame['run_id'].iloc[row]}: {name} ({origins[name]}) is "
+                f"{values[name][row]:.6g}{also}; for {law.ref} it must be {variable.domain.text}; "
+                "such runs can be left out by --rows"
+            )
+    used = [v.name for v in law.variables if v.name in values]  # others have defaults
+    return {name: values[name] for name in used}, {name: origins[name] for name in used}
+
+
+def _normal(key: str) -> float:
+    """A standard normal number that follows from ``key`` alone, whatever NumPy's version."""
+    bits = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
+    return NormalDist().inv_cdf((bits + 0.5) / 2**52)

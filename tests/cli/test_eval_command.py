@@ -1,0 +1,163 @@
+"""moelaws eval and moelaws laws: formulas, variants, derived variables, what is not shown."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws import laws
+from moelaws.cli import cli
+from moelaws.cli.laws import MOST_SHOWN, differences
+from moelaws.spec.errors import UserError
+
+
+def text(*arguments):
+    result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def data(*arguments):
+    return json.loads(text(*arguments, "--json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["sparsity.loss", "N=1e9", "D=2e10", "S=0"], 2.5656813083550216),
+        (["allocation.ratio", "C=1e21", "S=14/17"], 1.79468),
+        (["leverage.joint", "A=.031", "G=12", "C=1e22"], 7.24490),
+        (["leverage.joint", "A=13/385", "G=32/3", "C=1e22"], 6.98216),
+        (["leverage.joint", "E=384", "k=12", "E_s=1", "G=32/3", "C=1e22"], 6.98216),
+        (["allocation.loss", "N=5.5e8", "D=1e10", "S=62/65", "r=1.5", "C=1e20"], 20.3383),
+        (["allocation.loss:literal", "N=5.5e8", "D=1e10", "S=62/65", "r=1"], 20.3407),
+    ],
+)
+def test_one_prediction(arguments, expected):
+    found = data("eval", *arguments)
+    assert found["value"] == pytest.approx(expected, rel=1e-5)
+    assert found["law"] == arguments[0]
+    assert isinstance(found["unit"], str)
+    assert found["params"] == dict(laws.get(arguments[0]).published)
+
+
+def test_several_results_are_objects_by_name():
+    found = data("eval", "leverage.hyperparameters", "C=1e20", "context=4096")
+    assert found["value"] == pytest.approx(
+        {"lr": 1.01288e-3, "B": 1.34697e6, "B_sequences": 328.851}, rel=1e-5
+    )
+    assert found["unit"] == {"lr": "1", "B": "tokens", "B_sequences": "sequences"}
+    assert found["inputs"] == {"C": 1e20, "context": 4096}
+
+
+def test_a_result_that_wants_a_variable_left_out_is_not_shown():
+    found = data("eval", "leverage.hyperparameters", "C=1e20")
+    assert set(found["value"]) == set(found["unit"]) == {"lr", "B"}
+    assert "B_sequences" not in text("eval", "leverage.hyperparameters", "C=1e20")
+
+
+def test_derived_variables_are_named():
+    found = data("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2")
+    assert set(found) == {"law", "value", "unit", "inputs", "params", "derived"}
+    assert found["inputs"] == {"N": 1e9, "C": 1e20, "E": 16, "k": 2}
+    assert found["derived"]["D"] == {
+        "value": pytest.approx(1e20 / (6 * 1e9 / 8)),
+        "by": "D = C / (6 N_active)",
+    }
+    plain = data("eval", "sparsity.loss", "N=1e9", f"D={1e20 / (6 * 1e9 / 8)!r}", "S=.875")
+    assert found["value"] == pytest.approx(plain["value"], rel=1e-14)
+    assert "derived" not in plain
+    shown = text("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2").splitlines()
+    assert shown[0] == "L = 2.43822 nats/token"
+    assert "with S = 0.875: S = (E - k) / E" in shown
+
+
+def test_a_fit_of_another_law_or_form_is_refused(tmp_path):
+    path = tmp_path / "none.json"
+    with pytest.raises(UserError, match="a formula: it takes no --params"):
+        text("eval", "sectional.cost", "L=1", "d0=1", "alpha=1", "--params", str(path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sparsity.loss", "N=1e9", "D=1/0", "S=0"], r"'D=1/0' is not VAR=VALUE with a finite"),
+        (["sparsity.loss", "N=1e9", "D=1e9", "S=17/17"], "S is 1; it must be at least 0 and below"),
+        (
+            ["sparsity.loss", "N=1e9", "D=1e9", "E=4", "k=5"],
+            r"S is -0.25 \(S = \(E - k\) / E\); it",
+        ),
+        (["sparsity.loss", "N=1e9", "D=1e9", "E=0", "k=5"], "E is 0; it must be a finite number"),
+        (
+            ["sparsity.loss", "N=1e9", "S=0"],
+            "variable D is missing; .* derived from C and N_active",
+        ),
+        (
+            ["sparsity.loss", "N=1e9", "D=1e9", "S=0", "C=1e20"],
+            "C is no variable of sparsity.loss; it has N, D, S, none of which is derived from it",
+        ),
+        (["sparsity.loss", "N=1e9", "D=1e9", "S=0", "x=1"], "x is no variable of .* N, D, S$"),
+        (["allocation.loss:sqrt"], "no variant 'sqrt'; there are: "),
+    ],
+)
+def test_mistakes(arguments, message):
+    with pytest.raises(UserError, match=message):
+        text("eval", *arguments)
+
+
+def test_every_law_is_listed_with_its_kind():
+    listed = {law["id"]: law for law in data("laws")}
+    assert set(listed) == set(laws.ids())
+    assert listed["sparsity.loss"]["kind"] == "sum of power laws"
+    assert listed["sectional.cost"] == {
+        "id": "sectional.cost",
+        "kind": "formula",
+        "title": laws.get("sectional.cost").title,
+        "source": laws.get("sectional.cost").source,
+        "variants": ["printed"],
+    }
+    lines = text("laws").splitlines()
+    assert len(lines) == 1 + len(laws.ids())
+
+
+@pytest.mark.parametrize("law_id", laws.ids())
+def test_what_is_shown_of_a_law(law_id):
+    law, shown = laws.get(law_id), text("laws", law_id)
+    for part in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
+        assert part in shown
+    found = data("laws", law_id)
+    assert [form["variant"] for form in found["variants"]] == list(laws.variants(law_id))
+    assert found["published"] == (None if law.published is None else dict(law.published))
+    assert law.latex in text("laws", law_id, "--latex")
+
+
+def test_printed_and_corrected_stand_side_by_side():
+    law, form = laws.get("allocation.elasticity"), laws.get("allocation.elasticity:printed")
+    lines = [line.strip() for line in text("laws", "allocation.elasticity").splitlines()]
+    at = lines.index(f"equation: {law.equation}")
+    assert lines[at + 1] == f"> {form.equation}"
+    own = text("laws", form.ref)
+    assert own.startswith(f"{form.ref}: ")
+    assert f"> {form.equation}" in own
+
+
+def test_published_values_that_differ():
+    law, form = laws.get("clark.routing"), laws.get("clark.routing:hash")
+    found = differences(law, form)["published"]
+    assert found
+    for name, (ours, theirs) in found.items():
+        assert (ours, theirs) == (law.published[name], form.published[name])
+        assert ours != theirs
+    assert differences(law, law) == {}
+    listed = data("laws", "clark.routing")["variants"]
+    assert {form["variant"]: form["differs"]["published"] for form in listed}["hash"] == {
+        name: list(pair) for name, pair in found.items()
+    }
+
+
+def test_of_many_variants_the_rest_is_counted():
+    names = list(laws.variants("sparsity.isoflop"))
+    shown = text("laws", "sparsity.isoflop")
+    assert shown.count("\nVariant sparsity.isoflop:") == MOST_SHOWN
+    assert f"and {len(names) - MOST_SHOWN} more variants" in shown
+    assert len(data("laws", "sparsity.isoflop")["variants"]) == len(names)

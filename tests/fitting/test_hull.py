@@ -1,0 +1,114 @@
+"""Inside the hull of the rows or beyond it, as Delaunay triangulation says."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import Delaunay
+
+from moelaws import laws
+from moelaws.fitting.hull import SLACK, beyond_ranges, hull_of, outside
+from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
+
+SIZE = laws.fittable("chinchilla")  # N and D, each on its logarithm
+SPARSE = laws.fittable("sparsity.loss")  # and S, on -ln(1 - S)
+
+
+def _with(*domains):
+    variables = tuple(Variable(f"x{i}", "1", "", domain) for i, domain in enumerate(domains))
+    return dataclasses.replace(SIZE, variables=variables)
+
+
+def _columns(law, points):
+    """Columns whose own scale is ``points`` (n, V)."""
+    back = {SPARSITY: lambda x: -np.expm1(-x), NOT_NEGATIVE: lambda x: x, POSITIVE: np.exp}
+    return {v.name: back[v.domain](points[:, i]) for i, v in enumerate(law.variables)}
+
+
+@pytest.mark.parametrize(
+    "domains", [(POSITIVE, POSITIVE), (POSITIVE, SPARSITY, POSITIVE), (NOT_NEGATIVE, SPARSITY)]
+)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_random_clouds(domains, seed):
+    law = _with(*domains)
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0.1, 3, (25, len(domains)))
+    queries = rng.uniform(0, 3.2, (300, len(domains)))
+    hull = json.loads(json.dumps(hull_of(law, _columns(law, points))))
+    beyond = Delaunay(points).find_simplex(queries) < 0
+    assert (outside(law, hull, _columns(law, queries)) == beyond).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 40), spread=st.floats(1e-3, 20))
+def test_rows_and_what_lies_between_them_are_inside(seed, n, spread):
+    """Whatever the rows: few, on a line, at large or small spread."""
+    rng = np.random.default_rng(seed)
+    points = spread * rng.uniform(0.1, 1, (n, 3)) @ np.diag(rng.integers(0, 2, 3))
+    columns = _columns(SPARSE, points[:, [0, 2, 1]])
+    hull = hull_of(SPARSE, columns)
+    assert not outside(SPARSE, hull, columns).any()
+    shares = rng.dirichlet(np.ones(n), 50)
+    assert not outside(SPARSE, hull, _columns(SPARSE, shares @ points[:, [0, 2, 1]])).any()
+
+
+def test_rows_of_one_budget_lie_in_a_plane():
+    """D = C / (6 N): what is off the budget is outside, whatever its N and D."""
+    N = np.geomspace(1e8, 1e10, 9)
+    hull = hull_of(SIZE, {"N": N, "D": 1e20 / (6 * N)})
+    query = np.array([1e8, 7e8, 1e10, 2e10])
+    on = outside(SIZE, hull, {"N": query, "D": 1e20 / (6 * query)})
+    assert on.tolist() == [False, False, False, True]
+    off = outside(SIZE, hull, {"N": query, "D": 1.1e20 / (6 * query)})
+    assert off.all()
+    with_sparsity = np.tile([0.0, 0.5, 0.9], 3)
+    columns = {"N": N, "S": with_sparsity, "D": 1e20 / (6 * (1 - with_sparsity) * N)}
+    hull = hull_of(SPARSE, columns)
+    assert not outside(SPARSE, hull, columns).any()
+    between = {"N": 1e9, "S": 0.5, "D": 1e20 / 3e9}
+    assert not outside(SPARSE, hull, between).any()
+    assert outside(SPARSE, hull, between | {"D": 1.5e20 / 3e9}).all()
+
+
+def test_one_varying_variable_is_a_range():
+    hull = hull_of(SIZE, {"N": np.geomspace(1e8, 1e10, 5), "D": np.full(5, 1e10)})
+    assert hull["variables"] == ["N"]
+    D = np.array([1e10, 1e10, 1e10, 2e10])
+    query = {"N": np.array([1e8, 3e9, 1.1e10, 3e9]), "D": D}
+    assert outside(SIZE, hull, query).tolist() == [False, False, True, True]
+
+
+def test_corners_are_inside_and_a_step_beyond_is_not():
+    corners = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]]) + 20
+    hull = hull_of(SIZE, _columns(SIZE, corners))
+    assert not outside(SIZE, hull, _columns(SIZE, corners)).any()
+    step = 2 * 10 * SLACK
+    for away in (np.array([step, 0]), np.array([0, step])):
+        assert outside(SIZE, hull, _columns(SIZE, corners + np.sign(corners - 21) * away)).all()
+
+
+def test_a_sparsity_is_on_the_scale_of_its_logarithm():
+    """Two ends (N, S): half way between them in ln N and in ln(1 - S), not in S."""
+    columns = {"N": np.array([1e8, 1e10]), "S": np.array([0.0, 0.99]), "D": np.full(2, 1e10)}
+    hull = hull_of(SPARSE, columns)
+    S = np.array([0.9, 0.495])
+    found = outside(SPARSE, hull, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
+    assert found.tolist() == [False, True]
+
+
+def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
+    """A large sparse model on little data: within each range, and in no corner of the rows."""
+    rng = np.random.default_rng(0)
+    ln_N = rng.uniform(18, 23, 60)
+    hull = hull_of(SIZE, {"N": np.exp(ln_N), "D": np.exp(ln_N + rng.uniform(1, 3, 60))})
+    corner = {"N": np.exp(22.5), "D": np.exp(20.5)}
+    assert beyond_ranges(hull, corner) == []
+    assert outside(SIZE, hull, corner).all()
+    assert beyond_ranges(hull, {"N": 1e12}) == [
+        f"N = 1e+12 is outside the {hull['ranges']['N'][0]:.6g} to "
+        f"{hull['ranges']['N'][1]:.6g} of the fitted rows"
+    ]

@@ -1,0 +1,212 @@
+"""The search among starts: nothing is lost by pruning, or the report says so."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from moelaws import laws
+from moelaws.fitting import multistart as search
+from moelaws.fitting.multistart import descend_all, multistart, starts_of
+from moelaws.fitting.objective import Objective
+from moelaws.fitting.polish import certify
+from moelaws.laws.protocol import overridden
+
+
+def _objective(law, table, delta=1e-3):
+    columns = {v.name: table[v.name].to_numpy() for v in law.variables}
+    return Objective(law.model(columns), np.log(table[law.response.name].to_numpy()), delta)
+
+
+def _starts(law, sample=None, seed=0):
+    return starts_of(law, dataclasses.replace(law.protocol, sample=sample), seed)
+
+
+def _with_experts(table):
+    """Losses that depend on a number of experts, which stands in for a sparsity."""
+    experts = np.resize([1.0, 4.0, 16.0, 64.0], len(table))
+    return table.assign(E=experts, L=table["L"] * experts**-0.02)
+
+
+def test_starts_are_the_whole_grid_or_a_sample_of_it():
+    law = laws.fittable("chinchilla")
+    grid = _starts(law)
+    assert grid.shape == (4500, 5)
+    assert len(np.unique(grid, axis=0)) == 4500
+    for place, name in enumerate(law.names):
+        assert set(grid[:, place]) == set(law.protocol.grid[name])
+    some = _starts(law, sample=200, seed=3)
+    assert len(np.unique(some, axis=0)) == 200
+    assert {tuple(x) for x in some} <= {tuple(x) for x in grid}
+    assert (some == _starts(law, sample=200, seed=3)).all()
+    assert (some != _starts(law, sample=200, seed=4)).any()
+    assert _starts(laws.fittable("sparsity.loss"), sample=50).shape == (50, 10)
+
+
+def test_pruning_finds_what_all_starts_run_to_the_end_find(dense):
+    """The loss curve of one architecture, from a grid of 1,000 starts."""
+    law = laws.fittable("leverage.curve")
+    C = np.geomspace(1e18, 1e22, 40)
+    errors = 0.01 * np.random.default_rng(0).standard_normal(40)
+    table = dense(sizes=8, tokens=5).assign(C=C, L=(50 * C**-0.08 + 1.7) * np.exp(errors))
+    grid = {
+        "alpha": np.linspace(0, 20, 10),
+        "beta": np.linspace(-0.4, -0.01, 10),
+        "b": np.linspace(-1, 1, 10),
+    }
+    protocol = overridden(law, {"grid": grid}, "curve")
+    objective, starts = _objective(law, table), starts_of(law, protocol, 0)
+    found = multistart(objective, starts, law.bounds)
+    assert found.search.run == len(starts) == 1000
+    assert found.search.survived < 1000
+    assert not found.search.pruning_lost
+    _, values = descend_all(objective, starts, law.bounds)
+    assert found.objective <= values.min() * (1 + 1e-9)
+    assert found.certificate.converged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law_id", ["chinchilla", "wang.loss"])
+@pytest.mark.parametrize("seed", range(2))
+def test_pruning_finds_what_whole_grids_run_to_the_end_find(dense, law_id, seed):
+    law = laws.fittable(law_id)
+    table = dense(seed=seed)
+    objective = _objective(law, _with_experts(table) if law_id == "wang.loss" else table)
+    starts = _starts(law)
+    found = multistart(objective, starts, law.bounds)
+    _, values = descend_all(objective, starts, law.bounds)
+    assert found.objective <= values.min() * (1 + 1e-9)
+    assert not found.search.pruning_lost
+    # The sample estimates how many of all starts get there.
+    reached = (values <= found.objective * (1 + search.REACHED)).mean()
+    n = found.search.sample
+    spread = np.sqrt(max(reached * (1 - reached), 0.01) / n)
+    assert found.search.sample_reached / n == pytest.approx(reached, abs=4 * spread)
+
+
+def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
+    """A ladder that keeps one start by its first objective, among starts that mislead it."""
+    law = laws.fittable("chinchilla")
+    objective = _objective(law, dense())
+    grid = _starts(law, sample=300)
+    ends, values = descend_all(objective, grid, law.bounds)
+    best = values.min()
+    wrong, right = ends[values > 2 * best], grid[values <= best * (1 + 1e-6)]
+    assert len(wrong), "every start leads to the optimum: these rows mislead nobody"
+    # Starts next to a wrong end are lower at first than those that lead to the optimum.
+    jitter = 1e-6 * np.random.default_rng(0).standard_normal((700, 5))
+    starts = np.concatenate([wrong[np.arange(700) % len(wrong)] + jitter, np.tile(right, (9, 1))])
+    starts = starts[:1000]
+    monkeypatch.setattr(search, "FIRST", (0, 0.0, 1))
+    monkeypatch.setattr(search, "SECOND", (0, 0.0, 1))
+    found = multistart(objective, starts, law.bounds)
+    assert (found.search.survived, found.search.reached) == (1, 0)
+    assert found.search.pruning_lost
+    assert found.search.sample_reached > 0
+    assert found.objective == pytest.approx(best, rel=1e-9)
+    assert found.certificate.converged
+
+
+def test_the_seed_decides_all_and_the_optimum_hangs_on_none(simulated):
+    law = laws.fittable("sparsity.loss")
+    objective = _objective(law, simulated(seed=3))
+    found = [multistart(objective, _starts(law, 40, seed), law.bounds, seed) for seed in (1, 1, 2)]
+    assert (found[0].theta == found[1].theta).all()
+    assert found[0].search == found[1].search
+    assert found[0].objective == pytest.approx(found[2].objective, rel=1e-7)
+    for optimum in found:
+        assert optimum.certificate.converged
+        assert optimum.search.reached >= 4
+
+
+def test_pruned_searches_repeat_to_the_last_digit(dense):
+    law = laws.fittable("chinchilla")
+    objective, starts = _objective(law, dense()), _starts(law, 1200)
+    one, other = (multistart(objective, starts, law.bounds, seed=5) for _ in range(2))
+    assert (one.theta == other.theta).all()
+    assert one.search == other.search
+    assert one.search.sample == 32
+
+
+def test_no_worse_than_scipy_from_the_same_starts(dense):
+    law = laws.fittable("chinchilla")
+    objective, starts = _objective(law, dense(seed=5)), _starts(law, 40)
+    ours = multistart(objective, starts, law.bounds)
+
+    def fun(theta):
+        value, gradient, _, _ = objective.derivatives(theta[None], np.array([True]))
+        return 1e3 * value[0], 1e3 * gradient[0]
+
+    theirs = min(
+        minimize(
+            fun, x, jac=True, method="L-BFGS-B", bounds=law.bounds, options={"ftol": 1e-14}
+        ).fun
+        for x in starts
+    )
+    assert ours.objective <= theirs / 1e3 * (1 + 1e-9)
+
+
+def test_a_point_beside_the_optimum_is_not_certified(dense):
+    law = laws.fittable("chinchilla")
+    objective = _objective(law, dense())
+    optimum = multistart(objective, _starts(law, 60), law.bounds)
+    assert certify(objective, optimum.theta, law.bounds).converged
+    for place in range(5):
+        moved = optimum.theta + 0.01 * (np.arange(5) == place)
+        beside = certify(objective, moved, law.bounds)
+        assert not beside.converged
+        assert beside.decrease > 1e-6
+        assert np.isfinite(beside.condition)
+
+
+def test_the_mean_in_place_of_the_sum_has_the_same_optimum(dense):
+    """Absolute tolerances would stop early at an objective that is 1/n of another."""
+    law = laws.fittable("chinchilla")
+    objective, starts = _objective(law, dense()), _starts(law, 100)
+    total = multistart(objective, starts, law.bounds)
+    mean = multistart(objective.at(1e-3, 1 / objective.model.n), starts, law.bounds)
+    assert mean.theta == pytest.approx(total.theta, rel=1e-6)
+    assert mean.objective * objective.model.n == pytest.approx(total.objective, rel=1e-12)
+
+
+def test_other_ends_are_apart_and_nearly_as_good(simulated):
+    law = laws.fittable("sparsity.loss")
+    objective = _objective(law, simulated(sizes=3, noise=0.03))
+    found = multistart(objective, _starts(law, 60), law.bounds)
+    assert (np.diff(found.end_values) >= 0).all()
+    assert found.end_values == pytest.approx(objective.value(found.ends))
+    for i, end in enumerate(found.ends):
+        for other in found.ends[:i]:
+            assert np.abs(end - other).max() >= search.APART
+
+
+@pytest.mark.parametrize(
+    ("sample", "variant"),
+    [
+        (40, ""),
+        pytest.param(3000, "", marks=pytest.mark.slow),
+        pytest.param(1500, ":sqlog", marks=pytest.mark.slow),
+    ],
+)
+def test_the_allocation_law_is_found_from_its_grid(sample, variant):
+    """Its exponential term is no power law: a model of its own."""
+    law = laws.fittable(f"allocation.loss{variant}")
+    rng = np.random.default_rng(0)
+    n = 200
+    columns = {
+        "N": 10 ** rng.uniform(8, 10, n),
+        "D": 10 ** rng.uniform(9.5, 11.5, n),
+        "S": rng.choice([0.0, 0.5, 0.75, 0.875, 0.9375, 0.969], n),
+        "r": rng.uniform(0.3, 8, n),
+        "r_star": rng.uniform(1, 4, n),
+    }
+    truth = law.predict(laws.get("allocation.loss").published, columns)
+    errors = 0.003 * rng.standard_normal(n)
+    objective = Objective(law.model(columns), np.log(truth) + errors, 1e-3)
+    at_truth = objective.value(law.vector(laws.get("allocation.loss").published)[None])[0]
+    found = multistart(objective, _starts(law, sample), law.bounds)
+    assert found.certificate.converged
+    assert found.objective < at_truth
+    predicted = law.predict_batch(found.theta[None], columns)[0]
+    assert np.abs(predicted / truth - 1).max() < 0.004

@@ -1,0 +1,218 @@
+"""Each objective: its value by an independent formula, its derivatives, its minimum."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from scipy.special import huber as scipy_huber
+from scipy.stats import norm
+
+from moelaws import laws
+from moelaws.fitting.likelihood import criteria, sigma_huber
+from moelaws.fitting.objective import Objective, huber
+from moelaws.laws.kinds import LinearModel
+
+KINDS = {"huber": (0.03, 1.0), "squared": (np.inf, 2.0), "absolute": (1e-8, 1e8)}
+ALL = np.array([True])
+seeds = st.integers(0, 10_000)
+
+
+def _case(kind, law_id, seed):
+    """An objective and a vector with residuals within and beyond 0.03, none near a kink."""
+    law = laws.fittable(law_id)
+    rng = np.random.default_rng(seed)
+    columns = {
+        "N": 10 ** rng.uniform(7, 10, 12),
+        "D": 10 ** rng.uniform(9, 12, 12),
+        "S": rng.uniform(0, 0.98, 12),
+    }
+    theta = law.vector(law.published) + rng.normal(0, 0.1, len(law.names))
+    model = law.model(columns)
+    size = np.where(np.arange(model.n) % 2, 0.05, 0.01) * rng.choice([-1, 1], model.n)
+    delta, unit = KINDS[kind]
+    observed = model.evaluate(theta[None])[0][0] + size
+    return Objective(model, observed, delta, rng.random(model.n), unit), theta
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=seeds, delta=st.floats(1e-6, 10))
+def test_huber_loss_is_scipys(seed, delta):
+    r = np.random.default_rng(seed).normal(0, 2 * delta, 50)
+    assert huber(r, delta) == pytest.approx(scipy_huber(delta, r), rel=1e-12)
+    assert huber(r, np.inf) == pytest.approx(r**2 / 2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds)
+def test_values_are_the_sums_that_they_are_named_after(seed):
+    sums = {
+        "huber": lambda r, w: (w * scipy_huber(0.03, r)).sum(),
+        "squared": lambda r, w: (w * r**2).sum(),
+        "absolute": lambda r, w: (w * np.abs(r)).sum(),
+    }
+    for kind, expected in sums.items():
+        objective, theta = _case(kind, "chinchilla", seed)
+        r, w = objective.residual(theta[None])[0], objective.weights[0]
+        assert objective.value(theta[None])[0] == pytest.approx(expected(r, w), rel=1e-6)
+
+
+@pytest.mark.parametrize("law_id", ["chinchilla", "sparsity.loss"])
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_gradient_and_hessian_are_derivatives_of_the_value(law_id, kind, seed):
+    objective, theta = _case(kind, law_id, seed)
+    h = 1e-6
+    steps = h * np.eye(len(theta))
+    value, gradient, hessian, _ = objective.derivatives(theta[None], ALL)
+    assert value == pytest.approx(objective.value(theta[None]), rel=1e-12)
+    slope = (objective.value(theta + steps) - objective.value(theta - steps)) / (2 * h)
+    assert gradient[0] == pytest.approx(slope, rel=1e-4, abs=1e-7 * max(1, np.abs(slope).max()))
+    everywhere = np.ones(len(theta), bool)
+    up = objective.derivatives(theta + steps, everywhere)[1]
+    down = objective.derivatives(theta - steps, everywhere)[1]
+    scale = np.abs(hessian).max()
+    assert hessian[0] == pytest.approx((up - down) / (2 * h), rel=1e-3, abs=1e-4 * scale)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, delta=st.sampled_from([1e-3, 0.1, 1.0, np.inf]))
+def test_the_majoriser_touches_a_linear_law_from_above(seed, delta):
+    """f(x + s) <= f(x) + g s + s'As/2 for every step: why a step along it cannot ascend."""
+    rng = np.random.default_rng(seed)
+    objective = Objective(LinearModel(rng.normal(size=(20, 3))), rng.normal(size=20), delta)
+    x, steps = rng.normal(size=3), rng.normal(size=(50, 3)) * 10 ** rng.uniform(-4, 1, (50, 1))
+    f, g, A, _ = (part[0] for part in objective.derivatives(x[None], ~ALL))
+    bound = f + steps @ g + 0.5 * np.einsum("bp,pq,bq->b", steps, A, steps)
+    assert (objective.value(x + steps) <= bound + 1e-12 * np.abs(bound)).all()
+
+
+def test_weights_of_each_vector_are_its_own():
+    objective, theta = _case("huber", "chinchilla", 0)
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 3, (4, objective.model.n)).astype(float)
+    thetas = theta + rng.normal(0, 0.01, (4, len(theta)))
+    batch = objective.at(objective.delta, objective.unit, counts)
+    found = batch.derivatives(thetas, np.array([True, False, True, False]))
+    for b, exact in enumerate([True, False, True, False]):
+        single = objective.at(objective.delta, objective.unit, counts[b])
+        alone = single.derivatives(thetas[b : b + 1], np.array([exact]))
+        for part, expected in zip(found, alone, strict=True):
+            assert part[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
+    index = np.array([3, 1])
+    assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
+    # Weights that count rows are rows that stand so often.
+    rows = np.repeat(np.arange(objective.model.n), counts[0].astype(int))
+    repeated = objective.at(objective.delta, weights=np.ones(objective.model.n)).rows(rows)
+    assert repeated.value(thetas[:1])[0] == pytest.approx(batch.value(thetas)[0])
+
+
+def _rows(seed, n=40):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 3, n)
+    y = 2 - x + 0.5 * x**2 + 0.3 * rng.standard_t(2, n)
+    weights = rng.uniform(0.2, 2, n)
+    return x, y, weights / weights.mean()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_squared_is_least_squares(parabola, solved, seed, weighted):
+    x, y, w = _rows(seed)
+    w = w if weighted else np.ones(len(x))
+    task, found = solved(parabola, {"x": x}, y, w if weighted else None)
+    X = np.stack([np.ones_like(x), x, x**2], axis=1) * np.sqrt(w)[:, None]
+    expected, squares, _, _ = np.linalg.lstsq(X, y * np.sqrt(w), rcond=None)
+    assert task.working(found.phi) == pytest.approx(expected, rel=1e-9)
+    assert found.value == pytest.approx(squares[0], rel=1e-12)
+    assert found.certificate.converged
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_absolute_is_a_linear_program(parabola, solved, seed, weighted):
+    """Least absolute deviations: y - Xb = u - v, u and v >= 0, min sum w (u + v)."""
+    x, y, w = _rows(seed)
+    w = w if weighted else np.ones(len(x))
+    task, found = solved(
+        parabola, {"x": x}, y, w if weighted else None, objective="absolute", delta=1e-3
+    )
+    X, n = np.stack([np.ones_like(x), x, x**2], axis=1), len(x)
+    program = linprog(
+        np.concatenate([np.zeros(3), w, w]),
+        A_eq=np.hstack([X, np.eye(n), -np.eye(n)]),
+        b_eq=y,
+        bounds=[(None, None)] * 3 + [(0, None)] * (2 * n),
+    )
+    assert found.value == pytest.approx(program.fun, rel=1e-7)
+    assert task.working(found.phi) == pytest.approx(program.x[:3], abs=1e-5)
+    assert found.certificate.converged
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.2])
+def test_huber_of_a_linear_law_is_scipys_minimum(parabola, solved, delta):
+    x, y, w = _rows(5)
+    task, found = solved(parabola, {"x": x}, y, w, objective="huber", delta=delta)
+    X = np.stack([np.ones_like(x), x, x**2], axis=1)
+    b = np.linalg.lstsq(X, y, rcond=None)[0]
+    for _ in range(5):
+        best = minimize(
+            lambda b: (w * scipy_huber(delta, X @ b - y)).sum() / delta,
+            b,
+            method="Nelder-Mead",
+            options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
+        )
+        b = best.x
+    assert found.value <= best.fun * delta * (1 + 1e-9)
+    assert task.working(found.phi) == pytest.approx(b, abs=1e-4)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1.0])
+def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabola, solved, delta):
+    x, y, w = _rows(6)
+    task, found = solved(parabola, {"x": x}, y, w, objective="huber_scale", delta=delta)
+    X = np.stack([np.ones_like(x), x, x**2], axis=1)
+    normaliser = np.log(
+        np.sqrt(2 * np.pi) * (norm.cdf(delta) - norm.cdf(-delta))
+        + 2 * np.exp(-(delta**2) / 2) / delta
+    )
+
+    def nll(v):
+        losses = w * scipy_huber(delta, (X @ v[:3] - y) / np.exp(v[3]))
+        return losses.sum() + len(y) * (v[3] + normaliser)
+
+    b = np.linalg.lstsq(X, y, rcond=None)[0]
+    v = np.append(b, np.log(np.abs(X @ b - y).mean() * min(delta, 1.0)))
+    for _ in range(8):
+        best = minimize(
+            nll,
+            v,
+            method="Nelder-Mead",
+            options={"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000},
+        )
+        v = best.x
+    assert found.value == pytest.approx(best.fun, abs=1e-5)
+    assert found.value <= best.fun + 1e-7
+    assert task.working(found.phi) == pytest.approx(v[:3], abs=2e-3)
+    assert found.sigma == pytest.approx(np.exp(v[3]), rel=1e-3)
+    assert found.certificate.converged
+
+
+def test_huber_likelihood_is_a_density():
+    """Its normaliser: exp(-nll) of one residual integrates to 1 at a fixed scale."""
+    for delta in (1e-3, 1.345):
+        z = np.linspace(-40 / min(delta, 1), 40 / min(delta, 1), 2_000_001)
+        mass = np.trapezoid(np.exp(-scipy_huber(delta, z)), z)
+        residual = np.array([0.7, -0.3, 1.1, 0.2])
+        nll, sigma = sigma_huber(residual, delta)
+        by_hand = scipy_huber(delta, residual / sigma).sum() + 4 * np.log(sigma * mass)
+        assert nll == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_criteria_of_laplace_residuals_are_those_of_the_laplace_likelihood():
+    r = np.random.default_rng(0).laplace(size=300)
+    nll = 300 * (np.log(2 * np.abs(r).mean()) + 1)
+    found = criteria(r, 5, 1e-3)
+    assert found["aic"] == pytest.approx(2 * nll + 12, rel=1e-5)
+    assert found["bic"] == pytest.approx(2 * nll + 6 * np.log(300), rel=1e-5)

@@ -1,0 +1,125 @@
+"""Profile likelihood against brute force, and where rows do not hold a parameter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.laws.base import FitProtocol, Parameter
+from moelaws.laws.kinds import LinearLaw, one
+from moelaws.spec.study import Fit
+
+
+@pytest.fixture(scope="module")
+def line(parabola):
+    """y = p0 + p1 x, for which the best intercept at a given slope is a median."""
+    return LinearLaw(
+        id="line",
+        title="A line",
+        source="this test",
+        equation="y = p0 + p1*x",
+        latex="",
+        variables=parabola.variables,
+        response=parabola.response,
+        parameters=tuple(Parameter(f"p{i}", "1", -np.inf, np.inf, "") for i in range(2)),
+        coefficients=None,
+        features={"p0": one, "p1": lambda c: c["x"]},
+        protocol=FitProtocol(objective="absolute"),
+    )
+
+
+def _profile(law, table, *names, **fields):
+    entry = {"name": "fit", "law": law.id, "mapping": {}, "bootstrap": 5, "profile": names}
+    (part,) = fit(law, table, Fit(**entry | fields)).parts
+    return part.profile
+
+
+def _rises(curve):
+    """The curve's negative log-likelihoods from its least to its left and to its right end."""
+    nll = np.array(curve)[:, 1]
+    least = int(nll.argmin())
+    return nll[: least + 1][::-1], nll[least:]
+
+
+@pytest.mark.parametrize("level", [0.68, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_slope_with_laplace_noise(line, seed, level):
+    """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 2, 200)
+    y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
+    found = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
+
+    def total(slope):
+        r = y - slope * x
+        return np.abs(r - np.median(r)).sum()
+
+    slopes = np.linspace(-2.5, -1.5, 4001)
+    totals = np.array([total(s) for s in slopes])
+    best = slopes[totals.argmin()]
+
+    def beyond(slope):
+        return 200 * np.log(total(slope) / totals.min()) - chi2.ppf(level, 1) / 2
+
+    low, high = brentq(beyond, -2.5, best), brentq(beyond, best, -1.5)
+    assert found["estimate"] == pytest.approx(best, abs=1e-3)
+    assert found["low"] == pytest.approx(low, abs=0.05 * (high - low))
+    assert found["high"] == pytest.approx(high, abs=0.05 * (high - low))
+    for slope, nll in found["curve"]:
+        exact = 200 * (np.log(2 * total(slope) / 200) + 1)
+        assert nll == pytest.approx(exact, abs=2e-3)
+
+
+def test_the_intercept_is_profiled_as_the_slope_is(line):
+    """Coordinates are orthonormal and run as they will: the answer does not follow them."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 2, 200)
+    y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
+    found = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
+    assert list(found) == ["p0", "p1"]
+    turned = _profile(line, pd.DataFrame({"x": -x, "y": -y}), "p0", "p1")
+    for name, sign in (("p0", -1), ("p1", 1)):
+        ends = sorted(sign * turned[name][end] for end in ("low", "high"))
+        assert ends == pytest.approx([found[name]["low"], found[name]["high"]], abs=2e-4)
+
+
+def test_curves_of_a_dense_law_rise_on_both_sides(dense):
+    law = laws.fittable("chinchilla")
+    found = _profile(law, dense(), *law.names, protocol={"sample": 40})
+    for name, profile in found.items():
+        values = [value for value, _ in profile["curve"]]
+        assert values == sorted(values)
+        assert profile["low"] < profile["estimate"] < profile["high"], name
+        for side in _rises(profile["curve"]):
+            assert (np.diff(side) > -1e-3).all(), name
+    assert found["beta"]["low"] < law.published["beta"] < found["beta"]["high"]
+
+
+def test_a_parameter_without_effect_is_not_held_above():
+    """A_max of the joint leverage law: any large one gives the same leverage."""
+    law = laws.fittable("leverage.joint")
+    rng = np.random.default_rng(0)
+    grid = np.meshgrid([0.01, 0.03, 0.1, 0.3], [2.0, 4.0, 8.0, 16.0], np.geomspace(1e18, 1e22, 4))
+    table = pd.DataFrame(dict(zip("AGC", (x.ravel() for x in grid), strict=True)))
+    truth = law.predict(law.published, table)
+    table["EL"] = truth * np.exp(0.03 * rng.standard_normal(len(table)))
+    found = _profile(law, table, "A_max", "a", protocol={"sample": 12})
+    assert found["A_max"]["high"] is None
+    low = found["A_max"]["low"]
+    assert low is None or low < 1e6
+    assert found["a"]["low"] < law.published["a"] < found["a"]["high"]
+
+
+def test_a_term_that_vanished_is_not_held_below(dense):
+    """Losses without an irreducible part: E may be as small as it likes."""
+    law = laws.fittable("chinchilla")
+    table = dense(noise=0.0, sizes=8, tokens=8)
+    errors = 0.01 * np.random.default_rng(0).standard_normal(len(table))
+    table["L"] = (table["L"] - 0.9999 * law.published["E"]) * np.exp(errors)
+    found = _profile(law, table, "E", "alpha", protocol={"sample": 40})
+    assert found["E"]["low"] is None
+    assert found["E"]["high"] < 0.5
+    assert found["alpha"]["low"] < law.published["alpha"] < found["alpha"]["high"]

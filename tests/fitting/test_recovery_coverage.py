@@ -1,0 +1,86 @@
+"""The 90 % intervals of fits hold the truth in 85 to 95 % of tables, binomial error aside."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from moelaws import laws
+from repository import REPOSITORY
+
+
+@pytest.fixture
+def recovery(monkeypatch):
+    """The benchmark, whose designs and counts these are."""
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    import recovery
+
+    return recovery
+
+
+def check(found):
+    """Coverages between 85 and 95 %, but for what so few tables leave to chance."""
+    n = found["seeds"]
+    for kind in ("mean", "new"):
+        chance = 3 * found[kind]["se"]
+        assert 0.85 - chance <= found[kind]["coverage"] <= 0.95 + chance, (kind, found[kind])
+    least, most = binom.ppf(0.001, n, 0.85) / n, binom.ppf(0.999, n, 0.95) / n
+    tested = {name: p for name, p in found["parameters"].items() if p["identifiable"]}
+    for name, p in tested.items():
+        assert least <= p["coverage"] <= most, (name, p)
+    return tested
+
+
+CASES = [
+    ("generalization.kappa:log2", 60, {"c0", "c1"}),  # six points: Student's t, exactly
+    ("chinchilla", 8, {"A", "B", "E", "alpha", "beta"}),
+    *(
+        pytest.param(ref, seeds, names, marks=pytest.mark.slow)
+        for ref, seeds, names in (
+            ("generalization.kappa:log2", 400, {"c0", "c1"}),
+            ("leverage.hyperparameters:lr", 200, {"coefficient", "exponent"}),
+            ("leverage.joint", 60, {"a", "d", "gamma", "beta", "A_start"}),
+            ("chinchilla", 100, {"A", "B", "E", "alpha", "beta"}),
+            ("sparsity.loss", 15, {"b", "beta", "gamma"}),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("ref", "seeds", "identifiable"), CASES)
+def test_intervals_hold_the_truth(recovery, ref, seeds, identifiable):
+    found = recovery.summary(ref, [recovery.trial(ref, seed) for seed in range(seeds)])
+    assert found["converged"] == 1.0
+    assert set(check(found)) >= identifiable
+
+
+def test_intervals_that_are_too_narrow_are_caught(recovery):
+    """Half as wide as they should be: those of an observation without the noise's other half."""
+    ref = "generalization.kappa:log2"
+    trials = [recovery.trial(ref, seed) for seed in range(60)]
+    truth = laws.fittable(ref).published
+    for t in trials:
+        for name in truth:
+            middle, half = (t.high[name] + t.low[name]) / 2, (t.high[name] - t.low[name]) / 4
+            t.low[name], t.high[name] = middle - half, middle + half
+            t.holds[name] = bool(t.low[name] <= truth[name] <= t.high[name])
+    with pytest.raises(AssertionError):
+        check(recovery.summary(ref, trials))
+
+
+def test_every_law_with_published_coefficients_has_a_design(recovery):
+    designs = recovery.DESIGNS
+    published = {
+        law_id
+        for law_id in laws.ids()
+        for law in (laws.get(law_id), *laws.variants(law_id).values())
+        if hasattr(law, "protocol") and law.published
+    }
+    assert published == {ref.partition(":")[0] for ref in designs}
+    for ref in designs:
+        law = laws.fittable(ref)
+        columns, truth = recovery.points(ref)
+        assert np.isfinite(truth).all(), ref
+        for variable in law.variables:
+            assert variable.domain.holds(columns[variable.name]).all(), (ref, variable.name)
+        assert len(pd.DataFrame(columns).drop_duplicates()) > len(law.parameters)

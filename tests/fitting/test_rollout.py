@@ -1,0 +1,88 @@
+"""Roll-out: fits below a budget are those of a hold-out above it."""
+
+import numpy as np
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Fit
+
+LAW = laws.fittable("chinchilla")
+
+
+def _fit(table, **fields):
+    entry = {"name": "f", "law": LAW.id, "mapping": {}, "bootstrap": 2, "protocol": {"sample": 40}}
+    return fit(LAW, table, Fit(**entry | fields))
+
+
+@pytest.fixture(scope="module")
+def budgets(dense):
+    """72 rows of 5 values of C; the least hold 4 rows and 8, fewer than twice the parameters."""
+    table = dense(sizes=9, tokens=8).sample(frac=1, random_state=0).reset_index(drop=True)
+    C = np.select(
+        [np.arange(72) < 4, np.arange(72) < 8, np.arange(72) < 30, np.arange(72) < 55],
+        [1e17, 1e18, 1e19, 1e20],
+        1e21,
+    )
+    return table.assign(C=C)
+
+
+def test_each_budget_but_the_largest_or_the_reason_why_not(budgets):
+    (part,) = _fit(budgets, rollout="C").parts
+    assert [entry["below"] for entry in part.rollout] == [1e17, 1e18, 1e19, 1e20]
+    assert "4 rows are left to fit the 5 parameters" in part.rollout[0]["reason"]
+    assert "8 rows for 5 parameters; at least 10 are wanted" in part.rollout[1]["reason"]
+    assert [entry.get("n") for entry in part.rollout] == [None, None, 30, 55]
+    assert [entry["errors"]["n"] for entry in part.rollout[2:]] == [42, 17]
+    assert part.n == 72
+    assert part.holdout is None
+
+
+def test_errors_are_those_of_a_hold_out(budgets):
+    (part,) = _fit(budgets, rollout="C").parts
+    (by_hand,) = _fit(budgets, holdout="C > 1e19").parts
+    entry = part.rollout[2]
+    assert entry["params"] == by_hand.estimates()
+    assert entry["errors"] == by_hand.holdout
+
+
+def test_a_variable_of_the_law_rolls_out_by_quantiles_where_it_has_many_values(dense):
+    table = dense(sizes=15, tokens=12)
+    (part,) = _fit(table, rollout="N").parts
+    below = [entry["below"] for entry in part.rollout]
+    assert len(below) == 8
+    assert set(below) <= set(table["N"])
+    for entry, share in zip(part.rollout, np.arange(1, 9) / 9, strict=True):
+        assert (table["N"] <= entry["below"]).mean() == pytest.approx(share, abs=1 / 15)
+        if "errors" in entry:
+            assert entry["n"] + entry["errors"]["n"] == len(table)
+
+
+def test_rows_and_split_hold_for_every_roll_out(budgets):
+    table = budgets.assign(part=np.arange(72) % 2 + 1.0)
+    report = _fit(table, rollout="C", rows="N > 6e7", split_by="part")
+    for part in report.parts:
+        chosen = table[(table["N"] > 6e7) & (table["part"] == part.where["part"])]
+        for entry in part.rollout:
+            if "errors" in entry:
+                assert entry["n"] == (chosen["C"] <= entry["below"]).sum()
+                assert entry["errors"]["n"] == (chosen["C"] > entry["below"]).sum()
+    assert sum("errors" in entry for part in report.parts for entry in part.rollout) >= 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rollout": "C", "holdout": "C > 1e20"}, "rollout holds out .*; leave holdout out"),
+        ({"rollout": "budget"}, "no column 'budget' for rollout"),
+        ({"rollout": "same"}, "rollout same: no value of it can be fitted: same has one value"),
+        ({"rollout": "late"}, "late: no value of it can be fitted: 6 rows for 5 parameters"),
+        ({"rollout": "large"}, "no value .* the 8 rows cannot tell alpha from A apart"),
+    ],
+)
+def test_what_cannot_be_rolled_out(budgets, fields, message):
+    table = budgets.assign(same=1.0, late=(np.arange(72) > 5) * 1.0)
+    table["large"] = (table["N"] > 6e7) * 1.0
+    with pytest.raises(UserError, match=message):
+        _fit(table, **fields)

@@ -1,0 +1,142 @@
+"""From a table to arrays: derivations, units, weights, blocks, and the order of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.rows import parts, selected_rows, used_columns
+from moelaws.spec.study import Fit
+
+LAW = laws.fittable("sparsity.loss")
+
+
+def entry(**fields):
+    return Fit(**{"name": "loss", "law": LAW.id, "mapping": {}} | fields)
+
+
+def rows_of(table, of=LAW, **fields):
+    (rows,) = parts(of, table, entry(law=of.id, **fields), "runs.csv")
+    return rows
+
+
+def test_a_foreign_table_gives_what_ours_does(simulated):
+    ours = simulated(sizes=4)
+    E = 1e6  # whole numbers of experts that give these sparsities
+    foreign = pd.DataFrame(
+        {
+            "size (M)": ours["N"] / 1e6,
+            "PF-days": ours["C"] / 8.64e19,
+            "E": E,
+            "k": ((1 - ours["S"]) * E).round(),
+            "bits": ours["L"] / np.log(2),
+        }
+    )
+    rows = rows_of(
+        foreign,
+        mapping={"N": "size (M)", "C": "PF-days", "L": "bits"},
+        units={"N": "M", "C": "PF-days", "L": "bits"},
+    )
+    expected = rows_of(ours)
+    # Rounding may change the order of rows that are alike in all but the loss.
+    for name in ("N", "D", "S"):
+        assert np.sort(rows.columns[name]) == pytest.approx(np.sort(expected.columns[name]))
+    assert np.sort(rows.response) == pytest.approx(np.sort(expected.response))
+    assert rows.notes == (
+        "N = 1e+06 x column size (M) (unit M)",
+        "L = 0.693147 x column bits (unit bits)",
+        "C = 8.64e+19 x column PF-days (unit PF-days)",
+        "S = (E - k) / E",
+        "N_active = (1 - S) N",
+        "D = C / (6 N_active)",
+    )
+    assert expected.notes == ()
+
+
+def test_the_order_of_the_table_is_nothing(simulated):
+    rng = np.random.default_rng(0)
+    table = simulated(sizes=4)
+    table["se"] = rng.uniform(0.01, 0.02, len(table))
+    table["block"] = rng.choice(list("abc"), len(table))
+    table = pd.concat([table, table.assign(block="b", se=0.05)], ignore_index=True)  # ties
+    fields = {"weights": "se", "resample_by": "block", "holdout": "S >= 0.98"}
+    one, other = (rows_of(t, **fields) for t in (table, table.sample(frac=1, random_state=1)))
+    for name in ("response", "weights", "groups"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+def test_weights_are_inverse_squares_of_relative_errors(simulated):
+    table = simulated(sizes=4).assign(se=lambda t: 0.01 * t["N"] ** 0.1)
+    rows = rows_of(table, weights="se")
+    assert rows.weights.mean() == pytest.approx(1)
+    relative = 0.01 * rows.columns["N"] ** 0.1 / rows.response
+    product = rows.weights * relative**2
+    assert product == pytest.approx(product[0])
+    # Bits and their errors in bits: the same relative errors.
+    bits = table.assign(L=table["L"] / np.log(2), se=table["se"] / np.log(2))
+    assert rows_of(bits, weights="se", units={"L": "bits"}).weights == pytest.approx(rows.weights)
+
+
+def test_weights_of_a_law_on_the_loss_itself_are_of_absolute_errors(simulated):
+    surface = laws.fittable("sparsity.isoflop")
+    assert not surface.log_response
+    table = simulated(sizes=4).assign(se=lambda t: 0.01 * t["N"] ** 0.1)
+    rows = rows_of(table, surface, weights="se")
+    product = rows.weights * rows.columns["N"] ** 0.2
+    assert product == pytest.approx(product[0])
+
+
+@pytest.mark.parametrize("column", ["C", "name"])
+def test_blocks_are_the_values_of_a_column(simulated, column):
+    table = simulated(sizes=4).assign(name=lambda t: "at " + t["C"].astype(str))
+    rows = rows_of(table, resample_by=column, rows="S < 0.9")
+    assert sorted(set(rows.groups.tolist())) == [0, 1, 2]
+    compute = 6 * (1 - rows.columns["S"]) * rows.columns["N"] * rows.columns["D"]
+    for block in range(3):
+        assert np.ptp(np.log(compute[rows.groups == block])) < 1e-9
+    assert (rows.weights, rows_of(table).groups) == (None, None)
+
+
+def test_expressions_see_variables_in_their_own_unit_and_derived_ones(simulated):
+    table = simulated(sizes=4)
+    middle = float(table["N"].median())
+    millions = table.assign(N=table["N"] / 1e6).drop(columns="D")
+    chosen = rows_of(millions, units={"N": "M"}, rows=f"N < {middle}", holdout="D > 1e11")
+    assert chosen.columns["N"].max() < middle
+    assert chosen.columns["D"].max() <= 1e11 < chosen.held_columns["D"].min()
+    spec = entry(units={"N": "M"}, rows=f"N < {middle}", holdout="D > 1e11")
+    fitted, held = selected_rows(millions, LAW, spec, {})
+    assert (fitted.sum(), held.sum()) == (len(chosen.response), len(chosen.held_response))
+
+
+def test_the_columns_that_decide_a_fit(simulated):
+    table = simulated(sizes=4).assign(se=0.01, run="a", width=1).drop(columns="D")
+    spec = entry(weights="se", resample_by="run", rows="N > 1")
+    assert used_columns(LAW, table, spec) == ["C", "L", "N", "S", "run", "se", "status"]
+
+
+def test_a_variable_with_a_default_needs_no_column(simulated):
+    """Where a law has one: its rows are those of a column that holds the default."""
+    import dataclasses
+
+    law = dataclasses.replace(
+        LAW,
+        variables=tuple(
+            dataclasses.replace(v, default=0.0) if v.name == "S" else v for v in LAW.variables
+        ),
+    )
+    table = simulated(sizes=4)
+    rows = rows_of(table.drop(columns=["S", "C"]), law)
+    given = rows_of(table.assign(S=0.0), law)
+    theta = law.vector(law.published)[None]
+    value, _ = law.model(rows.columns).evaluate(theta)
+    assert value.tolist() == law.model(given.columns).evaluate(theta)[0].tolist()
+
+
+def test_new_fields_leave_the_text_of_old_entries_alone():
+    """A fit runs again where its entry's canonical JSON changes, and only there."""
+    old = entry(mapping={"N": "N_total"}, holdout="S >= 0.9")
+    assert old.canonical_json() == (
+        '{"holdout":"S >= 0.9","law":"sparsity.loss","mapping":{"N":"N_total"},"name":"loss"}'
+    )
+    assert entry(units={"N": 1e6}).units == {"N": "1e+06"}

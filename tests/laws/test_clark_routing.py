@@ -1,0 +1,119 @@
+"""Clark et al.'s law of routed models against the paper's other numbers and its own text."""
+
+import itertools
+from math import log10
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.laws.clark.routing import (
+    LAW,
+    VARIANTS,
+    cutoff,
+    effective_experts,
+    effective_parameters,
+)
+
+ROUTERS = [LAW, *VARIANTS.values()]
+DESIGN = {
+    "N_active": np.repeat([15e6, 25e6, 55e6, 130e6, 370e6, 1.3e9], 6),
+    "E": np.tile([1.0, 2.0, 8.0, 32.0, 128.0, 512.0], 6),
+}
+
+
+@pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
+def test_dense_models_follow_the_papers_dense_law(law):
+    """L = (3.568e13/N)^.078, fitted to the dense models alone, within 2 % over their sizes."""
+    N = np.geomspace(15e6, 1.3e9, 7)
+    dense = (3.568e13 / N) ** 0.078
+    assert law.predict(law.published, {"N_active": N, "E": 1}) == pytest.approx(dense, rel=0.02)
+
+
+def test_effective_parameters_of_the_papers_example():
+    """5e6 parameters with 128 experts do as well as 55e6 dense ones."""
+    assert effective_parameters(LAW.published, 5e6, 128) == pytest.approx(55e6, rel=0.1)
+
+
+@pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
+def test_effective_parameters_have_the_same_loss(law):
+    N, E = DESIGN["N_active"], DESIGN["E"]
+    dense = {"N_active": effective_parameters(law.published, N, E), "E": 1}
+    routed = law.predict(law.published, DESIGN)
+    assert law.predict(law.published, dense) == pytest.approx(routed, rel=1e-12)
+
+
+@pytest.mark.parametrize(("law", "stated"), list(zip(ROUTERS, (937e9, 85e9, 83e9), strict=True)))
+def test_cutoff_agrees_with_the_text_within_the_printed_digits(law, stated):
+    """The sizes of the paper's text lie within what b and c can be, printed to three digits."""
+    p = law.published
+    near = [
+        cutoff(p | {"b": p["b"] + db, "c": p["c"] + dc})
+        for db, dc in itertools.product((-5e-4, 5e-4), repeat=2)
+    ]
+    assert min(near) < stated < max(near)
+    at = law.predict(p, {"N_active": cutoff(p), "E": [1, 8, 512]})
+    assert at == pytest.approx(float(at[0]), rel=1e-12)
+
+
+def test_no_cutoff_where_routing_always_helps():
+    assert np.isnan(cutoff(LAW.published | {"c": -0.001}))
+
+
+@given(
+    start=st.floats(0.2, 50), more=st.floats(1.01, 1e4), E=st.floats(1, 1e5), step=st.floats(1.1, 9)
+)
+def test_effective_experts_start_rise_and_saturate(start, more, E, step):
+    top = start * more
+    assert effective_experts(1, start, top) == pytest.approx(start)
+    assert effective_experts(1e15, start, top) == pytest.approx(top, rel=1e-6)
+    assert start * (1 - 1e-12) <= effective_experts(E, start, top) <= top
+    assert effective_experts(E, start, top) <= effective_experts(E * step, start, top)
+    assert effective_experts(E, top, start) == pytest.approx(start)  # saturated at once
+
+
+@pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
+def test_predicts_what_its_equation_text_says(law):
+    value, hat = (part.split("=", 1)[1].replace("^", "**") for part in law.equation.split(", "))
+    names = law.published | {"N_active": 3e8, "E": 64.0, "log10": log10}
+    names["Eh"] = 1 / eval(hat, {}, names)
+    expected = eval(value, {}, names)
+    assert law.predict(law.published, {"N_active": 3e8, "E": 64}) == pytest.approx(
+        expected, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_jacobian_is_the_slope_of_the_prediction(shift):
+    theta = LAW.vector(LAW.published) * (1 + shift)
+    theta = np.stack([theta, 0.9 * theta])
+    exact = LAW.function(theta, DESIGN)[1]
+    for p in range(len(LAW.names)):
+        h = 1e-6 * np.eye(len(LAW.names))[p]
+        slope = (LAW.function(theta + h, DESIGN)[0] - LAW.function(theta - h, DESIGN)[0]) / 2e-6
+        assert exact[:, p] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+def test_a_saturated_start_has_no_slope_in_e_start():
+    theta = LAW.vector(LAW.published | {"E_start": 400.0})
+    value, jacobian = LAW.function(theta[None], DESIGN)
+    assert np.isfinite(value).all()
+    assert (jacobian[0, LAW.names.index("E_start")] == 0).all()
+
+
+@pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
+def test_the_papers_design_determines_every_parameter(law):
+    theta = law.vector(law.published)
+    model = law.model(DESIGN)
+    value, state = model.evaluate(theta[None])
+    assert np.exp(value[0]) == pytest.approx(law.predict(law.published, DESIGN), rel=1e-14)
+    J = model.jacobian(state)[0]
+    J /= np.linalg.norm(J, axis=1, keepdims=True)
+    assert np.linalg.matrix_rank(J, tol=1e-5) == len(law.names)
+
+
+def test_routers_are_variants():
+    assert laws.get("clark.routing:rl-r").coefficients["E_max"] == 469.982
+    assert laws.get("clark.routing:hash").coefficients["E_start"] == 4.175

@@ -1,0 +1,72 @@
+"""Krajewski et al.'s law of fine-grained experts against the losses that the paper predicts."""
+
+import numpy as np
+import pytest
+
+from moelaws import laws
+
+LAW = laws.get("granularity.loss")
+DENSE = laws.get("granularity.loss:dense")
+
+# Table 2: active parameters, tokens, granularity and predicted loss of compute-optimal models.
+TABLE_2 = np.array(
+    [
+        (100e6, 4.37e9, 8, 3.133),
+        (1e9, 28.94e9, 16, 2.491),
+        (3e9, 72.90e9, 16, 2.245),
+        (7e9, 137.60e9, 32, 2.076),
+        (70e9, 941.07e9, 32, 1.694),
+        (300e9, 2.96e12, 64, 1.503),
+        (1e12, 7.94e12, 64, 1.367),
+    ]
+)
+
+
+def test_losses_of_table_2():
+    """Within 1 %, what coefficients of two to three digits allow; N = (8 E + 4)/12 N_active."""
+    active, D, G, loss = TABLE_2.T
+    N = active * (8 * 64 + 4) / 12
+    assert LAW.predict(LAW.published, {"N": N, "D": D, "G": G}) == pytest.approx(loss, rel=0.01)
+
+
+def test_dense_models_need_twenty_times_the_compute():
+    """The abstract's claim at 1e20 FLOPs: the best dense loss at 20 times the compute is equal."""
+    N = np.geomspace(1e8, 1e11, 4001)
+    best = DENSE.predict(DENSE.published, {"N": N, "D": 20 * 1.93e20 / (6 * N)}).min()
+    assert best == pytest.approx(2.491, rel=0.01)
+
+
+@pytest.mark.parametrize("law", [LAW, DENSE], ids=lambda law: law.ref)
+def test_predicts_what_its_equation_text_says(law):
+    columns = {"N": 3e8, "D": 7e9} | ({"G": 8.0} if law is LAW else {})
+    text = law.equation.split("=", 1)[1].replace("^", "**")
+    expected = eval(text, {}, law.published | columns)
+    assert law.predict(law.published, columns) == pytest.approx(expected, rel=1e-12)
+
+
+def test_jacobian_with_an_exponent_that_two_terms_share():
+    rng = np.random.default_rng(0)
+    columns = {
+        "N": 10 ** rng.uniform(8, 10, 40),
+        "D": 10 ** rng.uniform(9, 11, 40),
+        "G": 2.0 ** rng.integers(0, 5, 40),
+    }
+    model = LAW.model(columns)
+    theta = LAW.vector(LAW.published)
+    J = model.jacobian(model.evaluate(theta[None])[1])[0]
+    for p in range(len(theta)):
+        h = 1e-6 * np.eye(len(theta))[p]
+        up, down = (model.evaluate((theta + step)[None])[0][0] for step in (h, -h))
+        assert J[p] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-8)
+    residual = model.evaluate(theta[None])[0][0] - np.log(LAW.predict(LAW.published, columns))
+    assert np.abs(residual).max() < 1e-14
+    assert np.linalg.matrix_rank(J / np.linalg.norm(J, axis=1, keepdims=True), tol=1e-6) == 7
+
+
+def test_finer_experts_approach_the_limit_of_the_form_without_granularity():
+    at = {"N": 1e9, "D": 2e10}
+    falling = LAW.predict(LAW.published, at | {"G": 2.0 ** np.arange(12)})
+    limit = DENSE.predict({k: LAW.published[k] for k in DENSE.names}, at)
+    assert (np.diff(falling) < 0).all()
+    assert (falling > limit).all()
+    assert LAW.predict(LAW.published, at | {"G": 1e12}) == pytest.approx(float(limit), rel=1e-6)

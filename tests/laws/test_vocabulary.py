@@ -1,0 +1,190 @@
+"""What follows from what, in which unit, and which column is whose."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.laws.base import POSITIVE, Variable
+from moelaws.laws.mapping import sources, unit_factors
+from moelaws.laws.vocabulary import (
+    DERIVATIONS,
+    VOCABULARY,
+    derive,
+    factor,
+    plan,
+    refuse_unit,
+    same_quantity,
+)
+from moelaws.spec.errors import UserError
+
+N, C = np.array([1e9, 2e9]), np.array([1e20, 1e21])
+
+
+def test_tokens_of_a_dense_table_follow_from_compute_and_size():
+    found, notes = derive({"N": N, "C": C}, ["D"])
+    assert found["D"] == pytest.approx(C / (6 * N))
+    assert list(notes.values()) == [
+        "N_active = N (dense: no S, nor E and k)",
+        "D = C / (6 N_active)",
+    ]
+
+
+def test_a_chain_from_the_counts_of_experts():
+    found, notes = derive(
+        {"N": N, "C": C, "E": np.array([8, 16.0]), "k": np.array([2, 2.0])}, ["D"]
+    )
+    assert list(notes) == ["S", "N_active", "D"]
+    assert found["S"] == pytest.approx([0.75, 0.875])
+    assert found["D"] == pytest.approx(C / (6 * np.array([0.25, 0.125]) * N))
+
+
+def test_what_is_given_is_not_derived():
+    found, notes = derive({"N": N, "S": 0 * N, "N_active": 0.3 * N, "C": C, "D": N}, ["D", "C"])
+    assert (found, notes) == ({}, {})
+    found, notes = derive({"N": N, "N_active": 0.3 * N, "C": C}, ["D"])
+    assert notes == {"D": "D = C / (6 N_active)"}
+    assert found["D"] == pytest.approx(C / (1.8 * N))
+
+
+def test_activation_granularity_and_compute():
+    # MoE-mini: 12 of 384 experts and a shared one; widths 2048 and 384.
+    given_ = {"E": 384, "k": 12, "E_s": 1, "d_model": 2048, "d_expert": 384, "N_active": 1, "D": 2}
+    found, _ = derive({k: np.array(float(v)) for k, v in given_.items()}, ["A", "G", "C"])
+    assert float(found["A"]) == pytest.approx(13 / 385)
+    assert float(found["G"]) == pytest.approx(2 * 2048 / 384)
+    assert float(found["C"]) == 12
+
+
+def test_the_optimal_ratio_is_the_published_law():
+    found, notes = derive({"C": np.array(1e21), "S": np.array(14 / 17)}, ["r_star"])
+    assert float(found["r_star"]) == pytest.approx(1.79468, rel=1e-5)
+    assert "allocation.ratio" in notes["r_star"]
+
+
+@given(st.sets(st.sampled_from(sorted(VOCABULARY))), st.permutations(sorted(VOCABULARY)))
+def test_every_plan_can_be_followed_and_rests_on_nothing_of_its_own(available, wanted):
+    known = set(available)
+    steps = plan(available, wanted)
+    for step in steps:
+        assert set(step.needs) <= known
+        assert step.result not in known
+        known.add(step.result)
+    again = plan(sorted(available, reverse=True), wanted)
+    assert steps == again
+
+
+def test_every_derivation_is_of_known_variables_and_used_somewhere():
+    for step in DERIVATIONS:
+        assert {step.result, *step.needs} <= set(VOCABULARY)
+        assert step in plan(step.needs, [step.result])
+
+
+def test_a_letter_of_another_meaning_is_not_derived():
+    (A,) = (v for v in laws.get("generalization.active_experts").variables if v.name == "A")
+    assert not same_quantity(A)  # the coefficient of an approximation error
+    assert same_quantity(VOCABULARY["A"])
+    (E,) = (v for v in laws.get("wang.loss").variables if v.name == "E")
+    assert same_quantity(E)  # a pure number here, experts there
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "expected"),
+    [
+        ("N", "M", 1e6), ("D", "B", 1e9), ("D", "T", 1e12), ("N", "1e3", 1e3), ("N", "1", 1.0),
+        ("C", "PF-days", 1e15 * 86400), ("C", "ZFLOP", 1e21), ("S", "percent", 0.01),
+    ],
+)  # fmt: skip
+def test_units(name, word, expected):
+    assert factor(VOCABULARY[name], word) == expected
+
+
+def test_bits_are_nats_times_ln_2():
+    loss = Variable("L", "nats/token", "held-out loss")
+    assert factor(loss, "bits") == pytest.approx(0.6931471805599453, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("N", "percent"), ("S", "M"), ("C", "B"), ("N", "m"), ("N", "-1"), ("N", "0"), ("N", "nan")],
+)
+def test_a_unit_of_another_quantity_is_refused(name, word):
+    with pytest.raises(UserError, match=rf"unit of {name} is '{word}'; allowed for .*a number"):
+        factor(VOCABULARY[name], word)
+
+
+LOSS = Variable("L", "nats/token", "held-out loss")
+
+
+@pytest.mark.parametrize(
+    ("variable", "declared", "word", "remedy"),
+    [
+        (LOSS, "bits/byte", None, "map a column in nats/token; bits a byte"),
+        (LOSS, "bits/byte", "bits", "map a column in nats/token"),
+        (LOSS, "bits/token", None, "say so with --unit L=bits"),
+        (VOCABULARY["N"], "tokens", None, "map a column in parameters"),
+        (VOCABULARY["N"], "tokens", "1", "map a column in parameters"),
+        (VOCABULARY["D"], "FLOP", None, "map a column in tokens"),
+    ],
+)
+def test_a_column_that_declares_another_unit(variable, declared, word, remedy):
+    with pytest.raises(UserError, match=remedy):
+        refuse_unit(variable, "x", declared, word)
+
+
+@pytest.mark.parametrize(
+    ("variable", "declared", "word"),
+    [
+        (LOSS, "nats/token", None), (LOSS, None, None), (LOSS, "bits/token", "bits"),
+        (VOCABULARY["E"], "1", None), (Variable("E", "1", "experts", POSITIVE), "experts", None),
+    ],
+)  # fmt: skip
+def test_a_column_that_declares_the_variables_unit(variable, declared, word):
+    refuse_unit(variable, "x", declared, word)
+
+
+def test_sources_a_mapping_before_a_name_before_a_derivation():
+    law = laws.fittable("sparsity.loss")
+    found = sources(law, {"N": "size", "L": "loss"}, ["size", "N", "C", "S", "loss", "L"])
+    assert found.columns == {"N": "size", "S": "S", "L": "loss", "C": "C"}
+    assert [step.result for step in found.derivations] == ["N_active", "D"]
+    assert set(found.variables) == {"N", "S", "L", "C", "N_active", "D"}
+    found = sources(law, {"C": "flops"}, ["N", "D", "E", "k", "flops", "L"])
+    assert set(found.columns) == {"N", "D", "E", "k", "L", "C"}
+    assert [step.text for step in found.derivations] == ["S = (E - k) / E"]
+
+
+def test_the_response_is_never_derived():
+    law = laws.fittable("allocation.ratio")
+    with pytest.raises(UserError, match=r"no column 'r_star' for r_star of allocation\.ratio"):
+        sources(law, {}, ["C", "S"])
+
+
+@pytest.mark.parametrize(
+    ("mapping", "columns", "message"),
+    [
+        ({"M": "x"}, ["x"], "mapping of 'M': not a variable of chinchilla; it has N, D, L .*C, S"),
+        ({"C": "x"}, ["N", "L"], "no column 'x' for C of chinchilla; there are N, L"),
+        ({}, ["N", "L"], "no column 'D' for D .*it can be derived from C and N_active"),
+        ({}, ["N", "D"], "no column 'L' for L of chinchilla; there are N, D$"),
+    ],
+)
+def test_a_mapping_that_cannot_be(mapping, columns, message):
+    with pytest.raises(UserError, match=message):
+        sources(laws.fittable("chinchilla"), mapping, columns)
+
+
+def test_a_unit_of_what_has_no_column():
+    found = sources(laws.fittable("chinchilla"), {}, ["N", "D", "L"])
+    assert unit_factors(found, {"N": "M", "L": "bits"}, {}) == {"N": 1e6, "L": np.log(2)}
+    with pytest.raises(UserError, match=r"unit of 'C': no column stands for it; .* of N, D, L"):
+        unit_factors(found, {"C": "PF-days"}, {})
+
+
+def test_no_chain_of_derivations_is_a_circle():
+    """C needs D and D needs C: neither is reached from the other alone."""
+    for name, other in itertools.permutations(["C", "D"]):
+        assert plan({"N"}, [name, other]) == ()

@@ -1,0 +1,122 @@
+"""Anybody's table is read alike from every format, and a broken one says what is broken."""
+
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.spec.errors import UserError
+from moelaws.tables.foreign import read_any
+
+TABLE = pd.DataFrame({"name": ["a", "b c"], "Model Size": [1e9, 2.5e9], "loss": [2.5, 2.25]})
+
+
+def _write(path, table=TABLE):
+    if path.suffix in (".parquet", ".pq"):
+        table.to_parquet(path)
+    elif path.suffix in (".csv", ".tsv"):
+        table.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",", index=False)
+    else:
+        table.to_json(path, orient="records", lines=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    "suffix", ["parquet", "pq", "csv", "tsv", "jsonl", "ndjson", "json", "CSV"]
+)
+def test_every_format_holds_the_same_table(suffix, tmp_path):
+    written = _write(tmp_path / f"runs.{suffix.lower()}")
+    path = written.rename(tmp_path / f"runs.{suffix}")
+    frame, units = read_any(path)
+    pd.testing.assert_frame_equal(frame, TABLE, check_dtype=False)
+    assert units == {}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2**53), st.floats(allow_nan=False, allow_infinity=False)),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_numbers_survive_each_text_format(tmp_path_factory, rows):
+    table = pd.DataFrame(rows, columns=["N", "L"])
+    folder = tmp_path_factory.mktemp("tables")
+    table.to_csv(folder / "t.csv", index=False)
+    lines = [json.dumps({"N": n, "L": x}) for n, x in rows]
+    (folder / "t.jsonl").write_text("\n".join(lines) + "\n\n")
+    for name in ("t.csv", "t.jsonl"):
+        frame, _ = read_any(folder / name)
+        assert frame["N"].tolist() == table["N"].tolist()
+        assert frame["L"].tolist() == pytest.approx(table["L"].tolist(), rel=1e-15)
+
+
+def test_units_are_those_of_the_schema(tmp_path):
+    fields = [
+        pa.field("N", pa.float64(), metadata={"unit": "parameters"}),
+        pa.field("L", pa.float64()),
+    ]
+    pq.write_table(pa.table([[1e9], [2.5]], schema=pa.schema(fields)), tmp_path / "t.parquet")
+    frame, units = read_any(tmp_path / "t.parquet")
+    assert units == {"N": "parameters"}
+    assert frame["L"].tolist() == [2.5]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    (tmp_path / "t.csv").write_text("N,L\n1,2\n", encoding="utf-8-sig")
+    assert list(read_any(tmp_path / "t.csv")[0].columns) == ["N", "L"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.xlsx", b"x", r"t\.xlsx: a table ends in one of \.parquet, \.pq, \.csv, \.tsv"),
+        ("t.csv", b"", r"t\.csv: the file is empty"),
+        ("t.parquet", b"", r"t\.parquet: the file is empty"),
+        ("t.csv", b"N,L\n", "no rows below its column names"),
+        ("t.jsonl", b"\n\n", "no rows"),
+        ("t.csv", b"N;L\n1;2\n", "one column alone, 'N;L'; ';' seems to separate them"),
+        ("t.csv", b"N\tL\n1\t2\n", r"'\\t' seems to separate them; .* \(tabs in \.tsv"),
+        ("t.tsv", b"N,L\n1,2\n", "',' seems to separate them; columns separated by tabs"),
+        ("t.csv", b"L\n2\n", "one column alone, 'L'; columns separated by commas"),
+        ("t.csv", b"N,L,N\n1,2,3\n", "column N stands twice; rename one of them"),
+        ("t.csv", b"N,L\n1,2\n3,4,5\n", "do not match: .*line 3, saw 3"),
+        ("t.csv", b"N,L\n1,2,3\n4,5,6\n", "rows and column names do not match"),
+        ("t.csv", b"N,L\n1,2\n\xe9,3\n", "byte 8 is not UTF-8"),
+        ("t.jsonl", b'{"N": 1}\n{"N": 2\n', "line 2: not JSON: "),
+        ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"line 2: \[1, 2\] is no JSON object"),
+        ("t.json", b'[{"N": 1}]', "a JSON array; one object a line is wanted"),
+        ("t.jsonl", b'{"N": 1, "N": 2}\n', "line 1: column N stands twice"),
+        ("t.parquet", b"PAR1 and no more", "not a readable Parquet file"),
+    ],
+)
+def test_a_broken_file(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_any(tmp_path / name)
+
+
+def test_a_cut_parquet_file(tmp_path):
+    path = _write(tmp_path / "t.parquet")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match=r"t\.parquet: not a readable Parquet file"):
+        read_any(path)
+
+
+def test_a_parquet_file_whose_columns_share_a_name(tmp_path):
+    table = pa.table([[1.0], [2.0]], names=["N", "N"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="column N stands twice"):
+        read_any(tmp_path / "t.parquet")
+
+
+def test_no_file_and_a_folder(tmp_path):
+    with pytest.raises(UserError, match=r"none\.csv: no such table"):
+        read_any(tmp_path / "none.csv")
+    (tmp_path / "t.parquet").mkdir()
+    with pytest.raises(UserError, match="a folder; give the table's file"):
+        read_any(tmp_path / "t.parquet")

@@ -1,0 +1,225 @@
+"""A law's losses at a grid's points: what the table holds, whose noise it is, what is refused."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from moelaws import laws
+from moelaws.cli import cli
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.expand import expand
+from moelaws.grids.sweep import Sweep, expand_study
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project, load_study
+from moelaws.spec.study import Fit
+from moelaws.tables.parquet import column_metadata, read_table
+from moelaws.tables.simulate import design, simulate, studys_mapping
+from repository import REPOSITORY, moelaws
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+LAW = laws.fittable("sparsity.loss")
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    """The demo's grid of the sparsity study."""
+    study = load_study("sparsity", REPOSITORY)
+    runs = expand(study.grids["demo"], TEXT, "sparsity.yaml")
+    return Sweep(study, "demo", tuple(runs))
+
+
+def simulated(sweep, law=LAW, rows="", repeats=1, noise=0.003, seed=1, **options):
+    frame = design(sweep, rows, repeats)
+    return simulate(frame, law, law.published, noise=noise, seed=seed, **options)
+
+
+def test_losses_are_the_laws_at_the_grids_points(sweep):
+    """Eq 6 of sparsity written out, with the columns that the study's own fit maps."""
+    mapping = studys_mapping(sweep.study, LAW)
+    frame = simulated(sweep, noise=0.0, mapping=mapping).frame
+    assert frame["run_id"].tolist() == [run.run_id for run in sweep.runs]
+    N, D, x = frame["N_total"], frame["D"], 1 - frame["S"]
+    wanted = 16612.50 / N**0.5962 + 5455.67 / D**0.3954
+    wanted += 0.4598 * x**0.1666 + 17.26 / (x**0.1603 * N**0.1595) + 0.94
+    np.testing.assert_allclose(frame["L"], wanted, rtol=1e-12)
+    np.testing.assert_allclose(frame["L_true"], wanted, rtol=1e-12)
+    assert set(frame["source"]) == {"simulated"}
+    assert set(frame["status"]) == {"completed"}
+
+
+def test_noise_is_normal_and_of_the_size_asked_for(sweep):
+    frame = simulated(sweep, repeats=40, noise=0.02).frame
+    z = np.log(frame["L"] / frame["L_true"]) / 0.02
+    assert len(z) == 40 * len(sweep.runs)
+    assert stats.kstest(z, "norm").pvalue > 0.01  # of this seed
+    np.testing.assert_allclose(frame["L_se"], 0.02 * frame["L"], rtol=1e-12)
+
+
+def test_a_law_that_is_not_of_a_log_gets_its_noise_added(sweep):
+    law = laws.fittable("generalization.kappa:log2")
+    assert not law.log_response
+    frame = simulated(sweep, law, noise=0.1).frame
+    other = simulated(sweep, noise=0.1).frame  # the same runs and seed: the same draws
+    z = np.log(other["L"] / other["L_true"]) / 0.1
+    np.testing.assert_allclose((frame["kappa"] - frame["kappa_true"]) / 0.1, z, rtol=1e-9)
+    assert set(frame["kappa_se"]) == {0.1}
+
+
+def test_a_run_keeps_its_noise_whatever_else_is_asked_for(sweep):
+    whole = simulated(sweep, repeats=2).frame.set_index("run_id")
+    part = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
+    assert 0 < len(part) < len(sweep.runs)
+    pd.testing.assert_frame_equal(whole.loc[part.index], part)
+    assert not np.isclose(simulated(sweep, seed=2).frame["L"], simulated(sweep).frame["L"]).any()
+
+
+def test_repeats_are_runs_with_seeds_of_their_own(sweep):
+    frame = design(sweep, repeats=3)  # the grid has two seeds of some runs
+    assert frame["run_id"].is_unique
+    assert len(frame) == 3 * len(sweep.runs)
+    same = ["C", "S", "d_model"]
+    sizes = frame.groupby(same)["seed"].nunique()
+    assert set(sizes) == {3, 6}
+    assert (frame.groupby(same)["N_total"].nunique() == 1).all()
+
+
+def test_a_missing_variable_is_derived_and_said_to_be(sweep):
+    made = simulated(sweep, laws.fittable("allocation.loss"))
+    assert "allocation.ratio" in made.origins["r_star"]
+    frame = made.frame
+    wanted = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
+    np.testing.assert_allclose(made.variables["r_star"], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("law", "mapping", "message"),
+    [
+        ("sparsity.loss", {"N": "size"}, "no column 'size' for N of sparsity.loss; the grid gives"),
+        ("sparsity.loss", {"N": "kind"}, "no column 'kind' for N"),
+        ("sparsity.loss", {"N": "L"}, "no column 'L' for N"),
+        ("sparsity.loss", {"M": "D"}, "mapping of 'M': not a variable of sparsity.loss"),
+        ("sparsity.loss", {"S": "D"}, r"run \w{16}: S \(D\) is .*in \d+ more runs; .*below 1"),
+    ],
+)
+def test_what_the_grid_does_not_give_is_refused(sweep, law, mapping, message):
+    with pytest.raises(UserError, match=message):
+        simulated(sweep, laws.fittable(law), mapping=mapping)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("S > 2", "selects none of the 72 runs of sparsity, tier demo"),
+        ("loss > 2", "no column 'loss'"),
+        ("S", "not COLUMN OP NUMBER"),
+    ],
+)
+def test_rows_that_select_nothing_are_refused(sweep, rows, message):
+    with pytest.raises(UserError, match=message):
+        design(sweep, rows)
+
+
+def test_every_run_of_the_papers_grid_has_a_loss():
+    study = load_study("sparsity", REPOSITORY)
+    runs = expand(study.grids["paper"], TEXT, "sparsity.yaml")
+    frame = simulated(Sweep(study, "paper", tuple(runs))).frame
+    assert len(frame) == len(runs) > 9000
+    assert frame["run_id"].is_unique
+    assert frame["L"].between(1.9, 3.2).all()
+
+
+def test_command_writes_a_table_that_says_how_it_was_made(tmp_path, monkeypatch):
+    """In a folder with nothing but the configuration: no text is prepared."""
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    monkeypatch.chdir(tmp_path)
+    words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    path = tmp_path / "results/demo/simulated/tables/sparsity.parquet"
+    assert "72 simulated runs of sparsity, demo" in result.stdout
+    frame = read_table(path)
+    sweep = expand_study(load_study("sparsity"), load_project())
+    wanted = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
+    pd.testing.assert_frame_equal(frame, wanted.frame, check_dtype=False)
+    assert column_metadata(path)["L_true"] == ("nats/token", "the law's own value")
+    about = json.loads(pq.read_schema(path).metadata[b"simulation"])
+    assert about["law"] == "sparsity.loss"
+    assert about["params"] == LAW.published
+    assert (about["noise"], about["seed"]) == (0.01, 3)
+    assert about["variables"] == {"N": "N_total", "D": "D", "S": "S"}
+
+    result = CliRunner().invoke(cli, [*words, "--out", "t.csv", "--json"], catch_exceptions=False)
+    data = json.loads(result.stdout)
+    assert data["rows"] == 72
+    assert data["ranges"]["L"]["highest"] == frame["L"].max()
+    read = pd.read_csv("t.csv")
+    np.testing.assert_array_equal(read["L"], frame["L"])
+
+
+def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
+    """A fit's own mapping goes with its coefficients; of a split one the rows choose the part."""
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    monkeypatch.chdir(tmp_path)
+    frame = simulated(sweep, laws.fittable("clark.routing")).frame
+    law = laws.fittable("sparsity.isoflop")
+    entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, split_by="C", bootstrap=2)
+    report = fit(law, frame, entry)
+    write_fit(report, tmp_path / "split.json")
+
+    def command(ref, *words):
+        call = ["simulate", ref, "--study", "sparsity", "--params", "split.json", *words]
+        CliRunner().invoke(cli, [*call, "--out", "t.csv"], catch_exceptions=False)
+        return pd.read_csv("t.csv")
+
+    got = command(law.id, "--rows", "C == 9e10")
+    columns = {"N": got["N_active"], "S": got["S"]}
+    wanted = law.predict(report.part({"C": 9e10}).estimates(), columns)
+    np.testing.assert_allclose(got["L_true"], wanted, rtol=1e-12)
+    with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
+        command(law.id)
+    with pytest.raises(UserError, match=r"law is 'sparsity.isoflop'; a fit of sparsity\.loss"):
+        command("sparsity.loss")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sparsity.isoflop"], "has no published coefficients; give --params FIT.json"),
+        (["leverage.hyperparameters"], "is a formula"),
+        (["sparsity.loss", "--noise", "-1"], "--noise is -1.0; it must be"),
+        (["sparsity.loss", "--noise", "nan"], "--noise is nan; it must be"),
+        (["sparsity.loss", "--repeats", "0"], "--repeats 0; at least 0 and 1"),
+        (["sparsity.loss", "--out", "t.txt"], "a path ending in .parquet or .csv is wanted"),
+        (["sparsity.loss", "--map", "N"], "--map 'N' is not VAR=COLUMN"),
+        (["sparsity.loss", "--tier", "huge"], "tier is 'huge'"),
+    ],
+)
+def test_mistakes(words, message):
+    with pytest.raises(UserError, match=message):
+        CliRunner().invoke(cli, ["simulate", *words, "--study", "sparsity"], catch_exceptions=False)
+
+
+def test_a_mistake_exits_with_2_and_writes_nothing(tmp_path):
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    out = tmp_path / "t.parquet"
+    words = ("simulate", "sparsity.loss", "--study", "sparsity", "--map", "S=D", "--out", out)
+    done = moelaws(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("moelaws: run ")
+    assert not out.exists()
+
+
+def test_values_that_overflow_are_named_by_their_run(sweep):
+    params = {**LAW.published, "a": 1e300, "alpha": -4.0}
+    with pytest.raises(UserError, match=r"run \w{16} \(N = .*\): sparsity.loss gives inf"):
+        simulate(design(sweep), LAW, params, noise=0.0)
+    assert math.isfinite(simulated(sweep).frame["L"].max())
