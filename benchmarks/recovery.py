@@ -194,26 +194,25 @@ def main() -> None:
     refs = options.laws.split(",")
     if unknown := [ref for ref in refs if ref not in DESIGNS]:
         sys.exit(f"no design for {', '.join(unknown)}; there are {', '.join(DESIGNS)}")
-    trials: dict[str, list[Trial]] = {ref: [] for ref in refs}
+    versions = {name: version(name) for name in ("moelaws", "numpy", "scipy")}
+    about = {"python": platform.python_version(), **versions, "bootstrap": options.bootstrap}
+    found = []
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with (
         ProcessPoolExecutor(options.jobs) as pool,
         Progress(*columns, console=console, disable=not console.is_terminal) as bars,
     ):
-        asked = {
-            pool.submit(trial, ref, seed, options.bootstrap): ref
-            for ref in refs
-            for seed in range(options.seeds)
-        }
-        for done in bars.track(as_completed(asked), len(asked), description="fits"):
-            trials[asked[done]].append(done.result())
-    found = [summary(ref, trials[ref]) for ref in refs]
-    versions = {name: version(name) for name in ("moelaws", "numpy", "scipy")}
-    about = {"python": platform.python_version(), **versions, "bootstrap": options.bootstrap}
-    write_json(options.out, {"versions": about, "laws": found})
-    write_text(options.out.with_suffix(".md"), markdown(found))
-    print(markdown(found), end="")
+        for ref in refs:
+            asked = [
+                pool.submit(trial, ref, seed, options.bootstrap) for seed in range(options.seeds)
+            ]
+            done = bars.track(as_completed(asked), len(asked), description=ref)
+            found.append(summary(ref, [future.result() for future in done]))
+            # After each law: hours of work are not lost with the last one.
+            write_json(options.out, {"versions": about, "laws": found})
+            write_text(options.out.with_suffix(".md"), markdown(found))
+            print(markdown(found[-1:]).splitlines()[-1], flush=True)
 
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ def chinchilla() -> pd.DataFrame:
 
 
 def allocation_loss() -> pd.DataFrame:
-    """The paper's four sparsities and six ratios, five sizes, three lengths of training."""
+    """The paper's four sparsities, five ratios in its range, four sizes, three lengths."""
     table = _grid(
         S=(14 / 17, 30 / 33, 62 / 65, 126 / 129),
-        r=(0.2, 0.35, 0.55, 0.8, 1.1, 1.5),
-        N=np.geomspace(1e8, 5e9, 5),
+        r=(0.2, 0.4, 0.7, 1.1, 1.5),
+        N=np.geomspace(1e8, 5e9, 4),
         D=(5e9, 2e10, 1e11),
     )
     compute = 6 * (1 - table["S"]) * table["N"] * table["D"]
@@ -126,19 +126,19 @@ _KAPPA = "generalization, Table 5"
 
 DESIGNS: dict[str, Design] = {
     "allocation.loss": Design(
-        allocation_loss, LOSS_NOISE, "allocation, sec 3 and Table 2", starts=300
+        allocation_loss, LOSS_NOISE, "allocation, sec 3 and Table 2", starts=60
     ),
     "allocation.ratio": Design(allocation_ratio, 0.05, "allocation, Fig 2: six budgets"),
-    "chinchilla": Design(chinchilla, LOSS_NOISE, "Hoffmann et al., approach 2", starts=200),
+    "chinchilla": Design(chinchilla, LOSS_NOISE, "Hoffmann et al., approach 2", starts=500),
     "clark.routing": Design(clark_routing, LOSS_NOISE, "Clark et al., seven sizes"),
     "generalization.kappa": Design(kappa, 0.005, _KAPPA),
     "generalization.kappa:log2": Design(kappa, 0.01, _KAPPA),
-    "granularity.loss": Design(granularity_loss, LOSS_NOISE, "Krajewski et al.", starts=200),
-    "joint.loss": Design(joint_loss, LOSS_NOISE, "Ludziejewski et al.", starts=200),
+    "granularity.loss": Design(granularity_loss, LOSS_NOISE, "Krajewski et al.", starts=500),
+    "joint.loss": Design(joint_loss, LOSS_NOISE, "Ludziejewski et al.", starts=60),
     "leverage.allocation:D": Design(leverage_optima, 0.03, _OPTIMA),
     "leverage.allocation:M": Design(leverage_optima, 0.03, _OPTIMA),
     "leverage.hyperparameters:batch": Design(leverage_hyperparameters, 0.2, _NEAR),
     "leverage.hyperparameters:lr": Design(leverage_hyperparameters, 0.2, _NEAR),
     "leverage.joint": Design(leverage_joint, 0.03, "leverage, Tables 8 and 9"),
-    "sparsity.loss": Design(sparsity_loss, LOSS_NOISE, "sparsity, Table 1", starts=400),
+    "sparsity.loss": Design(sparsity_loss, LOSS_NOISE, "sparsity, Table 1", starts=500),
 }

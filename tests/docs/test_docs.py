@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from moelaws import laws
 from moelaws.cli import COMMANDS
 from moelaws.records.layout import Results
 from moelaws.tables.schema import COLUMNS
@@ -97,6 +98,7 @@ def copy(tmp_path):
         "corpora.md",
         "training.md",
         "adding-a-law.md",
+        "laws.md",
         pytest.param("fitting.md", marks=pytest.mark.slow),
         pytest.param("power-analysis.md", marks=pytest.mark.slow),
         pytest.param("adding-a-study.md", marks=pytest.mark.slow),
@@ -132,6 +134,12 @@ def test_commands_exist(page):
 
 def test_every_command_is_at_a_glance():
     assert set(re.findall(r"^\| `moelaws (\w+)", CONCEPTS.read_text(), re.M)) >= set(COMMANDS)
+
+
+def test_every_law_is_on_its_page():
+    page = (REPOSITORY / "docs/laws.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", page, re.M)
+    assert {name for row in rows for name in re.findall(r"`([\w.]+)`", row)} == set(laws.ids())
 
 
 def test_the_layout_is_that_of_results():

@@ -105,6 +105,20 @@ def test_draws_of_a_part_are_its_own(split, tmp_path):
         assert inside == pytest.approx(0.9, abs=0.04)  # four standard errors of 1,000 draws
 
 
+def test_parts_of_tiny_values_are_kept_apart(dense, tmp_path):
+    law = laws.fittable("chinchilla")
+    table = dense().assign(lr=np.tile([1e-9, 2e-9], 90))
+    spec = Fit(
+        name="f", law=law.id, mapping={}, split_by="lr", bootstrap=5, protocol={"sample": 20}
+    )
+    report = fit(law, table, spec)
+    write_fit(report, tmp_path / "f.json")
+    for part in report.parts:
+        assert part_draws(tmp_path / "f.json", part).shape == (5, 5)
+        fitted, _ = selected_rows(table, law, spec, part.where)
+        assert fitted.sum() == 90
+
+
 def test_part_by_value(split):
     assert split.part({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
     with pytest.raises(UserError, match="give C=VALUE, one of 3e"):

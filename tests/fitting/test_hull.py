@@ -112,3 +112,12 @@ def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
         f"N = 1e+12 is outside the {hull['ranges']['N'][0]:.6g} to "
         f"{hull['ranges']['N'][1]:.6g} of the fitted rows"
     ]
+
+
+def test_a_hundred_thousand_rows():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0.1, 3, (100_000, 3))
+    hull = hull_of(SPARSE, _columns(SPARSE, points))
+    inside = _columns(SPARSE, np.full((1, 3), 1.5))
+    assert not outside(SPARSE, hull, inside)[0]
+    assert len(hull["normals"]) > 6

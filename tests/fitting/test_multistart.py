@@ -1,6 +1,8 @@
 """The search among starts: nothing is lost by pruning, or the report says so."""
 
 import dataclasses
+import tracemalloc
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from moelaws.fitting.multistart import descend_all, multistart, starts_of
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import certify
 from moelaws.laws.protocol import overridden
+from moelaws.spec.errors import UserError
 
 
 def _objective(law, table, delta=1e-3):
@@ -210,3 +213,41 @@ def test_the_allocation_law_is_found_from_its_grid(sample, variant):
     assert found.objective < at_truth
     predicted = law.predict_batch(found.theta[None], columns)[0]
     assert np.abs(predicted / truth - 1).max() < 0.004
+
+
+def test_a_batch_over_many_rows_stays_small(dense):
+    table = dense(sizes=150, tokens=100)
+    law = laws.fittable("chinchilla")
+    objective, starts = _objective(law, table), _starts(law, sample=100)
+    tracemalloc.start()
+    descend_all(objective, starts, law.bounds, iterations=2)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6  # 100 starts at once would take 200 MB
+
+
+def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
+    class Nowhere:
+        n, n_params, metric = 3, 1, np.eye(1)
+
+        def evaluate(self, theta_BP):
+            return np.full((len(theta_BP), 3), np.nan), theta_BP
+
+        def jacobian(self, theta_BP):
+            return np.full((len(theta_BP), 1, 3), np.nan)
+
+    objective = Objective(Nowhere(), np.zeros(3), 1e-3)
+    with pytest.raises(UserError, match="no finite value of these rows at any of its starts"):
+        multistart(objective, np.zeros((4, 1)), np.array([[-1.0, 1.0]]))
+
+
+def test_ends_that_meet_on_the_way_to_absolute_values_are_one(simulated, solved):
+    """Two optima of the Huber objective that the sum of absolute values does not tell apart."""
+    law = laws.fittable("sparsity.loss")
+    table = simulated().sample(40, random_state=5)
+    columns = {v.name: table[v.name].to_numpy() for v in law.variables}
+    task, found = solved(law, columns, table["L"], objective="absolute", sample=40)
+    first = multistart(task.path()[0], task.starts, task.bounds)
+    assert len(first.ends) > 1
+    for i, j in combinations(range(len(found.ends)), 2):
+        assert np.abs(found.ends[i] - found.ends[j]).max() >= search.APART

@@ -216,3 +216,35 @@ def test_criteria_of_laplace_residuals_are_those_of_the_laplace_likelihood():
     found = criteria(r, 5, 1e-3)
     assert found["aic"] == pytest.approx(2 * nll + 12, rel=1e-5)
     assert found["bic"] == pytest.approx(2 * nll + 6 * np.log(300), rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["absolute", "huber_scale"])
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_a_responses_unit_is_nothing_to_least_absolute_values(parabola, solved, objective, unit):
+    x, y, _ = _rows(0)
+    one, many = (
+        task.working(found.phi) / size
+        for size in (1.0, unit)
+        for task, found in [solved(parabola, {"x": x}, y * size, objective=objective)]
+    )
+    assert many == pytest.approx(one, rel=1e-5)
+    assert solved(parabola, {"x": x}, y * unit, objective=objective)[1].certificate.converged
+
+
+@pytest.mark.parametrize("objective", ["squared", "huber", "absolute"])
+def test_a_perfect_fit_is_certified_in_any_unit(parabola, solved, objective):
+    x, _, _ = _rows(0)
+    for unit in (1e-6, 1.0, 1e6, 1e12):
+        _, found = solved(parabola, {"x": x}, unit * (1 + 2 * x - x**2), objective=objective)
+        assert found.certificate.converged
+
+
+def test_a_flat_optimum_of_absolute_values_is_certified(solved):
+    """Two losses at each of two budgets: every line that passes between them is as good."""
+    law = laws.fittable("leverage.allocation:M")
+    columns = {"C": np.array([1e18, 1e18, 1e20, 1e20])}
+    response = np.array([1e8, 1.1e8, 1e9, 1.2e9])
+    _, found = solved(law, columns, response, objective="absolute")
+    assert found.value == pytest.approx(np.log(1.1) + np.log(1.2), rel=1e-6)
+    assert found.certificate.converged
+    assert found.certificate.decrease == 0

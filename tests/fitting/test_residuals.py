@@ -71,4 +71,6 @@ def test_errors_by_their_definitions():
     assert found["huber_sum"] == pytest.approx((1e-3 * (ratios - 5e-4)).sum())
     assert found["huber_mean"] == pytest.approx(found["huber_sum"] / 3)
     assert errors(np.full(3, 2.0), predicted, 1e-3)["r2"] is None
+    same = np.full(180, 2.1)  # its mean is another number in the last digit
+    assert errors(same, same, 1e-3)["r2"] is None
     assert errors(observed - 3, predicted, 1e-3)["huber_sum"] is None

@@ -59,6 +59,9 @@ def test_compute_at_which_attention_and_experts_are_equal():
     found = ratio.compute_for(1.0, [E17, E65, E129])
     expected = [2.996753541671535e19, 1.311561566848358e20, 7.435644762537982e19]
     assert found == pytest.approx(expected, rel=1e-4)
+    # "r* > 1 for S < 90 %" and "r* < 1 for S > 95 %" hold together at no budget (E0.7).
+    assert ratio.compute_for(1.0, 0.9) == pytest.approx(7.83e19, rel=1e-3)
+    assert ratio.compute_for(1.0, 0.9) > found[2]
 
 
 def test_ratio_is_not_monotone_in_sparsity():

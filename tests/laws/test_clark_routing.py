@@ -54,6 +54,8 @@ def test_cutoff_agrees_with_the_text_within_the_printed_digits(law, stated):
         for db, dc in itertools.product((-5e-4, 5e-4), repeat=2)
     ]
     assert min(near) < stated < max(near)
+    open_by = [abs(log10(size) / log10(cutoff(p)) - 1) for size in near]
+    assert 0.04 < max(open_by) < 0.065  # of the decimal exponent -b/c
     at = law.predict(p, {"N_active": cutoff(p), "E": [1, 8, 512]})
     assert at == pytest.approx(float(at[0]), rel=1e-12)
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from moelaws import laws
+from moelaws.laws.mapping import sources
+from moelaws.laws.vocabulary import same_quantity
+from moelaws.spec.errors import UserError
 
 LAW = laws.get("granularity.loss")
 DENSE = laws.get("granularity.loss:dense")
@@ -70,3 +73,13 @@ def test_finer_experts_approach_the_limit_of_the_form_without_granularity():
     assert (np.diff(falling) < 0).all()
     assert (falling > limit).all()
     assert LAW.predict(LAW.published, at | {"G": 1e12}) == pytest.approx(float(limit), rel=1e-6)
+
+
+def test_the_leverage_paper_s_granularity_does_not_stand_in_for_twice_it():
+    """2 d_model / d_expert, which follows from a table's widths, is half of this law's G."""
+    G = {v.name: v for v in LAW.variables}["G"]
+    assert not same_quantity(G)
+    assert same_quantity(laws.get("leverage.granularity").variables[0])
+    with pytest.raises(UserError, match=r"no column 'G' for G of granularity\.loss"):
+        sources(LAW, {}, ["N", "D", "L", "d_model", "d_expert"])
+    assert sources(LAW, {}, ["N", "D", "L", "G"]).columns["G"] == "G"

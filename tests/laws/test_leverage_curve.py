@@ -27,6 +27,9 @@ def test_leverage_is_undefined_where_the_dense_curve_never_gets_there():
     assert (L > 1.6).tolist() == [True, True, False]
     assert np.isfinite(found.EL).tolist() == [True, True, False]
     assert pytest.approx(L, rel=1e-12) == found.L
+    # L* = b is reached at no compute; that is undefined too, and not infinite.
+    limit = efficiency_leverage(DENSE, {"alpha": 0.0, "beta": -0.1, "b": 1.6}, 1e20)
+    assert np.isnan([limit.EL, limit.C_dense]).all()
     flat = efficiency_leverage(DENSE | {"beta": 0.0}, MOE, 1e20)
     assert np.isnan(flat.EL)
 

@@ -47,6 +47,16 @@ def test_optimal_size_at_fixed_compute():
     assert losses == pytest.approx([2.5885070341, 2.3637822529, 2.2707810017], rel=1e-4)
 
 
+def test_optimal_active_size_falls_with_sparsity_and_rises_with_compute():
+    """Against the paper's sec 6 and introduction (erratum E2.2)."""
+    budgets = loss.optimal_size(PAPER, 0.9, [3e19, 1e20, 1e21]).N_active
+    assert budgets == pytest.approx([1.85e8, 3.97e8, 1.81e9], rel=5e-3)
+    S, C = np.linspace(0, 0.98, 50)[:, None], np.geomspace(3e19, 1e21, 7)
+    active = loss.optimal_size(PAPER, S, C).N_active
+    assert (np.diff(active, axis=0) < 0).all()
+    assert (np.diff(active, axis=1) > 0).all()
+
+
 def test_optimal_size_is_the_least_loss_of_a_fine_grid():
     N = np.geomspace(1e7, 1e12, 200_001)
     for S, C in [(0.0, 3e19), (0.75, 1e20), (0.98, 1e21)]:
@@ -60,6 +70,8 @@ def test_optimal_size_is_the_least_loss_of_a_fine_grid():
 def test_dense_is_best_below_a_threshold():
     threshold = loss.dense_threshold(PAPER, [1e20, 1e21])
     assert threshold == pytest.approx([84769465.68073842, 280632563.2699079], rel=1e-5)
+    others = loss.dense_threshold(PAPER, [3e19, 6e19, 3e20])  # "up to 500e6" at none
+    assert others == pytest.approx([4.3e7, 6.4e7, 1.53e8], rel=6e-3)
     assert loss.optimal_sparsity(PAPER, 0.999 * threshold, [1e20, 1e21]) == pytest.approx([0, 0])
     assert (loss.optimal_sparsity(PAPER, 1.01 * threshold, [1e20, 1e21]) > 0).all()
 

@@ -86,7 +86,16 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("t.csv", b"N,L,N\n1,2,3\n", "column N stands twice; rename one of them"),
         ("t.csv", b"N,L\n1,2\n3,4,5\n", "do not match: .*line 3, saw 3"),
         ("t.csv", b"N,L\n1,2,3\n4,5,6\n", "rows and column names do not match"),
-        ("t.csv", b"N,L\n1,2\n\xe9,3\n", "byte 8 is not UTF-8"),
+        ("t.csv", b"N,L\n1,2\n\xe9,3\n", "line 3: byte 0xe9 is not UTF-8; save"),
+        ("t.csv", b"N,L\n" + b"1,2\n" * 9999 + b"\xe9,3\n", "line 10001: byte 0xe9"),
+        ("t.csv", "N,L\n1,2\n".encode("utf-16"), "UTF-16 text; save the table as UTF-8"),
+        ("t.csv", b"PAR1\xff\xfe", "a Parquet file; name it .parquet"),
+        (
+            "t.csv",
+            b"1e9,2e10,2.5\n2e9,2e10,2.4\n",
+            "no column names; the first line is '1e9,2e10,2.5'",
+        ),
+        ("t.csv", b"N, N\n1,2\n", "column N stands twice"),
         ("t.jsonl", b'{"N": 1}\n{"N": 2\n', "line 2: not JSON: "),
         ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"line 2: \[1, 2\] is no JSON object"),
         ("t.json", b'[{"N": 1}]', "a JSON array; one object a line is wanted"),
@@ -103,8 +112,32 @@ def test_a_broken_file(name, content, message, tmp_path):
 def test_a_cut_parquet_file(tmp_path):
     path = _write(tmp_path / "t.parquet")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"t\.parquet: not a readable Parquet file"):
+    with pytest.raises(UserError, match=r"t\.parquet: not a readable Parquet file, or one cut"):
         read_any(path)
+
+
+def test_a_parquet_file_with_a_hole_is_told_of_on_one_line(tmp_path):
+    path = _write(tmp_path / "t.parquet", pd.DataFrame({"N": range(100), "L": range(100)}))
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(400) + data[404:])
+    with pytest.raises(UserError, match="not a readable Parquet file") as error:
+        read_any(path)
+    assert "\n" not in str(error.value)
+
+
+def test_spaces_and_empty_columns_of_a_spreadsheet(tmp_path):
+    (tmp_path / "t.csv").write_text("N , L, status,,\n1, 2, completed,,\n3, 4, failed,,\n")
+    frame, _ = read_any(tmp_path / "t.csv")
+    assert list(frame.columns)[:3] == ["N", "L", "status"]
+    assert frame["L"].tolist() == [2, 4]
+    assert frame["status"].tolist() == ["completed", "failed"]
+
+
+def test_a_text_late_in_a_long_column_is_no_warning_of_pandas(tmp_path, recwarn):
+    (tmp_path / "t.csv").write_text("N,L\n" + "1,2\n" * 300_000 + "x,2\n")
+    frame, _ = read_any(tmp_path / "t.csv")
+    assert frame["N"].iloc[-1] == "x"
+    assert not recwarn.list
 
 
 def test_a_parquet_file_whose_columns_share_a_name(tmp_path):

@@ -107,6 +107,7 @@ def test_a_missing_variable_is_derived_and_said_to_be(sweep):
         ("sparsity.loss", {"N": "kind"}, "no column 'kind' for N"),
         ("sparsity.loss", {"N": "L"}, "no column 'L' for N"),
         ("sparsity.loss", {"M": "D"}, "mapping of 'M': not a variable of sparsity.loss"),
+        ("sparsity.loss", {"M": "N"}, "mapping of 'M': not a variable of sparsity.loss"),
         ("sparsity.loss", {"S": "D"}, r"run \w{16}: S \(D\) is .*in \d+ more runs; .*below 1"),
     ],
 )
@@ -200,6 +201,7 @@ def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
         (["sparsity.loss", "--repeats", "0"], "--repeats 0; at least 0 and 1"),
         (["sparsity.loss", "--out", "t.txt"], "a path ending in .parquet or .csv is wanted"),
         (["sparsity.loss", "--map", "N"], "--map 'N' is not VAR=COLUMN"),
+        (["sparsity.loss", "--map", "N=D", "--map", "N=C"], "--map N is given twice: 'D' and 'C'"),
         (["sparsity.loss", "--tier", "huge"], "tier is 'huge'"),
     ],
 )
@@ -223,3 +225,10 @@ def test_values_that_overflow_are_named_by_their_run(sweep):
     with pytest.raises(UserError, match=r"run \w{16} \(N = .*\): sparsity.loss gives inf"):
         simulate(design(sweep), LAW, params, noise=0.0)
     assert math.isfinite(simulated(sweep).frame["L"].max())
+
+
+def test_noise_beyond_all_numbers_is_refused(sweep):
+    with pytest.raises(
+        UserError, match=r"noise 1000 makes L (0|inf) in run \w{16}, where .* gives"
+    ):
+        simulated(sweep, noise=1000.0)

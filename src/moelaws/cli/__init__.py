@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 
@@ -44,6 +45,13 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if near := difflib.get_close_matches(args[0], COMMANDS) if args[0] not in COMMANDS else []:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -76,5 +84,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(141)
     except OSError as error:  # a read-only folder, a path that is a directory, a full disk
-        click.echo(f"moelaws: {error}", err=True)
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"moelaws: {where}{error.strerror or error}", err=True)
+        sys.exit(2)
+    except MemoryError as error:
+        click.echo(f"moelaws: not enough memory: {error}; ask for less at a time", err=True)
         sys.exit(2)

@@ -7,17 +7,16 @@ from typing import Any
 
 import click
 
-from moelaws.cli.fit import OBJECTIVES, pairs, read
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.fit import OBJECTIVES, map_option, pairs, read, seed_option, unit_option
+from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.cli.progress import bars
-from moelaws.spec.errors import UserError
 
 
 @click.command("compare")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--laws", "refs", required=True, metavar="A,B,...", help="Laws, or LAW:VARIANT.")
-@click.option("--map", "mapping", multiple=True, metavar="VAR=COLUMN", help="Column of a variable.")
-@click.option("--unit", "units", multiple=True, metavar="VAR=UNIT", help="Unit of a column: N=M.")
+@map_option
+@unit_option
 @click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
 @click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="Instead of each law's own.")
@@ -26,7 +25,7 @@ from moelaws.spec.errors import UserError
 @click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
 @click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
-@click.option("--seed", default=0, show_default=True, help="Of the starts and the bootstrap.")
+@seed_option
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json for the comparison.")
 @json_option
 def command(
@@ -37,6 +36,7 @@ def command(
     Forms of one law compare too: --laws allocation.loss,allocation.loss:abslog+log1p. Sorted by
     the error on held-out rows where there are any, else by AIC; both rest on ln of the response.
     """
+    check_out(out, ".json")
     from moelaws import laws
     from moelaws.fitting.compare import compare
     from moelaws.records.files import write_json
@@ -48,10 +48,8 @@ def command(
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
     protocol = {key: given.pop(key) for key in ("objective", "delta") if key in given}
     candidates = [laws.fittable(ref.strip()) for ref in refs.split(",") if ref.strip()]
-    if out is not None and out.suffix != ".json":
-        raise UserError(f"--out is {str(out)!r}; a path ending in .json is wanted")
     entry = {"name": "comparison", "law": refs, "mapping": mapping, "units": units, **given}
-    spec = parse(Fit, entry | {"protocol": protocol}, "moelaws compare")
+    spec = parse(Fit, entry | {"protocol": protocol}, "compare")
     frame, declared = read(table)
     with bars() as progress:
         found = compare(

@@ -41,7 +41,12 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     from moelaws import laws
 
     law = laws.get(ref)
-    given = dict(_pair(text) for text in inputs)
+    given: dict[str, float] = {}
+    for text in inputs:
+        name, number = _pair(text)
+        if name in given:
+            raise UserError(f"{name} is given twice: {given[name]:g} and {number:g}")
+        given[name] = number
     fitted = None if params == "published" else _fitted(Path(params), law, given)
     if fitted is not None:
         law = fitted.law

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.cli.progress import bars
 from moelaws.spec.errors import UserError
 
@@ -20,12 +20,33 @@ if TYPE_CHECKING:
 
 OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
 
+map_option = click.option(
+    *("--map", "mapping"),
+    multiple=True,
+    metavar="VAR=COLUMN",
+    help="Column of a variable: L=loss. One option each.",
+)
+unit_option = click.option(
+    *("--unit", "units"),
+    multiple=True,
+    metavar="VAR=UNIT",
+    help="Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
+    "or a factor, such as 1e6.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the starts and the bootstrap.",
+)
+
 
 @click.command("fit")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--law", help="The law, or LAW:VARIANT; `moelaws laws` lists them.")
-@click.option("--map", "mapping", multiple=True, metavar="VAR=COLUMN", help="Column of a variable.")
-@click.option("--unit", "units", multiple=True, metavar="VAR=UNIT", help="Unit of a column: N=M.")
+@map_option
+@unit_option
 @click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
 @click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
 @click.option("--rollout", metavar="COLUMN", help="Also fit below each value of it, predict above.")
@@ -44,7 +65,7 @@ OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
 )
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
 @click.option("--profile", multiple=True, metavar="PARAMETER", help="Profile its likelihood.")
-@click.option("--seed", default=0, show_default=True, help="Of the starts and the bootstrap.")
+@seed_option
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
 @json_option
@@ -58,13 +79,13 @@ def command(
     A column that has a variable's own name needs no --map; the loss is L. Variables that have no
     column are derived where they can be, such as D = C / (6 N_active), and the output says so.
     """
-    given = {key: value for key, value in options.items() if value not in (None, (), False)}
+    # By identity: 0 == False, and a zero that was asked for is to be refused, not forgotten.
+    given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}
     if spec is not None and given:
         named = ", ".join("--" + _flag(key) for key in given)
         raise UserError(f"--spec holds the whole fit; leave {named} out")
     entry = _entry(spec) if spec is not None else _from_options(given)
-    if out is not None and out.suffix != ".json":
-        raise UserError(f"--out is {str(out)!r}; a path ending in .json is wanted")
+    check_out(out, ".json")
 
     from moelaws import laws
     from moelaws.fitting.fit import fit
@@ -122,7 +143,7 @@ def _from_options(given: dict[str, Any]) -> Fit:
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
     entry = {"name": "fit", "mapping": mapping, "units": units, "protocol": protocol, **given}
-    return parse(Fit, entry, "moelaws fit")
+    return parse(Fit, entry, "fit")
 
 
 def pairs(option: str, texts: tuple[str, ...], wanted: str) -> dict[str, str]:

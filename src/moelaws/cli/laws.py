@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import format_cell, json_option, print_json, print_table
+from moelaws.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -189,7 +189,10 @@ def _print(law: Law, latex: bool) -> None:
         _print_fit(law)
     elif law.published:
         click.echo()
-        print_table(("constant", "published"), list(law.published.items()))
+        print_table(
+            ("constant", "published"),
+            [(name, _printed(value)) for name, value in law.published.items()],
+        )
     for erratum in law.errata:
         click.echo(f"Note: {erratum}")
     if law.variant:
@@ -212,10 +215,24 @@ def _print_differences(law: Law, form: Law, latex: bool) -> None:
     if latex and law.latex != form.latex:
         found["equation"] = [law.latex, form.latex]
     published = found.pop("published", {})
+    both = [pair for pair in published.values() if None not in pair]
     rows = [(name, *pair) for name, pair in found.items()]
-    rows += [(name, *map(format_cell, pair)) for name, pair in published.items()]
+    if both:
+        rows += [(name, *map(_printed, pair)) for name, pair in published.items()]
+    elif published:  # other parameters, or none printed: in the table of that form
+        rows.append(("published", _listed(law), _listed(form)))
     for name, ours, theirs in rows:
         click.echo(f"  {name}: {ours}\n  {'':{len(name)}}> {theirs}")
+
+
+def _listed(law: Law) -> str:
+    values = law.published or {}
+    return ", ".join(f"{name} {_printed(value)}" for name, value in values.items()) or "none"
+
+
+def _printed(value: float | None) -> str:
+    """A published value with all its digits."""
+    return "-" if value is None else f"{value:.10g}"
 
 
 def _print_fit(law: FittableLaw) -> None:
@@ -226,7 +243,7 @@ def _print_fit(law: FittableLaw) -> None:
         [
             (
                 p.name,
-                published.get(p.name),
+                _printed(published.get(p.name)),
                 p.low,
                 p.high,
                 ("ln: " if p.scale == "log" else "") + ", ".join(f"{x:g}" for x in grid[p.name])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+
+from moelaws.spec.errors import UserError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -15,6 +19,28 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def print_json(data: Any) -> None:
     """``data`` as JSON on standard output; numbers stay numbers, NaN and inf become null."""
     click.echo(json.dumps(_finite(data), allow_nan=False, default=_plain))
+
+
+def check_out(path: Path | None, *suffixes: str) -> None:
+    """Refuse an ``--out`` that cannot be written, before the work that it is to hold.
+
+    Raises:
+        UserError: for another suffix, a folder, or a place where no file can be made.
+    """
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        wanted = " or ".join(suffixes)
+        raise UserError(f"--out is {str(path)!r}; a path ending in {wanted} is wanted")
+    if path.is_dir():
+        raise UserError(f"--out is {str(path)!r}, a folder; give a file")
+    folder = path.absolute().parent
+    while not folder.exists():  # what is not there yet is made when the file is written
+        folder = folder.parent
+    if not folder.is_dir():
+        raise UserError(f"--out is {str(path)!r}, but {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"--out is {str(path)!r}, but the folder {folder} cannot be written to")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

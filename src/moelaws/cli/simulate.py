@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.fit import pairs
+from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--map",
-    "pairs",
+    "mapping",
     multiple=True,
     metavar="VAR=COLUMN",
     help="The grid's column of a variable; by default as the fit or the study has it.",
@@ -65,7 +66,7 @@ def command(
     rows: str,
     repeats: int,
     params: str,
-    pairs: tuple[str, ...],
+    mapping: tuple[str, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -78,8 +79,8 @@ def command(
         raise UserError(f"--noise is {noise}; it must be a finite number of at least 0")
     if seed < 0 or repeats < 1:
         raise UserError(f"--seed is {seed}, --repeats {repeats}; at least 0 and 1 are wanted")
-    if out is not None and out.suffix not in (".parquet", ".csv"):
-        raise UserError(f"--out is {str(out)!r}; a path ending in .parquet or .csv is wanted")
+    check_out(out, ".parquet", ".csv")
+    mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     from rich.console import Console
 
     from moelaws import laws
@@ -92,9 +93,9 @@ def command(
     console = Console(stderr=True)  # no spinner where that is no terminal
     with console.status(f"simulating {law.ref} on {study}, {project.tier}"):
         frame = design(expand_study(entry, project), rows, repeats)
-        law, coefficients, mapping = _coefficients(law, params, frame)
-        mapping = (mapping or studys_mapping(entry, law)) | dict(_pair(text) for text in pairs)
-        made = simulate(frame, law, coefficients, mapping=mapping, noise=noise, seed=seed)
+        law, coefficients, fitted = _coefficients(law, params, frame)
+        columns = (fitted or studys_mapping(entry, law)) | mapped
+        made = simulate(frame, law, coefficients, mapping=columns, noise=noise, seed=seed)
         about = {
             "law": law.ref,
             "params": coefficients,
@@ -112,10 +113,10 @@ def command(
     if as_json:
         print_json({"table": str(path), "rows": len(made.frame), **about, "ranges": described})
         return
-    columns = ("from", "values", "lowest", "highest", "unit", "meaning")
+    shown = ("from", "values", "lowest", "highest", "unit", "meaning")
     print_table(
-        ("", *columns),
-        [(name, *(entry[key] for key in columns)) for name, entry in described.items()],
+        ("", *shown),
+        [(name, *(entry[key] for key in shown)) for name, entry in described.items()],
         f"{path}: {len(made.frame)} simulated runs of {study}, {project.tier}",
     )
 
@@ -146,13 +147,6 @@ def _coefficients(
             )
         at[column] = float(values[0])
     return form, report.part(at).estimates(), dict(report.spec.get("mapping", {}))
-
-
-def _pair(text: str) -> tuple[str, str]:
-    variable, _, column = text.partition("=")
-    if not (variable and column):
-        raise UserError(f"--map {text!r} is not VAR=COLUMN, such as N=N_active")
-    return variable, column
 
 
 def _write(made: Simulation, path: Path, about: Mapping[str, Any]) -> None:

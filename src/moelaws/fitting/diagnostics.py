@@ -29,7 +29,7 @@ def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float |
     losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
     return {
         "n": len(observed),
-        "r2": 1 - float((residual**2).sum()) / spread if spread > 0 else None,
+        "r2": 1 - float((residual**2).sum()) / spread if np.ptp(observed) > 0 else None,
         "rmse": mse**0.5,
         "mse": mse,
         "bias": float(residual.mean()),

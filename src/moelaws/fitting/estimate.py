@@ -28,6 +28,7 @@ ILL_CONDITIONED = 1e6
 EQUIVALENT = 0.05  # excess of another optimum's objective below which its user is told
 SPAN = 100.0  # of a coefficient's interval beyond which it is not identified
 STUDENT_DRAWS = 1000  # they cost nothing
+REACH = 700.0  # largest logarithm of a coefficient, either way, that a float holds
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
@@ -39,8 +40,9 @@ def part(
     task = problem(law, rows.columns, rows.response, rows.weights, protocol, seed)
     solution = solve(task, seed, lambda done, total: progress("starts", done, total))
     theta = task.working(solution.phi)
-    params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     draws, method = _draws(task, solution, rows, spec, seed, progress)
+    draws = _in_reach(law, theta, draws)
+    params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     exact = _delta_method(task, solution, spec.level)
     with np.errstate(over="ignore"):  # draws of an unidentified coefficient go anywhere
         natural = law.natural(draws)
@@ -64,7 +66,7 @@ def part(
             else Estimate(params[name], _or_none(low[i]), _or_none(high[i]))
             for i, name in enumerate(law.names)
         },
-        metrics=_metrics(law, rows.response, predicted, residual, protocol),
+        metrics=_metrics(law, rows.response, predicted, rows.weights, protocol),
         holdout=_held_out(law, rows, params, protocol),
         diagnostics=_diagnostics(law, rows, task, solution, at_bounds, seed)
         | {"draws": {"asked": spec.bootstrap, "used": len(draws)}},
@@ -107,14 +109,40 @@ def _draws(
     return task.working(phi), f"percentile bootstrap over {blocks}"
 
 
+def _in_reach(law: FittableLaw, theta: Array, draws: Array) -> Array:
+    """Draws (B, P) whose coefficients a float holds: others are drawn in towards the estimates.
+
+    So their predictions stay between those of the draw and of the estimates.
+
+    Raises:
+        UserError: where an estimate itself is out of reach; only a law without bounds has such.
+    """
+    is_log = np.array([p.scale == "log" for p in law.parameters])
+    beyond = is_log & (np.abs(theta) > REACH)
+    if beyond.any():
+        i = int(np.argmax(beyond))
+        raise UserError(
+            f"{law.ref}: the estimate of {law.names[i]} is exp({theta[i]:.4g}), which no number "
+            f"holds: the rows' {', '.join(v.name for v in law.variables)} vary too little"
+        )
+    way = draws - theta
+    room = np.where(is_log, REACH - np.sign(way) * theta, np.inf)
+    share = (room / np.maximum(np.abs(way), 1.0)).min(axis=1, initial=1.0)
+    return np.asarray(theta + way * share[:, None])
+
+
 def _metrics(
-    law: FittableLaw, response: Array, predicted: Array, residual: Array, protocol: FitProtocol
+    law: FittableLaw,
+    response: Array,
+    predicted: Array,
+    weights: Array | None,
+    protocol: FitProtocol,
 ) -> dict[str, float | None]:
     found = errors(response, predicted, protocol.delta)
     if not ((predicted > 0).all() and (response > 0).all()):
         return found | {"aic": None, "bic": None}
     ln_residual = np.log(predicted) - np.log(response)
-    return found | criteria(ln_residual, len(law.names), protocol.delta)
+    return found | criteria(ln_residual, len(law.names), protocol.delta, weights)
 
 
 def _held_out(
@@ -150,9 +178,10 @@ def _diagnostics(
             "subsamples": _subsamples(law, rows, seed),
         }
     found["starts"] = vars(solution.search) | {"grid": protocol.n_starts}
-    found["near_equivalent"] = others(
-        law, task.working(solution.ends), solution.end_values, rows.columns
-    )
+    values = solution.end_values
+    if solution.sigma is not None:  # a likelihood: the factor of the losses' sum that it stands for
+        values = np.exp((values - values[0]) / task.model.n)
+    found["near_equivalent"] = others(law, task.working(solution.ends), values, rows.columns)
     return found
 
 
@@ -265,7 +294,7 @@ def _warnings(
             f"{condition:.1e}): compare predictions, not coefficients"
         )
     asked, used = (found.diagnostics["draws"][key] for key in ("asked", "used"))
-    if used < 0.9 * asked and found.n > P:
+    if used < 0.9 * asked and found.n > P and found.intervals.startswith("percentile"):
         lines.append(
             f"only {used} of {asked} bootstrap samples could tell the parameters apart: the "
             "intervals rest on those"

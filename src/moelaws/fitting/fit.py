@@ -60,6 +60,12 @@ def fit(
     selection = None
     if spec.select:
         law, selection = _selected(law, prepared, seed)
+    for name in spec.profile:
+        if name not in law.names:
+            raise UserError(
+                f"fit {spec.name}: profile: {law.ref} has no parameter {name!r}; it has "
+                f"{', '.join(law.names)}"
+            )
     protocol = overridden(law, spec.protocol, spec.name)
     for rows in prepared:
         require_identifiable(law, rows.columns, label + _at(rows))
@@ -72,8 +78,8 @@ def fit(
         with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
             part, draws = estimate.part(law, rows, spec, protocol, seed + i, shown)
             if spec.rollout:
-                own = (law, table, spec, protocol, part.where, label, units, seed + i)
-                part.rollout.extend(roll_out(*own, shown))
+                cut = (spec.rollout, protocol, label, seed + i)
+                part.rollout.extend(roll_out(law, rows, *cut, shown))
         found.append((part, draws))
     columns = used_columns(law, table, spec)
     return FitReport(

@@ -35,7 +35,7 @@ def hull_of(law: Law, columns: Columns) -> dict[str, Any]:
         return empty
     # Rows of one budget, say, lie in a plane of the space: the hull is one within that plane.
     centre = x.mean(axis=0)
-    _, s, axes = np.linalg.svd(x - centre, full_matrices=True)
+    _, s, axes = np.linalg.svd(np.linalg.qr(x - centre, mode="r"), full_matrices=True)
     rank = int((s > 1e-6 * s[0]).sum())
     inner = (x - centre) @ axes[:rank].T
     flat = axes[rank:]

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.fitting.descent import descend
+from moelaws.fitting.multistart import batches
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem
 from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.kinds import LinearLaw
 
-BATCH = 125
 TRIED = 10  # steps from each end before the best one of a draw is followed
 
 
@@ -51,12 +51,15 @@ def bootstrap(
     alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
     parameters of a linear law apart is left out: fewer come back.
     """
-    counts = resampled(problem.model.n, groups, draws, np.random.default_rng(seed))
-    if isinstance(problem.law, LinearLaw):
-        counts = counts[_identified(problem, counts)]
+    rng = np.random.default_rng(seed)
     found = [np.empty((0, len(solution.phi)))]
-    for first in range(0, len(counts), BATCH):
-        weights = counts[first : first + BATCH] * solution.path[-1].weights
+    for part in batches(draws, problem.model.n):
+        counts = resampled(problem.model.n, groups, part.stop - part.start, rng)
+        if isinstance(problem.law, LinearLaw):
+            counts = counts[_identified(problem, counts)]
+        if not len(counts):
+            continue
+        weights = counts * solution.path[-1].weights
         path = [o.at(o.delta, o.unit, weights) for o in solution.path]
         tries = [
             descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, TRIED)
@@ -65,14 +68,14 @@ def bootstrap(
         best = np.argmin([value for _, value in tries], axis=0)
         start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
         found.append(follow(path, start, problem.bounds))
-        progress(min(first + BATCH, len(counts)))
+        progress(part.stop)
     return np.concatenate(found)
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:
     """Which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
     J = problem.model.jacobian(problem.starts[:1])[0]
-    gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / problem.model.n
+    gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / (J[0] @ J[0])
     return np.asarray(np.linalg.eigvalsh(gram)[:, 0] > 1e-10)
 
 

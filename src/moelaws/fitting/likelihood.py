@@ -33,12 +33,14 @@ def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> 
     return float(best.fun), float(np.exp(best.x))
 
 
-def criteria(residual: Array, n_params: int, delta: float) -> dict[str, float]:
-    """AIC and BIC of residuals (n,) of ln of the response at their best scale.
+def criteria(
+    residual: Array, n_params: int, delta: float, weights: Array | None = None
+) -> dict[str, float]:
+    """AIC and BIC of residuals (n,) of ln of the response, and ``weights``, at their best scale.
 
     Laws fitted by different objectives so compare; sigma counts as a parameter. The law is not
     refitted for it: the estimates are those of its own objective.
     """
-    nll, _ = sigma_huber(residual, delta)
+    nll, _ = sigma_huber(residual, delta, weights)
     k = n_params + 1
     return {"aic": 2 * k + 2 * nll, "bic": k * float(np.log(len(residual))) + 2 * nll}

@@ -21,8 +21,10 @@ from moelaws.fitting.descent import descend
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
+from moelaws.spec.errors import UserError
 
 BATCH = 125  # starts a batch: larger ones gain nothing and leave the processor's cache
+WORK = 125_000  # rows times starts of a batch, where that is fewer starts: memory
 FEW = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
@@ -88,7 +90,11 @@ def multistart(
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> Optimum:
-    """The best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2)."""
+    """The best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
+
+    Raises:
+        UserError: where the objective is a finite number nowhere that they lead to.
+    """
     rng = np.random.default_rng(seed)
     total = len(starts)
     if total <= FEW:
@@ -98,6 +104,12 @@ def multistart(
         survivors = _pruned(objective, starts, bounds, rng, lambda done: progress(done, total))
     theta_BP, value_B = descend_all(objective, np.concatenate([survivors, sample]), bounds)
     progress(total, total)
+    value_B = np.where(np.isfinite(value_B), value_B, np.nan)
+    if np.isnan(value_B).all():
+        raise UserError(
+            "the law has no finite value of these rows at any of its starts; give it others by "
+            "protocol.grid"
+        )
     ends, values = _distinct(objective, theta_BP, value_B, bounds)
     n = len(survivors)
     # A long flat valley is left to the polish: what came as far as the best of them reached it too.
@@ -131,14 +143,16 @@ def descend_all(
 ) -> tuple[Array, Array]:
     """:func:`descend` from each of ``starts`` (B, P), a batch at a time."""
     ends, values = np.empty_like(starts), np.empty(len(starts))
-    for part in _batches(len(starts)):
+    for part in batches(len(starts), objective.model.n):
         ends[part], values[part] = descend(objective, starts[part], bounds, iterations)
         progress(part.stop)
     return ends, values
 
 
-def _batches(count: int) -> Iterator[slice]:
-    return (slice(i, min(i + BATCH, count)) for i in range(0, count, BATCH))
+def batches(count: int, n: int) -> Iterator[slice]:
+    """Parts of ``count`` parameter vectors that are worked on at a time, over ``n`` rows."""
+    size = max(1, min(BATCH, WORK // n))
+    return (slice(i, min(i + size, count)) for i in range(0, count, size))
 
 
 def _pruned(
@@ -182,6 +196,11 @@ def _distinct(
         near = np.delete(near, np.argmax(distance), axis=0)
     ends = np.array(chosen)
     values = objective.value(ends)
+    return far_apart(ends, values)
+
+
+def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
+    """Ends (K, P) and their objectives (K,), best first, without those close to a better one."""
     order = np.argsort(values, kind="stable")
     apart = [order[0]]
     for i in order[1:]:

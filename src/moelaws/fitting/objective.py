@@ -81,6 +81,13 @@ class Objective:
         total: Array = self.unit * (self.weights * losses).sum(axis=1)
         return total
 
+    def pull(self, theta: Array) -> Array:
+        """How large the gradient at ``theta`` (P,) were if no row's part cancelled another's."""
+        prediction, state = self.model.evaluate(theta[None])
+        psi_n = np.minimum(np.abs(prediction[0] - self.observed), self.delta)
+        pull: Array = np.abs(self.model.jacobian(state)[0]) @ (self.unit * self.weights[0] * psi_n)
+        return pull
+
     def derivatives(self, theta_BP: Array, exact_B: Mask) -> tuple[Array, Array, Array, Array]:
         """Value, gradient and curvature at each vector.
 

@@ -87,16 +87,19 @@ def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     if not free.any():
         return Certificate(True, 0.0, 1.0, at_bound)
     H, g = hessian[np.ix_(free, free)], gradient[free]
+    g = np.where(np.abs(g) <= 1e-13 * objective.pull(theta)[free], 0.0, g)  # it has cancelled out
     diagonal = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     eigenvalues, vectors = np.linalg.eigh(H / np.outer(diagonal, diagonal))
-    floor = 1e-13 * eigenvalues[-1]
+    floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # absolute values may be flat
     along = vectors.T @ (g / diagonal)
     gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
-    # A perfect fit has objective 0: a residual of 1e-11 in every row is as good as that.
-    tiny = objective.unit * objective.model.n * 1e-11 * min(objective.delta, 1e-11)
+    # A perfect fit has objective 0: a residual of 1e-11 in every row is as good as that, or of
+    # 1e-11 of responses that are larger than 1.
+    slight = 1e-11 * max(1.0, float(np.abs(objective.observed).max()))
+    tiny = objective.unit * objective.model.n * slight * min(objective.delta, slight)
     decrease = gain / max(float(f), tiny)
     return Certificate(
-        converged=bool(eigenvalues[0] > -1e-9 * eigenvalues[-1] and decrease < 1e-6),
+        converged=bool(eigenvalues[0] >= -1e-9 * eigenvalues[-1] and decrease < 1e-6),
         decrease=decrease,
         condition=float(eigenvalues[-1] / max(abs(eigenvalues[0]), np.finfo(float).tiny)),
         at_bound=at_bound,

@@ -59,7 +59,8 @@ class Problem:
         if kind == "squared":
             return [self._objective(np.inf, 2.0)]
         count = round(np.log(SMOOTH / LEAST) / np.log(SHRINK)) + 1
-        return [self._objective(delta, 1 / delta) for delta in np.geomspace(SMOOTH, LEAST, count)]
+        deltas = _spread(self.law, self.observed) * np.geomspace(SMOOTH, LEAST, count)
+        return [self._objective(delta, 1 / delta) for delta in deltas.tolist()]
 
     def _objective(self, delta: float, unit: float) -> Objective:
         return Objective(self.model, self.observed, delta, self.weights, unit)
@@ -89,7 +90,7 @@ def problem(
     order = [i for i in range(P) if i != last] + ([] if last is None else [last])
     Q, R = np.linalg.qr(X[:, order])
     back = np.argsort(order)
-    scale = np.sqrt(len(X))
+    scale = np.sqrt(len(X)) * _spread(law, observed)
 
     def working(phi: Array) -> Array:
         solved = np.linalg.solve(R, np.atleast_2d(phi).T * scale).T[:, back]
@@ -103,6 +104,11 @@ def problem(
     return Problem(
         law, LinearModel(Q * scale), observed, weights, protocol, free, start, working, coordinates
     )
+
+
+def _spread(law: FittableLaw, observed: Array) -> float:
+    """The unit of steps and thresholds: a response that is no logarithm may be in any."""
+    return 1.0 if law.log_response else float(observed.std()) or 1.0
 
 
 def _same(theta: Array) -> Array:

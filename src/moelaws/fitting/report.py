@@ -248,7 +248,7 @@ def part_draws(path: Path, part: FitPart) -> Array:
     drawn = np.array([table[name].to_pylist() for name in names]).T
     own = np.ones(len(drawn), dtype=bool)
     for column, value in part.where.items():
-        own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9)
+        own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9, atol=0)
     return drawn[own]
 
 

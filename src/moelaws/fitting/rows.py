@@ -39,6 +39,7 @@ class Rows:
         weights: (n,) of the fitted rows' squared residuals on the objective's scale, of mean 1;
             None where the fit names no standard error.
         groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
+        rollout: (n,) of the fitted rows, what a roll-out cuts at; None where there is none.
     """
 
     where: dict[str, float]
@@ -50,6 +51,7 @@ class Rows:
     notes: tuple[str, ...] = ()
     weights: Array | None = None
     groups: NDArray[np.intp] | None = None
+    rollout: Array | None = None
 
 
 def parts(
@@ -92,8 +94,11 @@ def parts(
     check_values(given, table, kept, spec, label)
     se = _standard_errors(law, table, given, kept & ~held, spec, label, units)
     blocks = _blocks(table, kept & ~held, spec, label)
+    cut = _cut(table, given, spec, label)
     return [
-        _rows(law, given, where, group & ~held, group & held, left_out, se, blocks, spec, label)
+        _rows(
+            law, given, where, group & ~held, group & held, left_out, se, blocks, cut, spec, label
+        )
         for where, group in groups
     ]
 
@@ -105,7 +110,7 @@ def selected_rows(
     given = read_variables(law, table, spec, "table")
     kept = _completed(table, {}) & _select(table, given, spec.rows, "table")
     for column, value in where.items():
-        kept = kept & np.isclose(numbers(table, column, "table", column), value, rtol=1e-9)
+        kept = kept & np.isclose(numbers(table, column, "table", column), value, rtol=1e-9, atol=0)
     held = _held(table, given, spec, "table")
     return kept & ~held, kept & held
 
@@ -151,7 +156,16 @@ def _held(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Mask:
 
 
 def _select(table: pd.DataFrame, given: Variables, expression: str, label: str) -> Mask:
-    """``spec.rows.select`` over the numeric columns and the variables.
+    """``spec.rows.select`` over the numeric columns and the variables."""
+    try:
+        mask = np.asarray(select(_numeric(table, given), expression), dtype=bool)
+    except UserError as error:
+        raise UserError(f"{label}: {error}") from None
+    return np.array(np.broadcast_to(mask, len(table)))
+
+
+def _numeric(table: pd.DataFrame, given: Variables) -> dict[str, Array]:
+    """What a row expression may name: the variables and the numeric columns.
 
     Where a column has a variable's name but another one stands for it, the column is meant.
     """
@@ -161,11 +175,17 @@ def _select(table: pd.DataFrame, given: Variables, expression: str, label: str) 
         for name, column in table.items()
         if pd.api.types.is_numeric_dtype(column)
     }
-    try:
-        mask = np.asarray(select(given.values | numeric | own, expression), dtype=bool)
-    except UserError as error:
-        raise UserError(f"{label}: {error}") from None
-    return np.array(np.broadcast_to(mask, len(table)))
+    return given.values | numeric | own
+
+
+def _cut(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Array | None:
+    """What a roll-out cuts at in each row, read as a hold-out reads it; None without one."""
+    if not spec.rollout:
+        return None
+    known = _numeric(table, given)
+    if spec.rollout in known:
+        return known[spec.rollout]
+    return numbers(table, spec.rollout, label, "rollout")
 
 
 def _standard_errors(
@@ -228,6 +248,7 @@ def _rows(
     left_out: dict[str, int],
     se: Array | None,
     blocks: NDArray[np.object_] | None,
+    cut: Array | None,
     spec: Fit,
     label: str,
 ) -> Rows:
@@ -260,6 +281,7 @@ def _rows(
         notes=given.notes,
         weights=None if weights is None else weights[order],
         groups=None if groups is None else groups[order],
+        rollout=None if cut is None else cut[fitted][order],
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from moelaws.fitting.descent import descend
 from moelaws.fitting.likelihood import sigma_huber
-from moelaws.fitting.multistart import Progress, Search, multistart
+from moelaws.fitting.multistart import Progress, Search, batches, far_apart, multistart
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.fitting.problem import Problem
@@ -63,9 +63,15 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
 
 def follow(path: list[Objective], phi_BP: Array, bounds: Array, iterations: int = 200) -> Array:
     """Where the minima of the last objective of ``path`` are, from those before it; (B, P)."""
-    for objective in path:
-        phi_BP, _ = descend(objective, phi_BP, bounds, iterations)
-    return phi_BP
+    bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
+    ends = np.empty_like(phi_BP)
+    for part in batches(len(phi_BP), path[0].model.n):
+        phi = phi_BP[part]
+        for objective in path:
+            own = objective.take(np.arange(part.start, part.stop))
+            phi, _ = descend(own, phi, bounds_BP2[part], iterations)
+        ends[part] = phi
+    return ends
 
 
 def _scaled(path: list[Objective], ends: Array, search: Search, problem: Problem) -> Solution:
@@ -95,8 +101,7 @@ def _ended(
     problem: Problem,
     sigma: float | None,
 ) -> Solution:
-    order = np.argsort(values, kind="stable")
-    ends, values = ends[order], values[order]
+    ends, values = far_apart(ends, values)  # several may have come to one place on the way
     best = polish(path[-1], ends[0], problem.bounds)
     ends = np.concatenate([best[None], ends[1:]])
     if sigma is None:

@@ -47,10 +47,8 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             frame = _json_lines(path)
         else:
             frame = _separated(path, _SEPARATORS[suffix])
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: byte {error.start} is not UTF-8; save the table in that encoding"
-        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: {_not_text(path)}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not len(frame):
@@ -62,12 +60,12 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from moelaws.tables.parquet import is_study, read_study, read_table
+    from moelaws.tables.parquet import is_study, read_study, read_table, unreadable
 
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable Parquet file: {error}") from None
+        raise unreadable(path, error) from None
     _refuse_twice(schema.names, path)
     frame = read_study(path) if is_study(path) else read_table(path)
     units = {
@@ -78,9 +76,25 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     return frame, units
 
 
+def _not_text(path: Path) -> str:
+    """What a file that is no UTF-8 text is, as far as its bytes tell."""
+    data = path.read_bytes()
+    if data.startswith(b"PAR1"):
+        return "a Parquet file; name it .parquet"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16 text; save the table as UTF-8"
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return f"line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the table as UTF-8"
+    return "not UTF-8 text"
+
+
 def _separated(path: Path, separator: str) -> pd.DataFrame:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, delimiter=separator), [])
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        names = [name.strip() for name in next(lines, [])]
     others = [mark for mark in (",", ";", "\t") if mark != separator and mark in "".join(names)]
     if len(names) < 2:
         kind = "tabs" if separator == "\t" else "commas"
@@ -89,11 +103,20 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
             f"{path}: one column alone, {''.join(names)!r}{seen}; columns separated by {kind} "
             f"are wanted in a {path.suffix} file (tabs in .tsv, commas in .csv)"
         )
-    _refuse_twice(names, path)
+    if all(map(_is_number, names)):
+        raise UserError(
+            f"{path}: no column names; the first line is {separator.join(names)[:60]!r}, and names "
+            "are wanted there"
+        )
+    _refuse_twice([name for name in names if name], path)  # a spreadsheet's empty columns have none
     try:
         with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(path, sep=separator, encoding="utf-8-sig", index_col=False)
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # cells are judged where used
+            frame = pd.read_csv(
+                path, sep=separator, encoding="utf-8-sig", index_col=False, skipinitialspace=True
+            )
+            return frame.rename(columns=str.strip)
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise UserError(
             f"{path}: rows and column names do not match: {str(error).strip()}"
@@ -122,6 +145,14 @@ def _json_lines(path: Path) -> pd.DataFrame:
             _refuse_twice([name for name, _ in record], f"{path}: line {number}")
             records.append(dict(record))
     return pd.DataFrame(records)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class _Pairs(list[tuple[str, Any]]):

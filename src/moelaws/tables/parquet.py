@@ -72,7 +72,7 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
     except FileNotFoundError:
         raise UserError(f"{path}: no such table; run the workflow first") from None
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable Parquet file: {error}") from None
+        raise unreadable(path, error) from None
     for column in columns:
         if column.name not in table.column_names:
             raise UserError(f"{path}: column {column.name!r} is missing ({column.description})")
@@ -100,6 +100,12 @@ def is_study(path: Path) -> bool:
     except (OSError, pa.ArrowInvalid):
         return False
     return b"study" in metadata
+
+
+def unreadable(path: Path, error: Exception) -> UserError:
+    """What to raise for a file that Arrow cannot read: its reason on one line."""
+    reason = " ".join(str(error).split())
+    return UserError(f"{path}: not a readable Parquet file, or one cut short: {reason}")
 
 
 def column_metadata(path: Path) -> dict[str, tuple[str, str]]:

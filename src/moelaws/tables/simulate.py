@@ -14,6 +14,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.mapping import sources
+from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
@@ -109,7 +110,7 @@ def simulate(
 
     Raises:
         UserError: for a variable that the design does not give, or a value outside its domain,
-            naming the run.
+            naming the run, also where the noise takes the response out of it.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
     with np.errstate(over="ignore"):  # refused below
@@ -123,7 +124,14 @@ def simulate(
         )
     z = np.array([_normal(f"{seed}:{run_id}") for run_id in frame["run_id"]])
     name, unit = law.response.name, law.response.unit
-    seen = true * np.exp(noise * z) if law.log_response else true + noise * z
+    with np.errstate(over="ignore", under="ignore"):
+        seen = true * np.exp(noise * z) if law.log_response else true + noise * z
+    if (lost := ~np.isfinite(seen) | (law.log_response & (seen == 0))).any():
+        row = int(np.argmax(lost))
+        raise UserError(
+            f"noise {noise:g} makes {law.response.name} {seen[row]:g} in run "
+            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
+        )
     error = noise * seen if law.log_response else np.full_like(seen, noise)
     values = {name: seen, f"{name}_se": error, f"{name}_true": true}
     measured = (
@@ -158,7 +166,8 @@ def _variables(
     response = law.response.name  # to come; a study's entry may map it
     wanted = {name: column for name, column in mapping.items() if name != response}
     for name, column in wanted.items():
-        if column not in numbers or column == response:
+        known = name in VOCABULARY or any(name == v.name for v in law.variables)
+        if known and (column not in numbers or column == response):
             raise UserError(
                 f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(numbers)}"
             )

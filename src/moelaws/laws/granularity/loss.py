@@ -42,7 +42,8 @@ LAW = PowerLawSum(
     variables=(
         _N,
         _D,
-        Variable("G", "1", "granularity d_ff / d_expert = 4 d_model / d_expert"),
+        # Its unit is not that of the leverage paper's G, so that it is never derived as that one.
+        Variable("G", "d_ff/d_expert", "granularity d_ff / d_expert = 4 d_model / d_expert"),
     ),
     response=_L,
     parameters=(

@@ -1,0 +1,101 @@
+"""Mistakes on the command line: where --out cannot be, what was misspelt, what is no number."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws import cli as cli_module
+from moelaws.cli import cli, main
+from moelaws.cli.output import check_out
+from moelaws.spec.errors import UserError
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Runs the command line as a user's shell does: (exit code, standard error)."""
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["moelaws", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        return exit_.value.code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("fit.txt", r"--out is '.*fit.txt'; a path ending in .json is wanted"),
+        ("folder.json", "a folder; give a file"),
+        ("file/a/fit.json", r"but .*file is no folder"),
+        ("locked/a/fit.json", r"but the folder .*locked cannot be written to"),
+    ],
+)
+def test_an_out_that_cannot_be_written_is_refused_before_the_work(
+    out, message, tmp_path, monkeypatch
+):
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "file").touch()
+    # As a user who is not root finds it.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
+    with pytest.raises(UserError, match=message):
+        check_out(tmp_path / out, ".json")
+    for words in (
+        ("fit", "none.csv", "--law", "chinchilla"),
+        ("compare", "none.csv", "--laws", "chinchilla,wang.loss"),
+    ):
+        with pytest.raises(UserError, match=message):  # and not: no such table
+            CliRunner().invoke(cli, [*words, "--out", str(tmp_path / out)], catch_exceptions=False)
+
+
+def test_an_out_whose_folder_is_not_there_yet_is_allowed(tmp_path):
+    check_out(tmp_path / "new" / "folder" / "fit.json", ".json")
+    check_out(None, ".json")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--sample", "0"), "protocol.sample is 0; it must be at least 1"),
+        (("--delta", "0"), "protocol.delta is 0.0; it must be above 0"),
+        (("--bootstrap", "0"), "bootstrap is 0"),
+        (("--seed", "-1"), "-1 is not in the range x>=0"),
+    ],
+)
+def test_a_zero_that_was_asked_for_is_not_forgotten(option, message, ended, tmp_path):
+    table = tmp_path / "runs.csv"
+    rows = [f"{n}e9,{d}e10,{2 + 1 / n + 1 / d}" for n in (1, 2, 4) for d in (1, 3, 9)]
+    table.write_text("N,D,L\n" + "\n".join(rows) + "\n")
+    words = ("fit", table, "--law", "chinchilla", *option)
+    code, text = ended(*words)
+    assert code == 2
+    assert message in text
+
+
+def test_a_misspelt_command_is_told_the_one_meant(ended):
+    code, text = ended("fti", "runs.csv")
+    assert code == 2
+    assert "No such command 'fti'. Did you mean fit?" in text
+    assert "No such command 'zzz'." in ended("zzz")[1]
+
+
+def test_a_folder_in_place_of_a_fit(ended, tmp_path):
+    code, text = ended("eval", "chinchilla", "N=1e9", "D=2e10", "--params", tmp_path)
+    assert (code, text) == (2, f"moelaws: {tmp_path}: Is a directory\n")
+
+
+def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
+    def fails(**options):
+        raise MemoryError("Unable to allocate 47.7 GiB")
+
+    monkeypatch.setattr(cli_module, "cli", fails)
+    code, text = ended("fit")
+    assert code == 2
+    assert (
+        text == "moelaws: not enough memory: Unable to allocate 47.7 GiB; ask for less at a time\n"
+    )

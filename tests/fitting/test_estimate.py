@@ -1,0 +1,77 @@
+"""What a fit says of its estimates: draws, criteria, near-equivalent optima, warnings."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.fitting.prediction import predict
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Fit
+
+LINE = laws.fittable("leverage.allocation:M")  # ln M over ln C
+DENSE = laws.fittable("chinchilla")
+
+
+def _fit(law, table, **fields):
+    return fit(law, table, Fit(name="f", law=law.ref, mapping={}, **fields))
+
+
+def _line(C, noise=0.05):
+    C = np.asarray(C)
+    errors = noise * np.random.default_rng(0).standard_normal(len(C))
+    return pd.DataFrame({"C": C, "M": LINE.predict(LINE.published, {"C": C}) * np.exp(errors)})
+
+
+def test_draws_of_an_unidentified_coefficient_still_predict():
+    """Three budgets within 2 %: Student's draws of ln coefficient go beyond what exp holds."""
+    table = _line([1e20, 1.01e20, 1.02e20], noise=0.5)
+    report = _fit(LINE, table)
+    (part,) = report.parts
+    draws = report.draws[list(part.params)].to_numpy()
+    assert np.isfinite(draws).all()
+    found = predict(LINE, part.estimates(), draws, part.residuals, {"C": 1.01e20}, 0.9)
+    assert 0 < found.low[0] < found.value[0] < found.high[0] < np.inf
+    assert "coefficient" in part.diagnostics["unidentified"]
+
+
+def test_an_estimate_that_no_number_holds_is_refused():
+    table = pd.DataFrame({"C": [1e20, 1.001e20, 1.002e20], "M": [2e9, 4e9, 1.5e9]})
+    with pytest.raises(UserError, match=r"estimate of coefficient is exp\(6646\).*C vary too"):
+        _fit(LINE, table)
+
+
+def test_students_draws_are_not_called_bootstrap_samples():
+    report = _fit(LINE, _line(np.geomspace(1e18, 1e21, 8)), bootstrap=5000)
+    assert not [text for text in report.warnings if "bootstrap samples" in text]
+
+
+def test_criteria_are_of_the_weighted_likelihood(dense):
+    """The objective huber_scale is that likelihood; sigma counts as a parameter."""
+    table = dense(sizes=6, tokens=6)
+    table["se"] = table["L"] * np.where(np.arange(36) % 2, 0.02, 0.005)
+    for weights in ("", "se"):
+        protocol = {"objective": "huber_scale", "sample": 40}
+        (part,) = _fit(DENSE, table, weights=weights, bootstrap=2, protocol=protocol).parts
+        assert part.metrics["aic"] == pytest.approx(2 * 6 + 2 * part.objective, rel=1e-6)
+        assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
+
+
+def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm(simulated):
+    """exp of the difference a row is the factor between the scales of the residuals."""
+    law = laws.fittable("sparsity.loss")
+    table = simulated().sample(25, random_state=0)
+    excess = {}
+    for objective in ("absolute", "huber_scale"):
+        protocol = {"objective": objective, "sample": 150}
+        (part,) = _fit(law, table, bootstrap=2, protocol=protocol).parts
+        found = part.diagnostics["near_equivalent"]["found"]
+        excess[objective] = [other["objective_excess"] for other in found]
+    assert len(excess["absolute"]) >= 1
+    assert excess["huber_scale"] == pytest.approx(excess["absolute"], rel=1e-2)
+
+
+def test_a_profile_of_a_parameter_that_is_not_there():
+    with pytest.raises(UserError, match=r"profile: .* has no parameter 'beta'; it has coefficient"):
+        _fit(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))
