@@ -113,7 +113,7 @@ class _Fitted:
         if not draws_path(self.path).exists():
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)
             return {}
-        drawn, level = part_draws(self.path, self.part), self.report.level
+        drawn, level = part_draws(self.path, self.report, self.part), self.report.level
         estimates, residuals = self.part.estimates(), self.part.residuals
         found = predict(self.law, estimates, drawn, residuals, columns, level)
         ends = {"mean": (found.low, found.high), "new": (found.new_low, found.new_high)}

@@ -29,6 +29,7 @@ FEW = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
 SAMPLE = 256  # starts that are never pruned, at most
+PRUNED = 0.7  # of the work is done once the starts are pruned, as the progress bar has it
 REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
 NEARLY = 1.5  # the objective of another end that is still of interest, relatively
 APART = 1.0  # between parameters of different ends: a factor e of a coefficient
@@ -101,9 +102,18 @@ def multistart(
         survivors, sample = starts, starts[:0]
     else:
         sample = starts[rng.choice(total, min(SAMPLE, max(32, total // 70)), replace=False)]
-        survivors = _pruned(objective, starts, bounds, rng, lambda done: progress(done, total))
-    theta_BP, value_B = descend_all(objective, np.concatenate([survivors, sample]), bounds)
-    progress(total, total)
+
+        def pruning(share: float) -> None:
+            progress(int(PRUNED * share * total), total)
+
+        survivors = _pruned(objective, starts, bounds, rng, pruning)
+    last = np.concatenate([survivors, sample])
+    before = PRUNED * total if len(sample) else 0.0
+
+    def shown(done: int) -> None:
+        progress(int(before + (total - before) * done / len(last)), total)
+
+    theta_BP, value_B = descend_all(objective, last, bounds, progress=shown)
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
         raise UserError(
@@ -160,15 +170,21 @@ def _pruned(
     starts: Array,
     bounds: Array,
     rng: np.random.Generator,
-    progress: Callable[[int], None],
+    progress: Callable[[float], None],
 ) -> Array:
     """Where the starts that survive both rungs have come to."""
     steps, share, least = FIRST
+    total = len(starts)
     some = objective.rows(_some_rows(objective, starts.shape[1], rng))
-    theta, value = descend_all(some, starts, bounds, steps, lambda done: progress(int(0.9 * done)))
-    theta = theta[_best(value, max(least, int(share * len(starts))))]
+    theta, value = descend_all(
+        some, starts, bounds, steps, lambda done: progress(0.85 * done / total)
+    )
+    theta = theta[_best(value, max(least, int(share * total)))]
     steps, share, least = SECOND
-    theta, value = descend_all(objective, theta, bounds, steps)
+    second = len(theta)
+    theta, value = descend_all(
+        objective, theta, bounds, steps, lambda done: progress(0.85 + 0.15 * done / second)
+    )
     return theta[_best(value, max(least, int(share * len(theta))))]
 
 

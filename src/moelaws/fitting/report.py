@@ -6,6 +6,7 @@ a report imports no pandas, so that a prediction from one is quick.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -98,6 +99,7 @@ class FitReport:
         selection: how the law's variant was chosen by cross-validation; None where it was given.
         versions: of the packages that the numbers rest on.
         draws: columns of ``where``, ``draw``, parameters; None in a report that was read back.
+        draws_digest: SHA-256 of the draws' file, in a report that was read back.
     """
 
     law: str
@@ -111,6 +113,7 @@ class FitReport:
     versions: dict[str, str]
     selection: dict[str, Any] | None = None
     draws: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    draws_digest: str = field(default="", compare=False)
 
     @property
     def warnings(self) -> list[str]:
@@ -175,10 +178,12 @@ def write_fit(report: FitReport, path: Path) -> None:
     Raises:
         UserError: where a file cannot be written.
     """
+    digest = report.draws_digest
     if report.draws is not None:
         with replacing(draws_path(path)) as temporary:
             report.draws.to_parquet(temporary, index=False)
-    write_json(path, report.to_json())
+            digest = _digest(temporary)
+    write_json(path, report.to_json() | {"draws_digest": digest})
 
 
 def read_fit(path: Path) -> FitReport:
@@ -192,11 +197,13 @@ def read_fit(path: Path) -> FitReport:
         parts = data["parts"] if data["split_by"] else [data | {"where": {}}]
         return FitReport(
             parts=[_part(part) for part in parts],
+            draws_digest=data["draws_digest"],
             **{key: data[key] for key in _REPORT_KEYS},
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{path}: not a fit report ({error}); `moelaws fit ... --out FILE.json` writes one"
+            f"{path}: not a fit report of this version of moelaws ({error}); "
+            "`moelaws fit ... --out FILE.json` writes one: make the fit again"
         ) from None
 
 
@@ -235,13 +242,18 @@ def read_draws(path: Path) -> pd.DataFrame:
     return frame
 
 
-def part_draws(path: Path, part: FitPart) -> Array:
-    """The draws (B, P) of one part of the report at ``path``, in its parameters' order.
+def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
+    """The draws (B, P) of one part of the ``report`` at ``path``, in its parameters' order.
 
-    Imports no pandas, so that an interval of one prediction is quick. Errors as of ``read_draws``.
+    Imports no pandas, so that an interval of one prediction is quick. Errors as of ``read_draws``,
+    and where the draws' file is of another fit.
     """
     import numpy as np
 
+    if draws_path(path).is_file() and _digest(draws_path(path)) != report.draws_digest:
+        raise UserError(
+            f"{draws_path(path)}: the draws of another fit than {path}; make the fit again"
+        )
     table = _draws_table(path)
     names = list(part.params)
     # By way of lists: Arrow's own way to NumPy imports pandas.
@@ -250,6 +262,10 @@ def part_draws(path: Path, part: FitPart) -> Array:
     for column, value in part.where.items():
         own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9, atol=0)
     return drawn[own]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _draws_table(path: Path) -> Any:

@@ -67,15 +67,12 @@ def parts(
             outside a variable's domain (with its row), a split or a hold-out that leaves nothing.
     """
     given = read_variables(law, table, spec, label, units)
-    if "run_id" in table.columns and table["run_id"].duplicated().any():
-        twice = table["run_id"][table["run_id"].duplicated()].iloc[0]
-        raise UserError(f"{label}: column run_id: {twice} stands twice; one row a run is allowed")
-
     left_out: dict[str, int] = {}
     kept = _completed(table, left_out)
     wanted = _select(table, given, spec.rows, label)
     _count(left_out, f"not in rows: {spec.rows}", kept & ~wanted)
     kept = kept & wanted
+    _refuse_twice(table, kept, label)
     held = _held(table, given, spec, label)
     if spec.holdout and not (kept & held).any():
         raise UserError(
@@ -89,9 +86,10 @@ def parts(
         values = np.unique(split[kept & ~np.isnan(split)])
         groups = [({spec.split_by: float(value)}, kept & (split == value)) for value in values]
     if not groups or not kept.any():
-        raise UserError(f"{label}: no row is left to fit; left out: {_listed(left_out)}")
+        only = "; of a column status only completed counts" if "status" in table.columns else ""
+        raise UserError(f"{label}: no row is left to fit; left out: {_listed(left_out)}{only}")
 
-    check_values(given, table, kept, spec, label)
+    check_values(given, table, kept, spec, label, units)
     se = _standard_errors(law, table, given, kept & ~held, spec, label, units)
     blocks = _blocks(table, kept & ~held, spec, label)
     cut = _cut(table, given, spec, label)
@@ -147,6 +145,20 @@ def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
         for value, count in status[~kept].value_counts().items():
             left_out[f"status is {value}"] = int(count)
     return kept
+
+
+def _refuse_twice(table: pd.DataFrame, kept: Mask, label: str) -> None:
+    """Refuse a run_id that stands in two of the rows used; empty ones are no ids."""
+    if "run_id" not in table.columns:
+        return
+    ids = table["run_id"][kept].dropna()
+    again = ids.index[ids.duplicated()]
+    if len(again):
+        rows = np.flatnonzero(kept & (table["run_id"] == ids[again[0]]).to_numpy(dtype=bool)) + 1
+        raise UserError(
+            f"{label}: rows {rows[0]} and {rows[1]}: column run_id: {ids[again[0]]} stands twice; "
+            "one row a run is allowed"
+        )
 
 
 def _held(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Mask:

@@ -87,14 +87,24 @@ def numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
     return np.asarray(values)
 
 
-def check_values(given: Variables, table: pd.DataFrame, kept: Mask, spec: Fit, label: str) -> None:
+def check_values(
+    given: Variables,
+    table: pd.DataFrame,
+    kept: Mask,
+    spec: Fit,
+    label: str,
+    units: Mapping[str, str] = {},
+) -> None:
     """Refuse what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
+
+    ``units`` are those that the table itself declares, by column: of these no size is doubted.
 
     Raises:
         UserError: naming row, run, column or derivation, value and what is allowed.
     """
     for name, variable in given.sources.variables.items():
-        if name in given.sources.columns and name not in spec.units:
+        column = given.sources.columns.get(name)
+        if column is not None and column not in units and name not in spec.units:
             _check_unit(variable, given.sources.columns[name], given.values[name][kept], label)
     texts = {step.result: step.text for step in given.sources.derivations}
     for name, variable in given.sources.variables.items():
@@ -117,9 +127,10 @@ def row_name(table: pd.DataFrame, row: int) -> str:
     return f"row {row + 1}{run}"
 
 
-_LEAST = {"parameters": 1e3, "tokens": 1e3, "FLOP": 1e6}  # some row is above this
+# Some row is above this, in a table that declares no units: a hundred billion are 1e5 million.
+_LEAST = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
 _USUAL = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
-_MOST_LOSS = 50.0  # nats a token; the logarithm of any vocabulary is below 20
+_MOST_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
 
 
 def _check_unit(variable: Variable, column: str, values: Array, label: str) -> None:

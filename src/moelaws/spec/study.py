@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen
 from moelaws.spec.grid import Grid
@@ -39,7 +39,7 @@ class Fit(Frozen):
     bootstrap: Count = 200  # refits for the intervals
     resample_by: str = ""  # a column whose values are the bootstrap's blocks; rows by default
     intervals: Literal["auto", "bootstrap", "student"] = "auto"
-    level: Fraction = 0.9  # of the intervals
+    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
 
