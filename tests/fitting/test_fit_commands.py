@@ -140,7 +140,7 @@ def test_laws_shows_the_declaration():
         (["eval", "sparsity.loss", "N=1e9", "K=2"], "K is no variable of sparsity.loss"),
         (["eval", "sparsity.loss", "N=big"], "'N=big' is not VAR=VALUE"),
         (["eval", "sparsity.isoflop", "N=1e9", "S=0"], "no published coefficients; give --params"),
-        (["eval", "sparsity.l"], "unknown law 'sparsity.l'; known: "),
+        (["eval", "sparsity.l"], "unknown law 'sparsity.l' (did you mean sparsity.loss?); known: "),
         (["fit", "none.parquet", "--law", "chinchilla"], "none.parquet: no such table"),
         (["fit", "none.parquet"], "--law is missing"),
         (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),

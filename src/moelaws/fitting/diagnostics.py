@@ -78,8 +78,9 @@ def others(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns)
     """The optima (K, P), best first, that are nearly as good as the first and far from it.
 
     Returns the factor of the objective within which they were looked for, and for each but the
-    first: its parameters, its objective over the best's, and by how much its predictions of the
-    fitted rows differ from the best's at most (relatively, for a law on a logarithm's scale).
+    first: its parameters and by how much they differ from the best's at most (of coefficients,
+    their logarithms), its objective's excess over the best's, and by how much its predictions of
+    the fitted rows differ at most (relatively, for a law on a logarithm's scale).
     """
     prediction = law.on_scale(law.predict_batch(theta_KP, columns))
     scale = abs(values_K[0]) or 1.0
@@ -89,6 +90,7 @@ def others(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns)
             {
                 "params": dict(zip(law.names, law.natural(theta).tolist(), strict=True)),
                 "objective_excess": float((value - values_K[0]) / scale),
+                "parameters_differ": float(np.abs(theta - theta_KP[0]).max()),
                 "prediction_differs": float(np.abs(own - prediction[0]).max()),
             }
             for theta, value, own in zip(theta_KP[1:], values_K[1:], prediction[1:], strict=True)

@@ -14,6 +14,8 @@ from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.fitting.problem import Problem
 from moelaws.laws.base import Array
 
+ITERATIONS = 2000
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -61,15 +63,19 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
     return _scaled(path, ends, first.search, problem)
 
 
-def follow(path: list[Objective], phi_BP: Array, bounds: Array, iterations: int = 200) -> Array:
-    """Where the minima of the last objective of ``path`` are, from those before it; (B, P)."""
+def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
+    """Where the minima of the last objective of ``path`` are, from those before it; (B, P).
+
+    Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
+    without them a bootstrap's intervals are too narrow just where a parameter is badly held.
+    """
     bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
     ends = np.empty_like(phi_BP)
     for part in batches(len(phi_BP), path[0].model.n):
         phi = phi_BP[part]
         for objective in path:
             own = objective.take(np.arange(part.start, part.stop))
-            phi, _ = descend(own, phi, bounds_BP2[part], iterations)
+            phi, _ = descend(own, phi, bounds_BP2[part], ITERATIONS)
         ends[part] = phi
     return ends
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 
 from moelaws.laws.base import FittableLaw, Law
@@ -39,7 +40,9 @@ def get(ref: str) -> Law:
     """
     law_id, colon, name = ref.partition(":")
     if law_id not in ids():
-        raise UserError(f"unknown law {law_id!r}; known: {', '.join(ids())}")
+        near = get_close_matches(law_id, ids(), 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise UserError(f"unknown law {law_id!r}{meant}; known: {', '.join(ids())}")
     if not colon:
         law = importlib.import_module(module(ref)).LAW
         assert isinstance(law, Law)
