@@ -81,7 +81,7 @@ def part(
         warnings=[],
     )
     found.diagnostics["unidentified"] = _unidentified(law, found)
-    found.warnings.extend(_warnings(law, rows, spec, found, solution))
+    found.warnings.extend(dict.fromkeys(_warnings(law, rows, spec, found, solution)))
     return found, natural
 
 
