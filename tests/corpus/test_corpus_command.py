@@ -90,7 +90,14 @@ def test_a_tokenizer_file_gives_the_vocabulary(
 def test_an_interruption_leaves_nothing(call: list[str], tmp_path: Path, number: int) -> None:
     out = tmp_path / "out" / "corpus"
     command = [*call, "--corpus", "stdlib", "--vocab-size", "1000", "--out", out]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while process.poll() is None and not list(tmp_path.glob("out/.corpus.*.tmp")):
         time.sleep(0.01)
     process.send_signal(number)
