@@ -143,7 +143,7 @@ def test_a_column_that_declares_another_unit(variable, declared, word, remedy):
     ],
 )  # fmt: skip
 def test_a_column_that_declares_the_variables_unit(variable, declared, word):
-    refuse_unit(variable, "x", declared, word)
+    assert refuse_unit(variable, "x", declared, word) is None  # and raises nothing
 
 
 def test_sources_a_mapping_before_a_name_before_a_derivation():

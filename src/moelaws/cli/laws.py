@@ -78,12 +78,10 @@ def _trait(law: Law, name: str) -> Any:
 
     if name in ("variables", "results"):
         return ", ".join(v.name for v in getattr(law, name))
-    if name in ("parameters", "objective") and not isinstance(law, FittableLaw):
-        return "none"
-    if name == "parameters":
-        return ", ".join(law.names)  # type: ignore[attr-defined]
-    if name == "objective":
-        return _objective(law)  # type: ignore[arg-type]
+    if name in ("parameters", "objective"):
+        if not isinstance(law, FittableLaw):
+            return "none"
+        return ", ".join(law.names) if name == "parameters" else _objective(law)
     return getattr(law, name)
 
 

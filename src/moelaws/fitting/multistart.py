@@ -40,9 +40,8 @@ Progress = Callable[[int, int], None]  # done, total
 
 @dataclass(frozen=True)
 class Search:
-    """What became of the starts: how many there were, were run, survived pruning, reached it."""
+    """What became of the starts: how many were run, survived pruning, reached the optimum."""
 
-    grid: int
     run: int
     survived: int
     reached: int  # of the survivors: ended within a thousandth of the optimum's objective
@@ -126,7 +125,6 @@ def multistart(
     furthest = max(float(np.nanmin(value_B)), float(values[0]))
     close = value_B <= furthest * (1 + REACHED) + 1e-15
     search = Search(
-        grid=total,
         run=total,
         survived=n,
         reached=int(close[:n].sum()),
