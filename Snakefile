@@ -13,6 +13,8 @@ include: "workflow/rules/common.smk"
 
 
 onstart:
+    if TOO_MUCH:
+        raise WorkflowError("refused: more than limits in config/config.yaml allow")
     if PROJECT.device == "cuda" and workflow.local_exec:
         if "gpu" not in workflow.global_resources:
             # Without a cap every core would start a training on the one GPU.
@@ -26,7 +28,9 @@ rule all:
     default_target: True
     input:
         figures(),
+        paper_tables(),
         fits(),
+        claims_pages(),
         report_file(),
         weights(),
     localrule: True
@@ -35,6 +39,7 @@ rule all:
 rule figures:
     input:
         figures(),
+        paper_tables(),
     localrule: True
 
 
@@ -53,7 +58,9 @@ rule runs:
 
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/runs.smk"
+include: "workflow/rules/probing.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/fits.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"

@@ -100,6 +100,7 @@ def copy(tmp_path):
         "adding-a-law.md",
         "laws.md",
         pytest.param("fitting.md", marks=pytest.mark.slow),
+        pytest.param("planning.md", marks=pytest.mark.slow),
         pytest.param("power-analysis.md", marks=pytest.mark.slow),
         pytest.param("adding-a-study.md", marks=pytest.mark.slow),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,17 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis import optima, sparsity_optima
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.sparsity import subsamples, trends
+from moelaws.fitting.diagnostics import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
-from moelaws.spec.study import Derived, Figure, Fit, Study
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Derived, Figure, Fit, PaperTable, Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
 
 SURFACES = ("isoflop_total", "isoflop_active")
 BOTH = ("optima", "sparsity_optima")
+GLOBAL = ("loss", "chinchilla", "wang")
 FIGURES = {
     "F1a": ("surface", SURFACES[:1], ()),
     "F1b": ("surface", SURFACES[1:], ()),
@@ -33,6 +37,22 @@ FIGURES = {
     "F7": ("flops", (), ()),
     "F11": ("parabolas", (), BOTH[:1]),
     "F12": ("parabolas", (), BOTH[:1]),
+    "F8": ("budgets", SURFACES[:1], ("subsamples",)),
+    "F9": ("budgets", SURFACES, ()),
+    "baselines": ("goodness", GLOBAL, ()),
+}
+TABLES = {
+    "T1": ((), ()),
+    "T2": (("loss",), ()),
+    "T3": (("loss",), ()),
+    "T_goodness": (GLOBAL, ()),
+    "T_surfaces": (SURFACES, ("subsamples",)),
+}
+DERIVED = {
+    "optima": (optima, "optima", SURFACES),
+    "sparsity_optima": (sparsity_optima, "sparsity_optima", SURFACES),
+    "trends": (trends, "sparsity.trends", SURFACES),
+    "subsamples": (subsamples, "sparsity.subsamples", SURFACES),
 }
 
 
@@ -83,7 +103,7 @@ def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
         L_se=0.004 if setting.source == "trained" else np.nan,
         C_6N=frame["C"], C_sparsity=frame["C"] * (1.03 + 2.0 * active**-0.25),
         source=setting.source, status="completed", study="sparsity", tier="demo",
-        n_seeds=setting.seeds,
+        n_seeds=setting.seeds, k=2, E=(2 / (1 - frame["S"])).round().astype(int),
     )  # fmt: skip
     fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
     for column in COLUMNS:
@@ -123,10 +143,47 @@ def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
         true[coefficient] *= setting.scale ** true[exponent]
     params = {name: Estimate(value, None, None) for name, value in true.items()}
     mapping = {"N": "N_total", "D": "D", "S": "S", "L": "L"}
-    return _report(
-        law.id, "loss", "", [_part({}, len(frame), params)], pd.DataFrame({"draw": [0]}), mapping,
-        frame, setting.holdout,
-    )  # fmt: skip
+    return _whole(law.id, "loss", params, mapping, frame, setting)
+
+
+def baselines(frame: pd.DataFrame, setting: Setting) -> list[FitReport]:
+    """Laws blind to sparsity, as if fitted: Chinchilla's own coefficients and made-up ones."""
+    columns = {"N": "N_active", "D": "D", "L": "L"}
+    chinchilla = dict(laws.get("chinchilla").published)
+    wang = {"a": 400.0, "b": 410.0, "tau": 1.7, "alpha": 0.34, "beta": 0.28, "gamma": 0.05}
+    return [
+        _whole(law, name, {k: Estimate(v, None, None) for k, v in params.items()}, mapping, frame,
+               setting)
+        for law, name, params, mapping in (
+            ("chinchilla", "chinchilla", chinchilla, columns),
+            ("wang.loss", "wang", wang, {**columns, "E": "E"}),
+        )
+    ]  # fmt: skip
+
+
+def _whole(
+    law: str,
+    name: str,
+    params: dict[str, Estimate],
+    mapping: dict[str, str],
+    frame: pd.DataFrame,
+    setting: Setting,
+) -> FitReport:
+    """A report of one part, its errors as measured and some draws around its estimates."""
+    fittable = laws.fittable(law)
+    rng = np.random.default_rng(3)
+    around = fittable.vector({k: p.estimate for k, p in params.items()})
+    drawn = fittable.natural(around + rng.normal(0, 1e-3, (20, len(around))))
+    draws = pd.DataFrame(drawn, columns=list(fittable.names))
+    held = frame["S"] >= float(setting.holdout.split()[-1])
+    part = _part({}, int((~held).sum()), params)
+    values = {k: frame[c].to_numpy(float) for k, c in mapping.items() if k != "L"}
+    predicted = fittable.predict(part.estimates(), values)
+    L = frame["L"].to_numpy()
+    part.metrics.update(errors(L[~held], predicted[~held], 1e-3))
+    if held.any():
+        part = replace(part, holdout=errors(L[held], predicted[held], 1e-3))
+    return _report(law, name, "", [part], draws, mapping, frame, setting.holdout)
 
 
 def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
@@ -175,19 +232,30 @@ class Case:
 
 
 def study() -> Study:
-    """The sparsity study's fits, derived tables and figures, without grids."""
+    """The sparsity study's fits, derived tables, figures and tables."""
     sizes = (
         {"name": f, "law": "sparsity.isoflop", "mapping": {}, "split_by": "C"} for f in SURFACES
     )
     return Study(
         study="sparsity",
         title="sparsity",
-        grids={},
-        fits=(*(Fit(**s) for s in sizes), Fit(name="loss", law="sparsity.loss", mapping={})),
-        derived=tuple(Derived(name=n, code=n, fits=SURFACES) for n in BOTH),
+        grids=load_study("sparsity", Path(__file__).parents[2]).grids,
+        fits=(
+            *(Fit(**s) for s in sizes),
+            Fit(name="loss", law="sparsity.loss", mapping={}),
+            Fit(name="chinchilla", law="chinchilla", mapping={}),
+            Fit(name="wang", law="wang.loss", mapping={}),
+        ),
+        derived=tuple(
+            Derived(name=name, code=code, fits=fits) for name, (_, code, fits) in DERIVED.items()
+        ),
         figures=tuple(
             Figure(id=i, code=code, caption=i, fits=fits, derived=derived)
             for i, (code, fits, derived) in FIGURES.items()
+        ),
+        tables=tuple(
+            PaperTable(id=i, code="tables", caption=i, fits=fits, derived=derived)
+            for i, (fits, derived) in TABLES.items()
         ),
     )
 
@@ -199,12 +267,12 @@ def write_case(root: Path, frame: pd.DataFrame, setting: Setting) -> Case:
     write_table(frame, COLUMNS, table)
     done = frame[frame["status"] == "completed"]
     reports = [fit_surface(done, "N_total", rng), fit_surface(done, "N_active", rng)]
-    reports.append(true_loss(done, setting))
+    reports += [true_loss(done, setting), *baselines(done, setting)]
     fits = {report.name: root / "fits" / f"{report.name}.json" for report in reports}
     for report in reports:
         write_fit(report, fits[report.name])
     inputs = Inputs.read(table, {name: fits[name] for name in SURFACES})
-    derived = {name: root / "derived" / f"{name}.parquet" for name in BOTH}
-    write_table(optima.derive(inputs), optima.COLUMNS, derived["optima"])
-    write_table(sparsity_optima.derive(inputs), sparsity_optima.COLUMNS, derived["sparsity_optima"])
+    derived = {name: root / "derived" / f"{name}.parquet" for name in DERIVED}
+    for name, (module, _, _) in DERIVED.items():
+        write_table(module.derive(inputs), module.COLUMNS, derived[name])
     return Case(study(), root, table, fits, derived)

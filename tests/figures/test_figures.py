@@ -118,7 +118,7 @@ def test_optima_repeat_the_claims_of_the_paper_that_its_law_makes(make_case: Mak
     case = make_case(PAPER)
 
     def lines(figure: str) -> pd.DataFrame:
-        data = make(case.study, figure, case.inputs).data
+        data = _own(make(case.study, figure, case.inputs).data)
         return data.pivot_table(index="x", columns="series", values="y").sort_index()
 
     N, N_a, L = lines("F3a"), lines("F3b"), lines("F3c")
@@ -133,7 +133,7 @@ def test_optima_repeat_the_claims_of_the_paper_that_its_law_makes(make_case: Mak
 
 def test_optimal_sparsity_rises_with_size_and_falls_with_budget(make_case: MakeCase) -> None:
     case = make_case(PAPER)
-    data = make(case.study, "F4", case.inputs).data
+    data = _own(make(case.study, "F4", case.inputs).data)
     by_budget = {series: group.sort_values("x") for series, group in data.groupby("series")}
     assert len(by_budget) == 5
     for group in by_budget.values():
@@ -143,6 +143,48 @@ def test_optimal_sparsity_rises_with_size_and_falls_with_budget(make_case: MakeC
         for group in (by_budget[r"$3\times10^{19}$"], by_budget[r"$10^{21}$"])
     ]
     assert at_2e9[0] > at_2e9[1]
+
+
+@pytest.mark.parametrize("figure", ["F3a", "F3b", "F3c", "F4", "F11", "F12"])
+def test_published_optima_stand_beside_own_ones_at_the_papers_budgets_alone(
+    figure: str, make_case: MakeCase
+) -> None:
+    sheet = make(make_case(PAPER).study, figure, make_case(PAPER).inputs)
+    published = sheet.data[sheet.data["series"].str.startswith("published")]
+    assert published["series"].nunique() == 5
+    assert "published (Eq 6)" in _words(sheet)
+    if figure == "F3a":  # N*(S=.9) at 1e20
+        at_1e20 = published[published["series"].str.endswith("C=1e+20")]
+        v = -np.log1p(-at_1e20["x"])
+        N = np.exp(np.interp(-np.log1p(-0.9), v, np.log(at_1e20["y"])))
+        assert pytest.approx(3.96999e9, rel=1e-3) == N
+    elsewhere = make(make_case(DEMO).study, figure, make_case(DEMO).inputs)
+    assert not elsewhere.data["series"].str.startswith("published").any()
+
+
+def test_every_budget_has_its_surface_its_unseen_runs_and_its_slices(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    surfaces = make(case.study, "F8", case.inputs)
+    slices = make(case.study, "F9", case.inputs)
+    assert (len(surfaces.panels), len(slices.panels)) == (6, 9)
+    rows = case.inputs.table
+    for i, C in enumerate(DEMO.budgets):
+        of_budget = rows[rows["C"] == C]
+        unseen = surfaces.data[surfaces.data["panel"] == surfaces.panels[2 * i + 1].name]
+        np.testing.assert_allclose(np.sort(unseen["y"]), np.sort(of_budget["L"]))
+        assert np.corrcoef(unseen["x"], unseen["y"])[0, 1] > 0.9
+        for panel in slices.panels[3 * i : 3 * i + 3]:
+            drawn = slices.data[slices.data["panel"] == panel.name]
+            runs = drawn[drawn["series"].str.startswith("runs")]
+            np.testing.assert_allclose(np.sort(runs["y"]), np.sort(of_budget["L"]))
+
+
+def test_baselines_predict_the_same_held_out_runs(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    data = make(case.study, "baselines", case.inputs).data
+    held = np.sort(case.inputs.table.query("S >= 0.93")["L"])
+    for panel in "abc":
+        np.testing.assert_allclose(np.sort(data.loc[data["panel"] == panel, "y"]), held)
 
 
 def test_both_ways_to_the_optimum_agree(make_case: MakeCase) -> None:
@@ -193,6 +235,8 @@ def test_two_sizes_make_no_optimum_and_no_crash(make_case: MakeCase) -> None:
     case = make_case(replace(DEMO, budgets=(1e11,), sparsities=(0.0, 0.75), sizes=2))
     for figure in FIGURES:
         sheet = make(case.study, figure, case.inputs)
+        if figure == "F8":
+            assert "too few runs to refit" in _words(sheet)
         if figure in ("F3a", "F3b", "F3c", "F11", "F12"):
             assert "fewer than three sizes" in _words(sheet)
             assert sheet.warnings
@@ -223,7 +267,7 @@ def test_a_figure_reads_only_what_it_declares(make_case: MakeCase) -> None:
     ("change", "text"),
     [
         ({"code": "nothing"}, "code is 'nothing'; no module moelaws.figures.sparsity.nothing"),
-        ({"code": "flops"}, "moelaws.figures.sparsity.flops does not draw it; it draws F7"),
+        ({"code": "flops"}, "moelaws.figures.sparsity.flops does not make it; it makes F7"),
     ],
 )
 def test_wrong_code_is_named(change: dict[str, str], text: str, make_case: MakeCase) -> None:
@@ -232,6 +276,10 @@ def test_wrong_code_is_named(change: dict[str, str], text: str, make_case: MakeC
     study = case.study.model_copy(update={"figures": (figure,)})
     with pytest.raises(UserError, match=text):
         make(study, "F2b", case.inputs)
+
+
+def _own(data: pd.DataFrame) -> pd.DataFrame:
+    return data[~data["series"].str.startswith("published")]
 
 
 def _words(sheet: Sheet) -> str:

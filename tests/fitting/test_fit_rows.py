@@ -6,6 +6,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.fitting.rows import parts, selected_rows, used_columns
+from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
 LAW = laws.fittable("sparsity.loss")
@@ -140,3 +141,25 @@ def test_new_fields_leave_the_text_of_old_entries_alone():
         '{"holdout":"S >= 0.9","law":"sparsity.loss","mapping":{"N":"N_total"},"name":"loss"}'
     )
     assert entry(units={"N": 1e6}).units == {"N": "1e+06"}
+
+
+def test_a_fit_of_one_sweep_sees_its_rows_alone(simulated):
+    table = simulated(sizes=4)
+    table["sweep"] = np.where(table["S"] > 0, "sparse,all", "all")
+    rows = rows_of(table, sweep="sparse")
+    assert set(rows.columns["S"]) == set(table["S"]) - {0.0}
+    assert rows.left_out == {"not of the sweep sparse": int((table["S"] == 0).sum())}
+    assert len(rows_of(table, sweep="all").response) == len(table)
+    assert "sweep" in used_columns(LAW, table, entry(sweep="sparse"))
+    assert "sweep" not in used_columns(LAW, table, entry())
+    fitted, held = selected_rows(table, LAW, entry(sweep="sparse"), {})
+    assert (fitted == (table["S"] > 0)).all()
+    assert not held.any()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"), [({}, "no column sweep"), ({"sweep": ""}, "no row")]
+)
+def test_a_sweep_that_is_not_there_is_refused(simulated, columns, message):
+    with pytest.raises(UserError, match=message):
+        rows_of(simulated(sizes=4).assign(**columns), sweep="sparse")

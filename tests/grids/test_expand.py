@@ -110,7 +110,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
         ("sweeps.0.axes.C", [1e6], "raise C, set a smaller batch, or lower context"),
         ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
-        ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, S, G"),
+        ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, D, S, G"),
         ("sweeps.0.axes.C", [], "axis 'C' has no values"),
         ("sweeps.0.zip", [{"lr": [1, 2], "seed": [1]}], "zipped axes must be equally long"),
         ("sweeps.0.zip", [{"C": [1, 2]}], "'C' is set twice in one sweep"),
@@ -128,3 +128,15 @@ def test_impossible_points_are_refused_in_one_line(path, value, message):
         runs_of(changed(path, value))
     assert str(caught.value).startswith("g.yaml")
     assert message in str(caught.value)
+
+
+def test_a_run_that_two_sweeps_ask_for_is_one_run_of_both():
+    sweeps = [
+        {"name": "wide", "axes": {"C": 1e11, "S": 0, "d_model": [32, 48]}},
+        {"name": "sparse", "axes": {"C": 1e11, "S": [0, 0.75], "d_model": 32}},
+        {"axes": {"C": 1e11, "S": 0, "d_model": [32, 16]}},
+    ]
+    runs = runs_of(changed("sweeps", sweeps))
+    assert [run.sweeps for run in runs] == [("wide", "sparse"), ("wide",), ("sparse",), ()]
+    unnamed = runs_of(changed("sweeps", [dict(sweep, name="") for sweep in sweeps]))
+    assert [run.run_id for run in unnamed] == [run.run_id for run in runs]

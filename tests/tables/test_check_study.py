@@ -4,7 +4,7 @@ import pytest
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit
+from moelaws.spec.study import Fit, Simulation
 from moelaws.tables.check import check_study
 from repository import REPOSITORY
 
@@ -68,3 +68,21 @@ def test_entries_that_cannot(fields, message):
     text = str(error.value)
     assert text.startswith("config/studies/sparsity.yaml: fit loss: ")
     assert message in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"law": "sparsity.los"}, "unknown law 'sparsity.los'"),
+        ({"law": "sparsity.isoflop"}, "law: sparsity.isoflop has no published coefficients"),
+        ({"law": "leverage.joint"}, "law: leverage.joint gives no loss"),
+        ({"law": "sparsity.loss", "mapping": {"S": "width"}}, "no column 'width' for S"),
+        ({"law": "sparsity.loss", "sweeps": ("deep",)}, "sweeps: no grid has a sweep deep"),
+        ({"law": "sparsity.loss", "rows": "S >> 1"}, "is not COLUMN OP NUMBER"),
+    ],
+)
+def test_simulations_that_no_law_can_give(fields, message):
+    with pytest.raises(UserError) as error:
+        check_study(STUDY.model_copy(update={"simulation": Simulation(**fields)}))
+    assert str(error.value).startswith("config/studies/sparsity.yaml: simulation: ")
+    assert message in str(error.value)

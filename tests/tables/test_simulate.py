@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,18 +12,30 @@ from click.testing import CliRunner
 from scipy import stats
 
 from moelaws import laws
+from moelaws.analysis.inputs import Inputs
 from moelaws.cli import cli
+from moelaws.cli.simulate import simulated as from_entry
+from moelaws.cli.simulate import write
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.grids.text import CorpusChoice
+from moelaws.records.layout import Results
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
-from moelaws.spec.study import Fit
-from moelaws.tables.parquet import column_metadata, read_table
-from moelaws.tables.simulate import design, simulate, studys_mapping
+from moelaws.spec.study import Fit, Simulation
+from moelaws.tables.foreign import read_any
+from moelaws.tables.parquet import (
+    column_metadata,
+    is_study,
+    read_study,
+    read_table,
+    write_table,
+)
+from moelaws.tables.schema import COLUMNS
+from moelaws.tables.simulate import design, simulate, studys_mapping, wanted
 from repository import REPOSITORY, moelaws
 
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
@@ -78,7 +91,10 @@ def test_a_run_keeps_its_noise_whatever_else_is_asked_for(sweep):
     whole = simulated(sweep, repeats=2).frame.set_index("run_id")
     part = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
     assert 0 < len(part) < len(sweep.runs)
-    pd.testing.assert_frame_equal(whole.loc[part.index], part)
+    of_all_rows = ["n_seeds", "L_seed_sd"]
+    pd.testing.assert_frame_equal(
+        whole.loc[part.index].drop(columns=of_all_rows), part.drop(columns=of_all_rows)
+    )
     assert not np.isclose(simulated(sweep, seed=2).frame["L"], simulated(sweep).frame["L"]).any()
 
 
@@ -189,6 +205,86 @@ def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
         command(law.id)
     with pytest.raises(UserError, match=r"law is 'sparsity.isoflop'; a fit of sparsity\.loss"):
         command("sparsity.loss")
+
+
+def of_a_study(sweep, **entry):
+    """The study with a simulation of its own, and two named sweeps."""
+    names = ("wide", "narrow")
+    runs = tuple(replace(run, sweeps=names[run.config.model.d_model <= 20 :]) for run in sweep.runs)
+    study = sweep.study.model_copy(update={"simulation": Simulation(**entry)})
+    return Sweep(study, sweep.tier, runs)
+
+
+def test_a_studys_own_simulation_says_all_there_is_to_say(sweep):
+    """Law, columns, noise and seed are the entry's, unless the user says otherwise."""
+    of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_active"}, noise=0.01, seed=4)
+    made, about = from_entry(of, wanted(of.study))
+    same = simulated(sweep, noise=0.01, seed=4, mapping={"N": "N_active"}).frame
+    np.testing.assert_array_equal(made.frame["L"], same["L"])
+    assert about["params"] == LAW.published
+    quieter = wanted(of.study, noise=0.0)
+    assert (quieter.noise, quieter.seed, quieter.mapping) == (0.0, 4, {"N": "N_active"})
+    with pytest.raises(UserError, match=r"sparsity.yaml has no simulation, .* name a law"):
+        wanted(sweep.study.model_copy(update={"simulation": None}))
+
+
+def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
+    of = of_a_study(sweep, law="sparsity.loss", sweeps=["wide"])
+    frame = from_entry(of, wanted(of.study))[0].frame
+    assert 0 < len(frame) < len(sweep.runs)
+    assert set(frame["sweep"]) == {"wide,narrow"}
+    assert (frame["d_model"] > 20).all()
+    lost = of_a_study(sweep, law="sparsity.loss", sweeps=["deep"])
+    with pytest.raises(UserError, match="no runs to simulate in the sweeps deep; there are narrow"):
+        from_entry(lost, wanted(lost.study))
+    with pytest.raises(UserError, match="sparsity, tier demo: no runs to simulate"):
+        design(Sweep(sweep.study, "demo", ()))
+
+
+def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
+    """Every column is there; what only a training measures has no values, and fits read it."""
+    of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
+    path = tmp_path / "t.parquet"
+    made, about = from_entry(of, wanted(of.study))
+    write(made, path, about)
+    assert is_study(path)
+    frame = Inputs.read(path).completed
+    assert list(frame)[: len(COLUMNS)] == [column.name for column in COLUMNS]
+    empty = {name for name in frame if frame[name].isna().all()}
+    assert {"seconds", "code", "balance_cv", "bpb"} <= empty
+    assert not {"L", "L_se", "N_total", "sweep", "n_seeds"} & empty
+    again = frame[frame["n_seeds"] == 2]
+    assert len(again) == 24  # the grid's second seeds, and their firsts
+    spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
+    np.testing.assert_allclose(again["L_seed_sd"], spread)
+    table, units = read_any(path)
+    entry = Fit(name="f", law="sparsity.isoflop", mapping={"N": "N_total"}, split_by="C")
+    report = fit(laws.fittable(entry.law), table, entry, units=units)
+    assert report.source == "simulated"
+
+
+def test_a_trained_table_still_needs_all_its_columns(sweep, tmp_path):
+    """What may be missing of a simulated table is refused of any other."""
+    made = simulated(sweep)
+    path = tmp_path / "t.parquet"
+    write_table(made.frame, made.columns, path, {"study": "sparsity"})
+    with pytest.raises(UserError, match="column 'epochs' has 72 missing values"):
+        read_study(path)
+
+
+def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    monkeypatch.chdir(tmp_path)
+    call = ["simulate", "--study", "allocation", "--json"]
+    data = json.loads(CliRunner().invoke(cli, call, catch_exceptions=False).stdout)
+    entry = load_study("allocation").simulation
+    assert (data["law"], data["noise"], data["seed"]) == (entry.law, entry.noise, entry.seed)
+    assert data["assumed"] == entry.assumed
+    path = Results().table("demo", "allocation", simulated=True)
+    assert data["table"] == str(path)
+    assert is_study(path)
+    with pytest.raises(UserError, match=r"sectional.yaml has no simulation"):
+        CliRunner().invoke(cli, ["simulate", "--study", "sectional"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(

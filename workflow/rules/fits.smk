@@ -4,15 +4,15 @@
 
 rule fit:
     input:
-        table=RESULTS.table(TIER, "{study}"),
+        table=fitted_table,
         code=lambda w: code(
             "moelaws.fitting.fit", laws.module(entry("fits", w.study, w.name).law)
         ),
     output:
-        json=RESULTS.fit(TIER, "{study}", "{name}"),
-        draws=RESULTS.fit(TIER, "{study}", "{name}").with_suffix(".bootstrap.parquet"),
+        json=fit_file("{study}", "{name}"),
+        draws=fit_file("{study}", "{name}").with_suffix(".bootstrap.parquet"),
     log:
-        RESULTS.root / "logs" / TIER / "fits/{study}/{name}.log",
+        log_file("fits", "{study}", "{name}"),
     conda:
         "../../envs/cpu.yaml"
     resources:

@@ -6,12 +6,12 @@ report: "../report/workflow.rst"
 
 rule report:
     input:
-        figures=figures(),
+        figures=figures() + paper_tables() + claims_pages(),
         texts=["workflow/report/workflow.rst", "workflow/report/figure.rst"],
     output:
         report_file(),
     log:
-        RESULTS.root / "logs" / TIER / "report.log",
+        report_file().with_suffix(".log"),
     localrule: True
     conda:
         "../../envs/cpu.yaml"

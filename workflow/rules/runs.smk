@@ -28,7 +28,7 @@ rule train:
         "exec moelaws train - <<< {params.config:q} >> {log} 2>&1"
 
 
-if KEPT:
+if weights():
 
     ruleorder: train_and_keep > train
 
@@ -47,7 +47,7 @@ if KEPT:
         log:
             RESULTS.run("{run}") / "log",
         wildcard_constraints:
-            run="|".join(KEPT),
+            run="|".join(sorted({run for kept in KEPT.values() for run in kept})),
         conda:
             "../../envs/cpu.yaml"
         resources:

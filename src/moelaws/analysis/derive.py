@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
+from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 
 T = TypeVar("T")
+
+SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
@@ -26,8 +29,9 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     """
     entry = named(study.derived, "name", name, f"study {study.study!r} has no derived table")
     module = _module(entry.name, entry.code)
-    frame = module.derive(inputs.only(entry.fits))
-    write_table(frame, module.COLUMNS, out, {"sources": "+".join(inputs.sources)})
+    frame = module.derive(inputs.only(entry.fits, entry.derived))
+    sources = "+".join(inputs.sources)
+    write_table(frame.assign(source=sources), (*module.COLUMNS, SOURCE), out)
     warnings: list[str] = module.warnings(frame)
     return warnings
 
@@ -50,7 +54,7 @@ def _module(name: str, code: str) -> Any:
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        if error.name is None or not module.startswith(error.name):
             raise
         raise UserError(f"derived table {name!r}: code is {code!r}; no module {module}") from None
     if not hasattr(found, "COLUMNS"):

@@ -72,7 +72,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
         v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
         if best.convex[0] and v == 0.0:  # dense is the end of the world, not of the grid
             inside, note = True, ""
-        if inside and not _near_runs(measured, float(u), v):
+        if inside and not near_runs(measured, float(u), v):
             inside, note = False, UNMEASURED
         S_low, S_high = percentile_interval(-np.expm1(-spread.x), surface.level)
         yield {
@@ -90,7 +90,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
         }
 
 
-def _near_runs(measured: pd.DataFrame, u: float, v: float) -> bool:
+def near_runs(measured: pd.DataFrame, u: float, v: float) -> bool:
     """Whether ln N = u lies between the ends measured at v, interpolated between sparsities."""
     smallest = np.interp(v, measured["v"], measured["u_low"])
     largest = np.interp(v, measured["v"], measured["u_high"])

@@ -8,13 +8,7 @@ import click
 
 from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import (
-    files,
-    fit_option,
-    report_warnings,
-    simulated_option,
-    table_option,
-)
+from moelaws.cli.study_files import entry_inputs, file_options, report_warnings
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study, study_names
 from moelaws.spec.study import Study
@@ -24,16 +18,8 @@ from moelaws.spec.study import Study
 @click.argument("figure")
 @click.option("--study", "study_name", help="The study; needed where several have the figure.")
 @project_options
-@table_option
-@fit_option
-@click.option(
-    "--derived",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="A derived table; results/... by default.",
-)
+@file_options
 @click.option("--out", type=click.Path(path_type=Path), help="The PDF; PNG and CSV go beside it.")
-@simulated_option
 @json_option
 def command(
     figure: str,
@@ -48,21 +34,15 @@ def command(
 ) -> None:
     """Draw FIGURE, named as in its paper (F1a): PDF, PNG and the plotted numbers as CSV."""
     from moelaws.analysis.derive import named
-    from moelaws.analysis.inputs import Inputs
     from moelaws.figures.draw import draw
     from moelaws.records.layout import Results
 
     study = load_study(study_name) if study_name else _only_study_with(figure)
-    name, tier, results = study.study, project.tier, Results()
+    name, tier = study.study, project.tier
     entry = named(study.figures, "id", figure, f"study {name!r} has no figure")
-    inputs = Inputs.read(
-        table or results.table(tier, name, simulated),
-        files("--fit", fits, entry.fits, lambda n: results.fit(tier, name, n, simulated)),
-        files(
-            "--derived", derived, entry.derived, lambda n: results.derived(tier, name, n, simulated)
-        ),
-    )
-    out = out or results.figure(tier, name, figure, simulated)
+    simulated = simulated or project.source == "simulated"
+    inputs = entry_inputs(study, [entry], tier, simulated, table, fits, derived)
+    out = out or Results().figure(tier, name, figure, simulated)
     warnings = draw(study, figure, inputs, out)
     report_warnings(warnings)
     written = [str(out.with_suffix(suffix)) for suffix in (".pdf", ".png", ".csv")]

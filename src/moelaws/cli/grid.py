@@ -36,6 +36,8 @@ def command(study: str, project: Project, every: bool, wanted: str | None, as_js
     from moelaws.tables.keep import kept_runs
 
     sweep = expand_study(load_study(study), project)
+    if not sweep.runs:
+        raise UserError(f"config/studies/{study}.yaml has no grids: the study has no runs")
     kept = set(kept_runs(sweep))
     if wanted is not None:
         click.echo(_configuration(sweep, wanted))

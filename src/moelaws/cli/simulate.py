@@ -19,23 +19,24 @@ from moelaws.spec.project import Project
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moelaws.grids.sweep import Sweep
     from moelaws.laws.base import FittableLaw
+    from moelaws.spec.study import Simulation as Wanted
     from moelaws.tables.simulate import Simulation
 
 
 @click.command(name="simulate")
-@click.argument("law_ref", metavar="LAW")
+@click.argument("law_ref", metavar="[LAW]", default="")
 @click.option("--study", required=True, help="The study whose grid gives the points.")
 @project_options
 @click.option(
     "--noise",
     type=float,
-    default=0.003,
-    show_default=True,
-    help="Standard deviation of ln of the loss (of the response itself for laws not of a log).",
+    help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
+    "0.003 unless the study says otherwise.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the noise.")
-@click.option("--rows", default="", metavar="EXPR", help="Runs to use, such as 'C >= 1e11'.")
+@click.option("--seed", type=int, help="Of the noise; 1 unless the study says otherwise.")
+@click.option("--rows", metavar="EXPR", help="Runs to use, such as 'C >= 1e11'.")
 @click.option("--repeats", default=1, show_default=True, help="Seeds of each run of the grid.")
 @click.option(
     "--params",
@@ -61,9 +62,9 @@ def command(
     law_ref: str,
     study: str,
     project: Project,
-    noise: float,
-    seed: int,
-    rows: str,
+    noise: float | None,
+    seed: int | None,
+    rows: str | None,
     repeats: int,
     params: str,
     mapping: tuple[str, ...],
@@ -72,12 +73,13 @@ def command(
 ) -> None:
     """A table of LAW's losses at the points of a study's grid, with noise.
 
+    Without LAW: what the study's `simulation` asks for, as `--config source=simulated` makes it.
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
-    determines the law.
+    determines the law; `moelaws plan` does both.
     """
-    if not (math.isfinite(noise) and noise >= 0):
+    if noise is not None and not (math.isfinite(noise) and noise >= 0):
         raise UserError(f"--noise is {noise}; it must be a finite number of at least 0")
-    if seed < 0 or repeats < 1:
+    if (seed or 0) < 0 or repeats < 1:
         raise UserError(f"--seed is {seed}, --repeats {repeats}; at least 0 and 1 are wanted")
     check_out(out, ".parquet", ".csv")
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
@@ -87,29 +89,16 @@ def command(
     from moelaws.grids.sweep import expand_study
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
-    from moelaws.tables.simulate import design, simulate, studys_mapping
+    from moelaws.tables.simulate import wanted
 
-    law, entry = laws.fittable(law_ref), load_study(study)
+    entry = load_study(study)
+    asked = wanted(entry, law_ref, noise=noise, seed=seed, rows=rows)
     console = Console(stderr=True)  # no spinner where that is no terminal
-    with console.status(f"simulating {law.ref} on {study}, {project.tier}"):
-        frame = design(expand_study(entry, project), rows, repeats)
-        law, coefficients, fitted = _coefficients(law, params, frame)
-        columns = (fitted or studys_mapping(entry, law)) | mapped
-        made = simulate(frame, law, coefficients, mapping=columns, noise=noise, seed=seed)
-        about = {
-            "law": law.ref,
-            "params": coefficients,
-            "noise": noise,
-            "seed": seed,
-            "study": study,
-            "tier": project.tier,
-            "row_selection": rows,
-            "repeats": repeats,
-            "variables": dict(made.origins),
-        }
+    with console.status(f"simulating {asked.law} on {study}, {project.tier}"):
+        made, about = simulated(expand_study(entry, project), asked, repeats, params, mapped)
         path = out or Results().table(project.tier, study, simulated=True)
-        _write(made, path, about)
-    described = _ranges(law, made)
+        write(made, path, about)
+    described = _ranges(laws.fittable(about["law"]), made)
     if as_json:
         print_json({"table": str(path), "rows": len(made.frame), **about, "ranges": described})
         return
@@ -119,6 +108,51 @@ def command(
         [(name, *(entry[key] for key in shown)) for name, entry in described.items()],
         f"{path}: {len(made.frame)} simulated runs of {study}, {project.tier}",
     )
+
+
+def simulated(
+    sweep: Sweep,
+    asked: Wanted,
+    repeats: int = 1,
+    params: str = "published",
+    mapped: Mapping[str, str] = {},
+) -> tuple[Simulation, dict[str, Any]]:
+    """The simulated table of a sweep and how it was made, as the table's file says it.
+
+    Args:
+        sweep: of the study.
+        asked: which law, where and with what noise.
+        repeats: seeds of each run.
+        params: published, or a fit's report.
+        mapped: variable -> column, before those that ``asked`` and the fit's report have.
+    """
+    from moelaws import laws
+    from moelaws.tables.simulate import design, simulate
+
+    frame = design(sweep, asked.rows, repeats, asked.sweeps)
+    law, coefficients, fitted = _coefficients(laws.fittable(asked.law), params, frame)
+    made = simulate(
+        frame,
+        law,
+        coefficients,
+        mapping=(fitted or asked.mapping) | dict(mapped),
+        noise=asked.noise,
+        seed=asked.seed,
+    )
+    about = {
+        "law": law.ref,
+        "params": coefficients,
+        "noise": asked.noise,
+        "seed": asked.seed,
+        "study": sweep.study.study,
+        "tier": sweep.tier,
+        "sweeps": list(asked.sweeps),
+        "row_selection": asked.rows,
+        "repeats": repeats,
+        "variables": dict(made.origins),
+        "assumed": asked.assumed,
+    }
+    return made, about
 
 
 def _coefficients(
@@ -149,7 +183,7 @@ def _coefficients(
     return form, report.part(at).estimates(), dict(report.spec.get("mapping", {}))
 
 
-def _write(made: Simulation, path: Path, about: Mapping[str, Any]) -> None:
+def write(made: Simulation, path: Path, about: Mapping[str, Any]) -> None:
     """Parquet holds units and how the table was made; CSV the values alone."""
     from moelaws.records.files import replacing
     from moelaws.tables.parquet import write_table
@@ -158,7 +192,11 @@ def _write(made: Simulation, path: Path, about: Mapping[str, Any]) -> None:
         with replacing(path) as temporary:
             made.frame.to_csv(temporary, index=False)
     else:
-        write_table(made.frame, made.columns, path, {"simulation": json.dumps(about)})
+        notes = {"simulation": json.dumps(about)}
+        if "L_true" in made.frame:
+            # A study's own table: figures and fits read it like a trained one.
+            notes |= {"study": about["study"], "tier": about["tier"]}
+        write_table(made.frame, made.columns, path, notes)
 
 
 def _ranges(law: FittableLaw, made: Simulation) -> dict[str, dict[str, Any]]:

@@ -1,10 +1,11 @@
-"""Draw one figure of a study: PDF, PNG and the plotted numbers as CSV."""
+"""A study's figures (PDF, PNG, the plotted numbers as CSV) and tables (CSV, Markdown, LaTeX)."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -12,9 +13,10 @@ from moelaws.analysis.derive import named
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
+from moelaws.figures.tabular import Tabular
 from moelaws.records.files import replacing
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Figure, Study
+from moelaws.spec.study import Figure, PaperTable, Study
 
 
 def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
@@ -44,39 +46,55 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     entry = named(study.figures, "id", figure, f"study {study.study!r} has no figure")
     seen = inputs.only(entry.fits, entry.derived)
     with mpl.rc_context(style.RC):
-        sheet = _code(entry, study.study)(seen)
+        sheet: Sheet = _code(entry, study.study)(seen)
         _tag(sheet, seen.sources)
     return sheet
 
 
-def _code(figure: Figure, study: str) -> Callable[[Inputs], Sheet]:
-    module = f"moelaws.figures.{study}.{figure.code}"
+def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
+    """Set the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
+
+    Returns what the reader should be warned of.
+
+    Raises:
+        UserError: as ``draw``.
+    """
+    entry = named(study.tables, "id", table, f"study {study.study!r} has no table")
+    seen = inputs.only(entry.fits, entry.derived)
+    made: Tabular = _code(entry, study.study, "TABLES")(seen)
+    caption = f"{entry.id}: {' '.join(entry.caption.split())}"
+    if mark := _mark(seen.sources):
+        caption = f"{mark}. {caption}"
+    made.write(out, caption, f"tab:{study.study}-{entry.id}")
+    return made.warnings
+
+
+def _code(entry: Figure | PaperTable, study: str, kind: str = "FIGURES") -> Any:
+    """The function that makes the entry's sheet or table."""
+    module = f"moelaws.figures.{study}.{entry.code}"
+    where = f"{'figure' if kind == 'FIGURES' else 'table'} {entry.id!r}"
     try:
-        figures: dict[str, Callable[[Inputs], Sheet]] = importlib.import_module(module).FIGURES
+        made = getattr(importlib.import_module(module), kind, {})
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
-        raise UserError(
-            f"figure {figure.id!r}: code is {figure.code!r}; no module {module}"
-        ) from None
-    if figure.id not in figures:
-        raise UserError(
-            f"figure {figure.id!r}: {module} does not draw it; it draws {', '.join(figures)}"
-        )
-    return figures[figure.id]
+        raise UserError(f"{where}: code is {entry.code!r}; no module {module}") from None
+    if entry.id not in made:
+        raise UserError(f"{where}: {module} does not make it; it makes {', '.join(made)}")
+    return made[entry.id]
 
 
 def _tag(sheet: Sheet, sources: Sequence[str]) -> None:
     """Say on the figure's face where its losses come from, unless all were trained here."""
+    if mark := _mark(sources):
+        sheet.figure.suptitle(
+            mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
+        )
+
+
+def _mark(sources: Sequence[str]) -> str:
     others = [source for source in sources if source != "trained"]
     if not others:
-        return
+        return ""
     mixed = " and trained" if "trained" in sources else ""
-    sheet.figure.suptitle(
-        f"{' and '.join(others)}{mixed} data".upper(),
-        x=0.99,
-        ha="right",
-        fontsize=6.5,
-        color=style.WARN,
-        weight="bold",
-    )
+    return f"{' and '.join(others)}{mixed} data".upper()

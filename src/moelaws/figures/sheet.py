@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,24 @@ class Sheet:
     """A Matplotlib figure of one or more panels, the numbers plotted on it, and its warnings."""
 
     def __init__(
-        self, width: float, height: float, panels: Sequence[str] = ("rectilinear",)
+        self,
+        width: float,
+        height: float,
+        panels: Sequence[str] = ("rectilinear",),
+        columns: int | None = None,
     ) -> None:
-        """A page of ``width`` x ``height`` inches with ``panels``, their projections."""
+        """A page of ``width`` x ``height`` inches with ``panels``, their projections.
+
+        They stand in rows of ``columns``, by default in one row.
+        """
         self.figure = Figure(figsize=(width, height), layout="constrained")
+        across = columns or len(panels)
+        shape = -(-len(panels) // across), across
         self.panels = [
             Panel(
-                self, self.figure.add_subplot(1, len(panels), i + 1, projection=kind), "abcdef"[i]
+                self,
+                self.figure.add_subplot(*shape, i + 1, projection=kind),
+                ascii_lowercase[i],
             )
             for i, kind in enumerate(panels)
         ]

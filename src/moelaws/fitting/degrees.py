@@ -116,6 +116,21 @@ def select(
     return Selection(tuple(ranked), simplest, tuple(unidentified))
 
 
+def held_out(
+    law: LinearLaw, part: Part, seed: int = 0, k: int = 100
+) -> tuple[NDArray[np.intp], Array] | None:
+    """Rows of ``part`` held out of each of ``k`` resamples and their predictions, (k, .) each.
+
+    On the scale that the law is fitted on. None where a resample does not determine the law.
+
+    Raises:
+        UserError: for a part of fewer than two rows.
+    """
+    fitted, held = _splits(np.size(part[1]), np.random.default_rng(seed), k)
+    found = _held_out(law, part, fitted, held)
+    return None if found is None else (held, found[0])
+
+
 def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows that are fitted and rows that are held out, of each resample: (k, .) and (k, .)."""
     if n < 2:

@@ -69,6 +69,9 @@ def parts(
     given = read_variables(law, table, spec, label, units)
     left_out: dict[str, int] = {}
     kept = _completed(table, left_out)
+    swept = _in_sweep(table, spec.sweep, label)
+    _count(left_out, f"not of the sweep {spec.sweep}", kept & ~swept)
+    kept = kept & swept
     wanted = _select(table, given, spec.rows, label)
     _count(left_out, f"not in rows: {spec.rows}", kept & ~wanted)
     kept = kept & wanted
@@ -89,6 +92,7 @@ def parts(
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"{label}: no row is left to fit; left out: {_listed(left_out)}{only}")
 
+    groups = _determined(groups, held, len(law.parameters), left_out)
     check_values(given, table, kept, spec, label, units)
     se = _standard_errors(law, table, given, kept & ~held, spec, label, units)
     blocks = _blocks(table, kept & ~held, spec, label)
@@ -101,12 +105,30 @@ def parts(
     ]
 
 
+def _determined(
+    groups: list[tuple[dict[str, float], Mask]], held: Mask, needed: int, left_out: dict[str, int]
+) -> list[tuple[dict[str, float], Mask]]:
+    """The parts of a split fit with rows enough for its parameters; all where none has (refused).
+
+    A budget that lost runs must not take the others' fits with it.
+    """
+    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
+    if not enough:
+        return groups
+    for where, group in groups:
+        if (group & ~held).sum() < needed:
+            at = ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
+            _count(left_out, f"fewer than {needed} rows at {at}", group)
+    return enough
+
+
 def selected_rows(
     table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
 ) -> tuple[Mask, Mask]:
     """Masks over the table's rows: those fitted and those held out in the part ``where``."""
     given = read_variables(law, table, spec, "table")
-    kept = _completed(table, {}) & _select(table, given, spec.rows, "table")
+    kept = _completed(table, {}) & _in_sweep(table, spec.sweep, "table")
+    kept = kept & _select(table, given, spec.rows, "table")
     for column, value in where.items():
         kept = kept & np.isclose(numbers(table, column, "table", column), value, rtol=1e-9, atol=0)
     held = _held(table, given, spec, "table")
@@ -117,6 +139,7 @@ def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """The table's columns that decide the fit, sorted."""
     columns = set(sources(law, spec.mapping, list(map(str, table.columns))).columns.values())
     columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
+    columns |= {"sweep"} if spec.sweep else set()
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
     return sorted(columns & set(table.columns))
 
@@ -145,6 +168,20 @@ def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
         for value, count in status[~kept].value_counts().items():
             left_out[f"status is {value}"] = int(count)
     return kept
+
+
+def in_sweep(table: pd.DataFrame, sweep: str) -> Mask:
+    """Which rows (n,) the study's sweep ``sweep`` asked for."""
+    names = table["sweep"].astype(str).str.split(",")
+    return np.array([sweep in of_row for of_row in names], dtype=bool)
+
+
+def _in_sweep(table: pd.DataFrame, sweep: str, label: str) -> Mask:
+    if not sweep:
+        return np.ones(len(table), dtype=bool)
+    if "sweep" not in table.columns:
+        raise UserError(f"{label}: sweep is {sweep!r}, but the table has no column sweep")
+    return in_sweep(table, sweep)
 
 
 def _refuse_twice(table: pd.DataFrame, kept: Mask, label: str) -> None:

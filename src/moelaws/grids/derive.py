@@ -5,28 +5,37 @@ from __future__ import annotations
 import math
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed
+from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed, settled
+from moelaws.grids.ratio import base_flops, widths_at_ratio
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import (
     Derivations,
     ExpertsFromSparsity,
     HeadsFromWidth,
     StepsFromCompute,
+    StepsFromTokens,
     WidthFromGranularity,
 )
+from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
 
 
-def derive_settings(point: Point, rules: Derivations) -> Point:
+def derive_settings(point: Point, rules: Derivations, choice: Choice) -> Point:
     """``point`` with experts, widths, heads, batch and learning rate derived where not set.
+
+    Args:
+        choice: what rules that are ``chosen`` come to.
 
     Raises:
         UserError: where a rule lacks a setting, or what follows is not a whole number.
     """
     point = dict(point)
-    _refuse_contradictions(point)
+    _refuse_contradictions(point, rules)
     if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":
         point["n_experts"] = experts_from_sparsity(point, rules.n_experts)
+    if rules.widths and "d_model" not in point:
+        found = widths_at_ratio(point, base_flops(point, rules.widths), rules.widths)
+        point |= {"d_model": found.d_model, "d_expert": found.d_expert}
     if rules.d_expert and "d_expert" not in point and point.get("ffn") != "dense":
         point["d_expert"] = width_from_granularity(point, rules.d_expert)
     if rules.n_heads and "n_heads" not in point:
@@ -34,16 +43,23 @@ def derive_settings(point: Point, rules: Derivations) -> Point:
     if "n_heads" in point:
         point.setdefault("n_kv", point["n_heads"])
     if rules.batch and "batch" not in point:
-        point["batch"] = batch_size(point, rules.batch)
+        point["batch"] = batch_size(point, settled("batch", rules.batch, choice))
     if rules.lr and "lr" not in point:
-        point["lr"] = learning_rate(point, rules.lr)
+        point["lr"] = learning_rate(point, settled("lr", rules.lr, choice))
     return point
 
 
-def _refuse_contradictions(point: Point) -> None:
+def _refuse_contradictions(point: Point, rules: Derivations) -> None:
     """A setting that another one overrules would stand in the table and mean nothing."""
     if "C" in point and "steps" in point:
         raise UserError("C and steps are both set; one follows from the other")
+    if "D" in point and (other := next((n for n in ("C", "steps") if n in point), "")):
+        raise UserError(f"D and {other} are both set; one follows from the other")
+    if "r" in point and (rules.widths is None or {"d_model", "d_expert"} & point.keys()):
+        raise UserError(
+            f"r is {point['r']!r}, but the widths do not follow from it; set r or d_model and "
+            "d_expert, and for r the rule under derive.widths"
+        )
     sparsity = point.get("S")
     if sparsity is None:
         return
@@ -92,7 +108,7 @@ def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
 
 
 def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: str) -> int:
-    """Optimizer steps: as set, or those that spend C in the convention of the rule.
+    """Optimizer steps: as set, those that spend C in the rule's convention, or those of D tokens.
 
     Args:
         batch_from: where the point's batch comes from, for the message.
@@ -109,6 +125,8 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
                 "raise steps, or lower min_steps under derive"
             )
         return steps
+    if isinstance(rule, StepsFromTokens):
+        return steps_from_tokens(point, model.context, rule, batch)
     if not isinstance(rule, StepsFromCompute):
         raise UserError("steps is missing; set it under settings or in a sweep, or derive it")
     compute: float = needed(point, "C", rule.rule)
@@ -121,3 +139,15 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
             "raise C, set a smaller batch, or lower context or the model's size"
         )
     return steps
+
+
+def steps_from_tokens(point: Point, context: int, rule: StepsFromTokens, batch: str) -> int:
+    """D / (batch * context), rounded: the steps that see D tokens; ``batch`` is for the message."""
+    tokens: int = needed(point, "D", rule.rule)
+    steps: float = tokens / (point["batch"] * context)
+    if round(steps) < rule.min_steps:
+        raise UserError(
+            f"D is {tokens:g} with {batch}: enough for {steps:.3g} steps; at least min_steps = "
+            f"{rule.min_steps} are wanted: raise D, or set a smaller batch or context"
+        )
+    return round(steps)

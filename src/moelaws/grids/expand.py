@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -12,22 +12,27 @@ from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
+from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.run import RunConfig
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a sweep and the budget that its grid point named (None where steps are set)."""
+    """A run of a sweep, the budget that its grid point named (None where steps are set), and the
+    named sweeps that ask for it."""
 
     run_id: str
     config: RunConfig
     C: float | None
+    sweeps: tuple[str, ...] = ()
 
     @property
     def flops(self) -> float:
         """Training FLOPs by the sparsity paper's convention (Eq 9)."""
         return train_flops_per_token(self.config.model, "sparsity") * self.config.tokens
 
+
+AUTO = Choice()  # as a project without pinned laws
 
 _MODEL = ("n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size")
 _MODEL_OPTIONS = ("qk_norm", "tied_embeddings", "rope_theta", "init_std", "head_width")
@@ -40,12 +45,15 @@ _OPTIMIZER = ("lr", "beta1", "beta2", "eps", "weight_decay", "scale_free", "clip
 _SCHEDULE = ("warmup", "decay", "final")
 
 
-def expand(grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0) -> list[Run]:
+def expand(
+    grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0, choice: Choice = AUTO
+) -> list[Run]:
     """The runs of ``grid``, each once, in the grid's order.
 
     Args:
         where: file and tier, for messages.
         seed: added to the seed of every run.
+        choice: what learning rates and batches whose rule is ``chosen`` follow.
 
     Raises:
         UserError: for an impossible point, naming it and what is wrong.
@@ -58,19 +66,28 @@ def expand(grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0) -> list[
             checked = parse(Settings, axes, label)
             values = {name: getattr(checked, name) for name in axes}
             try:
-                run = _run({**settings, **values}, grid, corpus, label, seed)
+                run = _run({**settings, **values}, grid, corpus, label, seed, choice)
             except UserError as error:
                 if str(error).startswith(label):
                     raise
                 raise UserError(f"{label}: {error}") from None
-            runs.setdefault(run.run_id, run)
+            known = runs.setdefault(run.run_id, run)
+            if sweep.name and sweep.name not in known.sweeps:
+                runs[run.run_id] = replace(known, sweeps=(*known.sweeps, sweep.name))
     return list(runs.values())
 
 
-def _run(point: dict[str, Any], grid: Grid, corpus: CorpusChoice, label: str, seed: int) -> Run:
+def _run(
+    point: dict[str, Any],
+    grid: Grid,
+    corpus: CorpusChoice,
+    label: str,
+    seed: int,
+    choice: Choice,
+) -> Run:
     rule = grid.derive.batch
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
-    point = derive_settings(with_vocabulary(point, corpus), grid.derive)
+    point = derive_settings(with_vocabulary(point, corpus), grid.derive, choice)
     config: dict[str, Any] = {
         "model": _model(point),
         "corpus": corpus_of(corpus, point.get("vocab_size") or _missing("vocab_size")),

@@ -1,16 +1,18 @@
-"""Learning rate and batch of a point: by the leverage paper's laws, a power law, or a table."""
+"""Learning rate and batch of a point: by a pinned or published law, a power law, or a table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from moelaws.laws.leverage.hyperparameters import BATCH, LR
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import LeverageLaw, PowerOf, TableOf
+from moelaws.spec.grid import Chosen, LeverageLaw, PowerOf, TableOf
+from moelaws.spec.hyperparameters import Choice, PinnedLaw
 
 Point = dict[str, Any]
+Settled = PowerOf | LeverageLaw | TableOf  # a rule that is no longer to be chosen
 
 
 def _over_compute(law: Mapping[str, float]) -> PowerOf:
@@ -21,14 +23,51 @@ def _over_compute(law: Mapping[str, float]) -> PowerOf:
 LEVERAGE_LR, LEVERAGE_BATCH_TOKENS = _over_compute(LR), _over_compute(BATCH)
 
 
-def learning_rate(point: Point, rule: PowerOf | LeverageLaw | TableOf) -> float:
+def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
+    """``rule``, or what the project chooses in its place.
+
+    Raises:
+        UserError: where the project chooses pinned laws or tables and there are none.
+    """
+    if not isinstance(rule, Chosen):
+        return rule
+    source = choice.source
+    if source == "auto":
+        source = "pinned" if choice.pinned else "tables" if rule.rows else "published"
+    if source == "published":
+        return LeverageLaw(rule="leverage")
+    if source == "tables":
+        if not rule.rows:
+            raise UserError(
+                f"hyperparameters is 'tables', but derive.{name} has none; add by and rows there, "
+                "or choose auto, pinned or published"
+            )
+        return rule.table()
+    if choice.pinned is None:
+        raise UserError(
+            f"hyperparameters is 'pinned', but there is no {choice.file}; search and pin a law "
+            "(docs/hyperparameters.md), or choose auto, published or tables"
+        )
+    if name == "lr":
+        return _power(choice.pinned.lr)
+    return _power(choice.pinned.batch_tokens, context=-1.0)  # sequences = tokens / context
+
+
+def _power(law: PinnedLaw, **others: float) -> PowerOf:
+    exponent = {"C": law.exponent, **others}
+    return PowerOf(
+        rule="power", value=law.coefficient, at=dict.fromkeys(exponent, 1.0), exponent=exponent
+    )
+
+
+def learning_rate(point: Point, rule: Settled) -> float:
     """Peak learning rate."""
     if isinstance(rule, LeverageLaw):
         return power_of(point, LEVERAGE_LR, "leverage (lr)")
     return _value(point, rule, "lr")
 
 
-def batch_size(point: Point, rule: PowerOf | LeverageLaw | TableOf) -> int:
+def batch_size(point: Point, rule: Settled) -> int:
     """Sequences a step: the nearest positive multiple of ``balance_group``, of 1 without one."""
     if isinstance(rule, LeverageLaw):
         tokens = power_of(point, LEVERAGE_BATCH_TOKENS, "leverage (batch)")

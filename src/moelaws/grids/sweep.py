@@ -10,6 +10,7 @@ from moelaws.grids.expand import Run, expand
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
+from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project
 from moelaws.spec.study import Study
 
@@ -40,11 +41,14 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
         UserError: where the study has no grid for the tier, a point is impossible or the text is
             missing.
     """
+    if not study.grids:
+        return Sweep(study, project.tier, ())
     where = f"config/studies/{study.study}.yaml, grids.{project.tier}"
     if project.tier not in study.grids:
         raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
     corpus = choose_corpus(project, project_sources(project, root), root)
-    runs = expand(study.grids[project.tier], corpus, where, project.seed)
+    grid, choice = study.grids[project.tier], choice_of(project, root)
+    runs = expand(grid, corpus, where, project.seed, choice)
     return Sweep(study, project.tier, tuple(runs))
 
 

@@ -47,6 +47,10 @@ class Results:
         """Written after the weights: that they are there, or why not."""
         return self.weights(run_id) / KEPT
 
+    def hidden(self, run_id: str) -> Path:
+        """Hidden states of a run whose weights are kept, at sampled held-out tokens."""
+        return self.root / "hidden" / f"{run_id}.parquet"
+
     def tier(self, tier: str, simulated: bool = False) -> Path:
         """Tables, fits and figures of a tier; simulated ones have a tree of their own."""
         return self.root / tier / "simulated" if simulated else self.root / tier
@@ -63,3 +67,15 @@ class Results:
     def figure(self, tier: str, study: str, figure: str, simulated: bool = False) -> Path:
         """The PDF; the PNG and the CSV of the plotted numbers lie beside it."""
         return self.tier(tier, simulated) / "figures" / study / f"{figure}.pdf"
+
+    def paper_table(self, tier: str, study: str, table: str, simulated: bool = False) -> Path:
+        """The CSV; Markdown and LaTeX lie beside it, all of them among the figures."""
+        return self.figure(tier, study, table, simulated).with_suffix(".csv")
+
+    def verdicts(self, tier: str, study: str, simulated: bool = False) -> Path:
+        """The judged claims of one study."""
+        return self.tier(tier, simulated) / "claims" / f"{study}.json"
+
+    def claims(self, tier: str, simulated: bool = False) -> Path:
+        """The judged claims of all chosen studies, to read."""
+        return self.tier(tier, simulated) / "claims.md"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
 from moelaws.spec.model import Mlp
@@ -24,14 +24,20 @@ ConventionName = Literal[
 class Settings(Frozen):
     """What a grid may set for a run, all optional: the rest is derived or has a default.
 
-    ``C`` is the compute budget in FLOPs, ``S`` the sparsity (E - k) / E and ``G`` the granularity
-    2 d_model / d_expert, as in the tables; the others are RunConfig's fields by the same names.
+    ``C`` is the compute budget in FLOPs, ``D`` the training tokens, ``S`` the sparsity (E - k) / E
+    and ``G`` the granularity 2 d_model / d_expert, as in the tables; the others are RunConfig's
+    fields by the same names.
     ``d_ffn`` is the width of dense models and of the ``n_dense_layers`` first layers of others.
+    ``r`` is the ratio of expert to attention FLOPs and ``d_base`` the width at which the rule
+    ``ratio`` counts the FLOPs that it keeps.
     """
 
     C: Positive | None = None
+    D: Count | None = None
     S: Annotated[float, Field(ge=0, lt=1)] | None = None
     G: Positive | None = None
+    r: Positive | None = None
+    d_base: Count | None = None
     ffn: Literal["moe", "dense"] | None = None
     n_layers: Count | None = None
     d_model: Count | None = None
@@ -77,8 +83,8 @@ class Settings(Frozen):
 
 # Settings that a power law or a table may stand on.
 POSITIVE = (
-    "C", "G", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size", "n_experts",
-    "top_k", "d_expert", "d_ffn", "batch",
+    "C", "D", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size",
+    "n_experts", "top_k", "d_expert", "d_ffn", "batch",
 )  # fmt: skip
 
 
@@ -101,11 +107,28 @@ class HeadsFromWidth(Frozen):
     width: Count
 
 
+class WidthsFromRatio(Frozen):
+    """d_model and d_expert of the FLOPs ratio r at the FLOPs a token of d_base (allocation, B.1).
+
+    d_model is a multiple of 2 n_heads; the FLOPs are those of d_model = d_expert = d_base,
+    attention and experts as in the allocation paper's App C, corrected.
+    """
+
+    rule: Literal["ratio"]
+
+
 class StepsFromCompute(Frozen):
     """steps = C / (FLOPs per token * batch * context), rounded; refused below ``min_steps``."""
 
     rule: Literal["compute"]
     convention: ConventionName
+    min_steps: Count
+
+
+class StepsFromTokens(Frozen):
+    """steps = D / (batch * context), rounded; refused below ``min_steps``."""
+
+    rule: Literal["tokens"]
     min_steps: Count
 
 
@@ -159,6 +182,30 @@ class TableOf(Frozen):
         return self
 
 
+class Chosen(Frozen):
+    """The law or table that the project chooses (config.yaml, ``hyperparameters``).
+
+    The tier's pinned law, the leverage paper's Eq 5, or the table of this rule, of which ``by`` and
+    ``rows`` are those of ``TableOf``; ``auto`` is the first of pinned, table and Eq 5 there is.
+    """
+
+    rule: Literal["chosen"]
+    by: tuple[str, ...] = ()
+    rows: tuple[tuple[Positive, ...], ...] = ()
+
+    @model_validator(mode="after")
+    def _table_is_whole(self) -> Chosen:
+        if bool(self.by) != bool(self.rows):
+            raise ValueError("by and rows make a table together; give both or none")
+        if self.rows:
+            self.table()
+        return self
+
+    def table(self) -> TableOf:
+        """The rule's own table."""
+        return TableOf(rule="table", by=self.by, rows=self.rows)
+
+
 def _refuse_unknown(names: Iterable[str]) -> None:
     for name in names:
         if name not in POSITIVE:
@@ -169,7 +216,7 @@ def _row(numbers: tuple[float, ...]) -> str:
     return "[" + ", ".join(f"{number:g}" for number in numbers) + "]"
 
 
-Hyperparameter = Annotated[PowerOf | LeverageLaw | TableOf, Field(discriminator="rule")]
+Hyperparameter = Annotated[PowerOf | LeverageLaw | TableOf | Chosen, Field(discriminator="rule")]
 
 
 class Derivations(Frozen):
@@ -180,16 +227,21 @@ class Derivations(Frozen):
     """
 
     n_experts: ExpertsFromSparsity | None = None
+    widths: WidthsFromRatio | None = None  # d_model and d_expert
     d_expert: WidthFromGranularity | None = None
     n_heads: HeadsFromWidth | None = None
     batch: Hyperparameter | None = None  # sequences
     lr: Hyperparameter | None = None
-    steps: Annotated[StepsFromCompute | StepsGiven, Field(discriminator="rule")] | None = None
+    steps: (
+        Annotated[StepsFromCompute | StepsFromTokens | StepsGiven, Field(discriminator="rule")]
+        | None
+    ) = None
 
 
 class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
+    name: Annotated[str, StringConstraints(pattern=r"^([A-Za-z][A-Za-z0-9_]*)?$")] = ""
     axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
     zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from moelaws.spec.base import Fraction, Frozen, Whole, parse
+from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse
 from moelaws.spec.corpus import Commit, Rows
 from moelaws.spec.errors import UserError, found
 from moelaws.spec.study import Name, Study, Tier
@@ -24,10 +24,19 @@ class Dataset(Rows):
     commit: Commit | None = None
 
 
+class Limits(Frozen):
+    """What a sweep may cost by estimate; one that would cost more is refused before it starts."""
+
+    gpu_hours: Positive = 500.0  # where device is cuda
+    cpu_hours: Positive = 24.0  # of one core, where device is cpu
+    disk_gb: Positive = 500.0
+
+
 class Project(Frozen):
     """Which tier of which studies, on which text and device."""
 
     tier: Tier = "demo"
+    source: Literal["trained", "simulated"] = "trained"  # of the losses
     studies: Literal["all"] | tuple[Name, ...] = "all"
     corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or text files, by paths or globs
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
@@ -36,6 +45,9 @@ class Project(Frozen):
     )
     device: Literal["cpu", "cuda"] = "cpu"
     seed: Whole = 0  # added to the seed of every run
+    # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
+    hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
+    limits: Limits = Limits()
 
     @model_validator(mode="before")
     @classmethod
@@ -55,7 +67,12 @@ def load_project(
     Raises:
         UserError: for a missing file, broken YAML, an unknown key or a wrong value.
     """
-    data = {**read_yaml(root / path), **(overrides or {})}
+    own = read_yaml(root / path)
+    data = {**own, **(overrides or {})}
+    if all(isinstance(x, Mapping) for x in (own.get("limits"), data.get("limits"))):
+        data["limits"] = {**own["limits"], **data["limits"]}  # one limit leaves the others
+    if data.get("source") == "simulated" and "tier" not in (overrides or {}):
+        data["tier"] = "paper"  # nothing is trained: the papers' own grids cost nothing
     match data.get("corpus", "stdlib"):
         case dict() as corpus:
             data["corpus"] = parse(Dataset, corpus, f"{path}, corpus")
@@ -75,9 +92,21 @@ def study_names(root: Path = Path()) -> tuple[str, ...]:
 
 
 def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
-    """The studies that the project asks for."""
+    """The studies that the project asks for.
+
+    Where losses are simulated, without those that have no law to simulate, nor what needs more.
+    """
     names = study_names(root) if project.studies == "all" else project.studies
-    return tuple(load_study(name, root) for name in names)
+    studies = tuple(load_study(name, root) for name in names)
+    if project.source == "trained":
+        return studies
+    possible = tuple(s.of_simulated() for s in studies if s.simulation or not s.grids)
+    if not possible:
+        raise UserError(
+            f"source is simulated, but no law of {', '.join(names)} is to be simulated: "
+            "a study names it under simulation"
+        )
+    return possible
 
 
 def load_study(name: str, root: Path = Path()) -> Study:

@@ -1,16 +1,21 @@
-"""A study: the grids of its tiers, its fits, its derived tables and its figures, all of it data."""
+"""A study: the grids of its tiers, its fits, derived tables, figures and claims, all of it data."""
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Whole
 from moelaws.spec.grid import Grid
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+# A module below the package of its kind: optima, or leverage.points.
+Code = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*$")
+]
 Tier = Literal["demo", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = ("demo", "gpu", "paper")
 
@@ -23,13 +28,21 @@ def _text(value: object) -> object:
 UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
-class Fit(Frozen):
+class Entry(Frozen):
+    """What the study's entries share: where their losses may come from."""
+
+    simulated: bool = True  # False: it needs what no law gives, such as training curves
+
+
+class Fit(Entry):
     """One law fitted to one table: which rows, which column is which variable, what is held out."""
 
     name: Name
     law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
     mapping: dict[str, str]  # variable, of the law or to derive from -> the table's column
     units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
+    table: Name | Literal[""] = ""  # a derived table, or a split fit's estimates; else the study's
+    sweep: Name | Literal[""] = ""  # rows of one of the grid's sweeps alone
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
@@ -44,58 +57,149 @@ class Fit(Frozen):
     select: bool = False  # choose among the law's candidate forms by cross-validation
 
 
-class Derived(Frozen):
-    """A table made from a study's table and fits by ``moelaws.analysis.<code>``."""
+class Reader(Entry):
+    """An entry that reads the study's table and, of its fits and derived tables, these alone."""
 
-    name: Name
-    code: Name
-    fits: tuple[Name, ...] = ()
-
-
-class Figure(Frozen):
-    """A picture of the paper, drawn by ``moelaws.figures.<study>.<code>``."""
-
-    id: Name  # as in the paper: F1a
-    code: Name
-    caption: str
     fits: tuple[Name, ...] = ()
     derived: tuple[Name, ...] = ()
 
 
+class Derived(Reader):
+    """A table made from a study's table and fits by ``moelaws.analysis.<code>``."""
+
+    name: Name
+    code: Code
+    hidden: bool = False  # reads the hidden states of the runs whose weights are kept
+
+
+class Figure(Reader):
+    """A picture of the paper, drawn by ``moelaws.figures.<study>.<code>``."""
+
+    id: Name  # as in the paper: F1a
+    code: Code
+    caption: str
+
+
+class PaperTable(Reader):
+    """A table of the paper, set by ``moelaws.figures.<study>.<code>``."""
+
+    id: Name  # as in the paper: T3
+    code: Code
+    caption: str
+
+
+class Claim(Reader):
+    """A claim of the paper, judged by ``moelaws.claims.<study>``."""
+
+    id: Name
+    figure: Name  # to look at
+
+
+class Simulation(Frozen):
+    """Losses of a law in place of training, with noise (``--config source=simulated``)."""
+
+    law: str
+    mapping: dict[str, str] = {}  # variable -> column; others go by their own names
+    sweeps: tuple[Name, ...] = ()  # of the grid; all by default
+    rows: str = ""  # of those, such as "C <= 1e20"
+    noise: NonNegative = 0.003  # standard deviation of ln of the loss
+    seed: Whole = 1
+    assumed: str = ""  # what the law takes for granted that no paper states
+
+
 class Study(Frozen):
-    """One paper's question."""
+    """One paper's question. A study without grids has no runs: it computes."""
 
     study: Name
     title: str
-    grids: dict[Tier, Grid]
+    grids: dict[Tier, Grid] = {}
     keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
+    simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
     derived: tuple[Derived, ...] = ()
     figures: tuple[Figure, ...] = ()
+    tables: tuple[PaperTable, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Study:
+        derived_names = [d.name for d in self.derived]
+        pictures = [e.id for e in self.pictures]
+        tables = {*(f.name for f in self.fits), *derived_names}
         for kind, names in (
-            ("fits", [f.name for f in self.fits]),
-            ("derived", [d.name for d in self.derived]),
-            ("figures", [f.id for f in self.figures]),
+            ("fits and derived tables", [*(f.name for f in self.fits), *derived_names]),
+            ("figures and tables", pictures),
+            ("claims", [c.id for c in self.claims]),
         ):
             twice = sorted({n for n in names if names.count(n) > 1})
             if twice:
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
-        fits = {f.name for f in self.fits}
-        derived = {d.name for d in self.derived}
-        entries: tuple[Derived | Figure, ...] = (*self.derived, *self.figures)
-        for entry in entries:
-            label = entry.id if isinstance(entry, Figure) else entry.name
+        for fit in self.fits:
+            if fit.table and fit.table not in tables - {fit.name}:
+                raise ValueError(
+                    f"{fit.name}: table: no derived table or other fit {fit.table!r}; known: "
+                    f"{', '.join(sorted(tables - {fit.name})) or 'none'}"
+                )
+        fits, derived = {f.name for f in self.fits}, set(derived_names)
+        for entry in self.readers:
             for unknown in set(entry.fits) - fits:
-                raise ValueError(f"{label} needs the fit {unknown!r}; known: {sorted(fits)}")
-            if isinstance(entry, Figure):
-                for unknown in set(entry.derived) - derived:
-                    raise ValueError(
-                        f"{label} needs the derived table {unknown!r}; known: {sorted(derived)}"
-                    )
+                raise ValueError(f"{label(entry)} needs the fit {unknown!r}; known: {sorted(fits)}")
+            for unknown in set(entry.derived) - derived:
+                raise ValueError(
+                    f"{label(entry)} needs the derived table {unknown!r}; known: {sorted(derived)}"
+                )
+        for claim in self.claims:
+            if claim.figure not in pictures:
+                raise ValueError(f"{claim.id}: figure: the study has no figure {claim.figure!r}")
         return self
+
+    @model_validator(mode="after")
+    def _no_circles(self) -> Study:
+        needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in self.fits}
+        needs |= {d.name: {*d.fits, *d.derived} for d in self.derived}
+        try:
+            TopologicalSorter(needs).prepare()
+        except CycleError as error:
+            raise ValueError("each needs the next: " + " <- ".join(error.args[1])) from None
+        return self
+
+    @property
+    def pictures(self) -> tuple[Figure | PaperTable, ...]:
+        """Figures and tables."""
+        return (*self.figures, *self.tables)
+
+    @property
+    def readers(self) -> tuple[Derived | Figure | PaperTable | Claim, ...]:
+        """Entries that read fits and derived tables."""
+        return (*self.derived, *self.figures, *self.tables, *self.claims)
 
     def fit(self, name: str) -> Fit:
         return next(f for f in self.fits if f.name == name)
+
+    def of_simulated(self) -> Study:
+        """The study without what simulated losses cannot give, nor what needs that."""
+        lost: set[str] = set()  # fits and derived tables
+        while True:
+            more = {f.name for f in self.fits if not f.simulated or f.table in lost}
+            more |= {d.name for d in self.derived if _lacks(d, lost)}
+            if more <= lost:
+                break
+            lost |= more
+        pictures = {e.id for e in self.pictures if not _lacks(e, lost)}
+        left = {
+            "fits": tuple(f for f in self.fits if f.name not in lost),
+            "derived": tuple(d for d in self.derived if d.name not in lost),
+            "figures": tuple(f for f in self.figures if f.id in pictures),
+            "tables": tuple(t for t in self.tables if t.id in pictures),
+            "claims": tuple(c for c in self.claims if c.figure in pictures and not _lacks(c, lost)),
+        }
+        return self.model_copy(update={**left, "keep_weights": ""})
+
+
+def _lacks(entry: Reader, lost: set[str]) -> bool:
+    return not entry.simulated or bool(lost & {*entry.fits, *entry.derived})
+
+
+def label(entry: Fit | Derived | Figure | PaperTable | Claim) -> str:
+    """What an entry of a study goes by."""
+    return entry.name if isinstance(entry, Fit | Derived) else entry.id

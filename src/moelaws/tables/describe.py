@@ -21,6 +21,7 @@ def describe(run: Run) -> dict[str, Any]:
     attention, feed_forward = attention_and_ffn(model, "allocation")
     return {
         "run_id": run.run_id,
+        "sweep": ",".join(run.sweeps),
         "seed": config.seed,
         "kind": ffn.kind,
         "N_total": parameters.total,
@@ -54,9 +55,10 @@ def _experts(model: Model) -> dict[str, Any]:
     if isinstance(ffn, MoE):
         return {
             "S": ffn.sparsity,
+            "S_shared": 1 - ffn.activation,
             "A": ffn.activation,
             "E": ffn.n_experts,
             "k": ffn.top_k,
             "E_s": ffn.n_shared,
         }
-    return {"S": 0.0, "A": 1.0, "E": 1, "k": 1, "E_s": 0}
+    return {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1, "E_s": 0}

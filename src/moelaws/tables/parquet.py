@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from moelaws.records.files import replacing
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
@@ -87,19 +87,26 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
 def read_study(path: Path) -> pd.DataFrame:
     """A study's table, each declared column there with its type.
 
+    Of a simulated one, what only a training measures may be missing.
+
     Raises:
         UserError: as ``read_table`` does.
     """
-    return read_table(path, COLUMNS)
+    return read_table(path, SIMULATED_COLUMNS if "simulation" in notes(path) else COLUMNS)
 
 
 def is_study(path: Path) -> bool:
     """Whether ``path`` is a Parquet file that says it is a study's table."""
+    return "study" in notes(path)
+
+
+def notes(path: Path) -> dict[str, str]:
+    """What ``write_table`` noted of a table; nothing of a file that is no readable Parquet."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        found = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowInvalid):
-        return False
-    return b"study" in metadata
+        return {}
+    return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

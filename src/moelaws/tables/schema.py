@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moelaws.tables.column import Column
 
 _FLOPS = "training FLOPs of the run, "
@@ -10,6 +12,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("run_id", "string", "1", "identity of the run: hash of its configuration"),
     Column("study", "string", "1", "study that asked for the run"),
     Column("tier", "string", "1", "tier of the grid: demo, gpu or paper"),
+    Column("sweep", "string", "1", "the study's sweeps that ask for the run, joined by commas"),
     Column("source", "string", "1", "where the losses come from: trained, simulated or imported"),
     Column("status", "string", "1", "completed, diverged or out_of_memory"),
     Column("seed", "int", "1", "seed of initial weights and data order"),
@@ -25,6 +28,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("C_leverage", "float", "FLOP", _FLOPS + "leverage paper, M D of App I corrected"),
     Column("D", "int", "tokens", "training tokens"),
     Column("S", "float", "1", "sparsity (E - k) / E; 0 for dense"),
+    Column("S_shared", "float", "1", "sparsity with shared experts in E and k, 1 - A; 0 for dense"),
     Column("A", "float", "1", "activation ratio (k + E_s) / (E + E_s); 1 for dense"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert", nullable=True),
     Column("r", "float", "1", "feed-forward over attention FLOPs, allocation, App C corrected"),
@@ -59,4 +63,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("tokens_per_second", "float", "tokens/s", "speed of the training loop"),
     Column("peak_memory", "float", "bytes", "peak memory of the process or device"),
     Column("code", "string", "1", "digest of the training code that made the run"),
+)
+
+# Measured of a training alone: a simulated table has the columns without values.
+_OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code")
+SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
+    replace(c, nullable=c.nullable or c.name in _OF_A_TRAINING) for c in COLUMNS
 )

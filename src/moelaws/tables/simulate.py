@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from moelaws import laws
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.laws.base import Array, FittableLaw
@@ -17,10 +19,11 @@ from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
+from moelaws.spec.study import Simulation as Wanted
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
 
@@ -30,7 +33,8 @@ class Simulation:
     """A simulated table.
 
     Attributes:
-        frame: one row a run.
+        frame: one row a run, with every column of a study's table; what only a training measures
+            has no values.
         columns: what each of its columns holds, with units.
         variables: the law's variables in these rows, (n,) each.
         origins: variable -> the design's column, or how it was derived from others.
@@ -42,7 +46,31 @@ class Simulation:
     origins: Mapping[str, str]
 
 
-def design(sweep: Sweep, rows: str = "", repeats: int = 1) -> pd.DataFrame:
+def wanted(study: Study, law: str = "", **changes: Any) -> Wanted:
+    """What to simulate of ``study``: its own ``simulation`` entry, or ``law`` at all its runs.
+
+    Args:
+        study: with the columns that its fits map, where ``law`` is given.
+        law: instead of the entry; a law or a form of it.
+        changes: of the entry's other keys, such as ``noise``; None leaves a key as it is.
+
+    Raises:
+        UserError: for a study without an entry where no law is given.
+    """
+    entry = study.simulation
+    if law:
+        entry = Wanted(law=law, mapping=studys_mapping(study, laws.fittable(law)))
+    elif entry is None:
+        raise UserError(
+            f"config/studies/{study.study}.yaml has no simulation, for no law gives its losses; "
+            "name a law to simulate it by (moelaws laws lists them)"
+        )
+    return entry.model_copy(update={k: v for k, v in changes.items() if v is not None})
+
+
+def design(
+    sweep: Sweep, rows: str = "", repeats: int = 1, sweeps: Collection[str] = ()
+) -> pd.DataFrame:
     """The runs of ``sweep`` as a table describes them before any training, one row a run.
 
     Args:
@@ -50,15 +78,26 @@ def design(sweep: Sweep, rows: str = "", repeats: int = 1) -> pd.DataFrame:
         rows: an expression over these columns (``spec.rows``); all rows by default.
         repeats: how many seeds of each run; more than one are runs of their own, whose seeds
             follow on the grid's.
+        sweeps: names of the grid's sweeps to use; all runs by default.
 
     Raises:
         UserError: for an expression that does not parse, asks for an unknown column or selects
-            nothing.
+            nothing, and for sweeps without runs.
     """
-    seeds = [run.config.seed for run in sweep.runs]
+    chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
+    if not chosen:
+        known = sorted({name for run in sweep.runs for name in run.sweeps})
+        raise UserError(
+            f"{sweep.study.study}, tier {sweep.tier}: no runs to simulate"
+            + (f" in the sweeps {', '.join(sweeps)}; there are {', '.join(known)}" if known else "")
+        )
+    seeds = [run.config.seed for run in chosen]
     stride = max(seeds) - min(seeds) + 1
-    runs = [_reseeded(run, stride * i) for i in range(repeats) for run in sweep.runs]
+    runs = [_reseeded(run, stride * i) for i in range(repeats) for run in chosen]
     frame = pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
+    frame["_configuration"] = [
+        run.config.model_copy(update={"seed": 0}).fingerprint() for run in runs
+    ]
     floats = [c.name for c in COLUMNS if c.type == "float" and c.name in frame]
     frame = frame.astype(dict.fromkeys(floats, "float64"))
     frame = frame.assign(study=sweep.study.study, tier=sweep.tier)
@@ -67,7 +106,8 @@ def design(sweep: Sweep, rows: str = "", repeats: int = 1) -> pd.DataFrame:
     if frame.empty:
         raise UserError(
             f"rows expression {rows!r} selects none of the {len(runs)} runs of "
-            f"{sweep.study.study}, tier {sweep.tier}; `moelaws grid` lists them"
+            f"{sweep.study.study}, tier {sweep.tier}; `moelaws grid` lists them, and --rows '' "
+            "takes them all"
         )
     return frame
 
@@ -133,21 +173,27 @@ def simulate(
             f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
         )
     error = noise * seen if law.log_response else np.full_like(seen, noise)
-    values = {name: seen, f"{name}_se": error, f"{name}_true": true}
-    measured = (
-        Column(name, "float", unit, f"{law.response.description}: simulated, with noise"),
-        Column(f"{name}_se", "float", unit, "its standard error, by the noise"),
-        Column(f"{name}_true", "float", unit, "the law's own value"),
-    )
-    out = frame.assign(source="simulated", status="completed").drop(columns=name, errors="ignore")
-    declared = tuple(c for c in COLUMNS if c.name in out.columns) + measured
-    out = out.assign(**values)[[column.name for column in declared]]
-    return Simulation(out, declared, variables, origins)
+    measured = {
+        name: Column(name, "float", unit, f"{law.response.description}: simulated, with noise"),
+        f"{name}_se": Column(f"{name}_se", "float", unit, "its standard error, by the noise"),
+        f"{name}_true": Column(f"{name}_true", "float", unit, "the law's own value"),
+    }
+    out = frame.assign(source="simulated", status="completed")
+    out = out.assign(**dict(zip(measured, (seen, error, true), strict=True)))
+    seeds = out.groupby("_configuration")[name]
+    out = out.assign(n_seeds=seeds.transform("count").astype("int64"))
+    if name == "L":
+        out = out.assign(L_seed_sd=seeds.transform("std"))
+    declared = [measured.pop(c.name, c) for c in SIMULATED_COLUMNS]
+    declared += measured.values()
+    # Of what only a training measures there are the columns.
+    out = out.reindex(columns=[column.name for column in declared])
+    return Simulation(out, tuple(declared), variables, origins)
 
 
 def _reseeded(run: Run, more: int) -> Run:
     config = run.config.model_copy(update={"seed": run.config.seed + more})
-    return Run(config.run_id, config, run.C)
+    return replace(run, run_id=config.run_id, config=config)
 
 
 def _numbers(frame: pd.DataFrame) -> dict[str, Array]:

@@ -7,6 +7,7 @@ from functools import partial
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
+from moelaws.figures.sparsity import published
 from moelaws.figures.sparsity.common import colours, explain_bounds, optima_lines
 
 BUDGET = "budget $C$ (FLOPs)"
@@ -19,6 +20,7 @@ def over_sparsity(inputs: Inputs, size: str, y: str) -> Sheet:
     sheet = Sheet(style.SINGLE, style.HEIGHT)
     (panel,) = sheet.panels
     optima_lines(panel, colours(inputs, "C"), rows, y)
+    published.over_sparsity(panel, rows, size, y)
     explain_bounds(panel, rows)
     if y == "N_star":
         style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
@@ -64,6 +66,7 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
             linewidth=0.7,
             label="bound, or no\nruns nearby",
         )
+    published.sparsity_over_size(panel, table)
     style.size_axis(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
     panel.legend(BUDGET)

@@ -7,6 +7,7 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
+from moelaws.figures.sparsity import published
 from moelaws.figures.sparsity.common import colours, explain_bounds, optima_lines
 from moelaws.figures.sparsity.optima import BUDGET
 
@@ -17,6 +18,7 @@ def losses(inputs: Inputs) -> Sheet:
     (panel,) = sheet.panels
     rows = _parabolas(inputs, "total")
     optima_lines(panel, colours(inputs, "C"), rows, "L_star")
+    published.over_sparsity(panel, rows, "total", "L_star")
     explain_bounds(panel, rows)
     panel.ax.set_ylabel("loss at the optimum $L^*$ (nats/token)")
     panel.legend(BUDGET)
@@ -29,6 +31,7 @@ def sizes(inputs: Inputs) -> Sheet:
     both = {size: _parabolas(inputs, size) for size in ("total", "active")}
     for panel, (size, rows) in zip(sheet.panels, both.items(), strict=True):
         optima_lines(panel, colours(inputs, "C"), rows, "N_star")
+        published.over_sparsity(panel, rows, size, "N_star")
         style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     explain_bounds(sheet.panels[-1], pd.concat(both.values()))
     sheet.panels[-1].legend(BUDGET)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FixedLocator
 
@@ -15,9 +17,10 @@ from moelaws.analysis.minimum import Array
 from moelaws.analysis.optima import surface_optima
 from moelaws.analysis.surface import Surface
 from moelaws.figures import style
-from moelaws.figures.sheet import Sheet
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.figures.sparsity.common import (
     BOUNDS,
+    Colour,
     band,
     bars,
     colours,
@@ -30,10 +33,24 @@ POINTS = 61  # of a curve
 
 def along_sparsity(inputs: Inputs, fit: str) -> Sheet:
     """Loss over S: runs coloured by their size, and the surface at five sizes."""
-    surface = middle_surface(inputs, fit)
-    rows = surface.rows
+    sheet = Sheet(style.SINGLE, style.HEIGHT)
+    draw_along_sparsity(sheet.panels[0], middle_surface(inputs, fit))
+    return sheet
+
+
+def along_size(inputs: Inputs, fit: str) -> Sheet:
+    """Loss over size: runs and the surface at each measured S, with the minimum of each."""
     sheet = Sheet(style.SINGLE, style.HEIGHT)
     (panel,) = sheet.panels
+    optima = draw_along_size(panel, middle_surface(inputs, fit), colours(inputs, "S"))
+    explain_optima(panel, optima)
+    panel.legend("sparsity $S$")
+    return sheet
+
+
+def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
+    """Loss over S at one budget, with a colour bar of the sizes."""
+    rows = surface.rows
     style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
     N = rows[surface.size].to_numpy(float)
     norm = LogNorm(N.min(), N.max())
@@ -60,22 +77,20 @@ def along_sparsity(inputs: Inputs, fit: str) -> Sheet:
             markeredgewidth=0.4,
             zorder=3,
         )
-    bar = sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
+    bar = panel.sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
     style.size_axis(bar.ax.yaxis, style.size_label(surface.size))
     bar.ax.yaxis.set_major_locator(FixedLocator(list(curves)))  # the curves' own sizes
     bar.outline.set_visible(False)
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
-    return sheet
+    return bar
 
 
-def along_size(inputs: Inputs, fit: str) -> Sheet:
-    """Loss over size: runs and the surface at each measured S, with the minimum of each."""
-    surface = middle_surface(inputs, fit)
-    sheet = Sheet(style.SINGLE, style.HEIGHT)
-    (panel,) = sheet.panels
+def draw_along_size(
+    panel: Panel, surface: Surface, palette: Mapping[float, Colour]
+) -> pd.DataFrame:
+    """Loss over size at one budget, a curve a sparsity; returns the optima that it marks."""
     panel.ax.set_xscale("log")
-    palette = colours(inputs, "S")
     optima = list(surface_optima(surface))
     for best in optima:
         S, colour = best["S"], palette[best["S"]]
@@ -110,14 +125,17 @@ def along_size(inputs: Inputs, fit: str) -> Sheet:
             markeredgecolor=style.INK if best["inside"] else colour,
             markeredgewidth=0.6,
         )
-    if any(best["inside"] for best in optima):
-        panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
-    explain_bounds(panel, pd.DataFrame(optima))
     style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
-    panel.legend("sparsity $S$")
-    return sheet
+    return pd.DataFrame(optima)
+
+
+def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
+    """Legend entries for the stars and for the hollow marks."""
+    if optima["inside"].any():
+        panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
+    explain_bounds(panel, optima)
 
 
 def _round_quantiles(N: Array) -> list[float]:

@@ -18,18 +18,31 @@ from moelaws.figures.sparsity.common import middle_surface
 
 MESH = 33  # points a side
 
+Mesh = tuple[Array, Array, Array]
+
 
 def draw(inputs: Inputs, fit: str) -> Sheet:
     """The surface in perspective with the measured runs, and as contours with its valley."""
     surface = middle_surface(inputs, fit)
     sheet = Sheet(style.DOUBLE, 3.0, ["3d", "rectilinear"])
-    N, S = _mesh(surface)
-    L = surface.loss(N.ravel(), S.ravel()).reshape(N.shape)
-    both = np.concatenate([L.ravel(), surface.rows["L"].to_numpy(float)])
-    norm = Normalize(float(both.min()), float(both.max()))
-    _perspective(sheet.panels[0], surface, (N, S, L), norm)
-    _contours(sheet.panels[1], surface, (N, S, L), norm)
+    mesh = filled_mesh(surface)
+    norm = loss_colours(surface, mesh)
+    perspective(sheet.panels[0], surface, mesh, norm)
+    contours(sheet.panels[1], surface, mesh, norm)
+    sheet.panels[1].legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=3, columnspacing=1.2)
     return sheet
+
+
+def filled_mesh(surface: Surface) -> Mesh:
+    """Sizes, sparsities and the surface's losses (MESH, MESH) over what was measured."""
+    N, S = _mesh(surface)
+    return N, S, surface.loss(N.ravel(), S.ravel()).reshape(N.shape)
+
+
+def loss_colours(surface: Surface, mesh: Mesh) -> Normalize:
+    """One scale for the surface and the runs."""
+    both = np.concatenate([mesh[2].ravel(), surface.rows["L"].to_numpy(float)])
+    return Normalize(float(both.min()), float(both.max()))
 
 
 def _mesh(surface: Surface) -> tuple[Array, Array]:
@@ -42,9 +55,8 @@ def _mesh(surface: Surface) -> tuple[Array, Array]:
     return np.exp(u), np.broadcast_to(-np.expm1(-v)[:, None], u.shape)
 
 
-def _perspective(
-    panel: Panel, surface: Surface, mesh: tuple[Array, Array, Array], norm: Normalize
-) -> None:
+def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> None:
+    """The surface in perspective with the runs and their distance from it."""
     N, S, L = mesh
     rows, ax = surface.rows, panel.ax
     sparsities = style.apart(sorted(rows["S"].unique()), 0.13)
@@ -71,17 +83,18 @@ def _perspective(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{-np.expm1(-y):.4g}"))
     ax.set_xlabel(style.size_symbol(surface.size), labelpad=-4)
     ax.set_ylabel("$S$", labelpad=-4)
-    ax.set_title(f"(a) loss (nats/token), $C$ = {style.power(surface.C)} FLOPs", loc="left")
+    ax.set_title(
+        f"({panel.name}) loss (nats/token), $C$ = {style.power(surface.C)} FLOPs", loc="left"
+    )
     ax.tick_params(pad=-2, labelsize=6)
     ax.view_init(elev=28, azim=-62)
     ax.set_box_aspect((1.25, 1.15, 0.9), zoom=1.08)
-    panel.sheet.record("a", "surface", x=N.ravel(), y=S.ravel(), z=L.ravel())
-    panel.sheet.record("a", "runs", x=rows[surface.size], y=rows["S"], z=rows["L"])
+    panel.sheet.record(panel.name, "surface", x=N.ravel(), y=S.ravel(), z=L.ravel())
+    panel.sheet.record(panel.name, "runs", x=rows[surface.size], y=rows["S"], z=rows["L"])
 
 
-def _contours(
-    panel: Panel, surface: Surface, mesh: tuple[Array, Array, Array], norm: Normalize
-) -> None:
+def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> None:
+    """The surface's contours, runs coloured by their own loss and the optimum of each S."""
     N, S, L = mesh
     rows, ax = surface.rows, panel.ax
     style.sparsity_axis(ax, sorted(rows["S"].unique()), "y")
@@ -126,7 +139,6 @@ def _contours(
     bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02)
     bar.set_label("loss (nats/token)")
     bar.outline.set_visible(False)
-    panel.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=3, columnspacing=1.2)
 
 
 FIGURES = {

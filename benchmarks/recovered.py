@@ -1,0 +1,114 @@
+"""Published coefficients beside those recovered from simulated sweeps of the papers' own grids.
+
+Reads what `snakemake --config tier=paper source=simulated` left below results/paper/simulated, and
+writes docs/recovery.md's table, between its two markers.
+
+    python benchmarks/recovered.py --tier paper --page docs/recovery.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from moelaws.analysis.plan import fitted_table
+from moelaws.analysis.recovery import Recovered, recovered
+from moelaws.fitting.report import FitReport, read_fit
+from moelaws.records.files import write_text
+from moelaws.records.layout import Results
+from moelaws.spec.project import load_study, study_names
+from moelaws.spec.study import Study
+from moelaws.tables.parquet import notes
+
+BEGIN, END = "<!-- recovered: begin -->", "<!-- recovered: end -->"
+HEADING = (
+    "| fit | coefficient | published | recovered | 90 % interval | held | identified |\n"
+    "|-|-|-|-|-|-|-|\n"
+)
+
+
+def simulation(study: Study, tier: str, results: Results) -> dict[str, Any] | None:
+    """How the study's table was simulated; None where it was not."""
+    found = notes(results.table(tier, study.study, simulated=True)).get("simulation")
+    return None if found is None else dict(json.loads(found))
+
+
+def compared(
+    study: Study, tier: str, about: dict[str, Any], results: Results
+) -> Iterator[tuple[FitReport, list[Recovered]]]:
+    """Each fit that was made of the simulated table, and its parameters."""
+    for entry in study.of_simulated().fits:
+        path = results.fit(tier, study.study, entry.name, simulated=True)
+        if path.is_file():
+            report = read_fit(path)
+            table, units = fitted_table(study, tier, entry, results)
+            yield report, recovered(report, about, table, units)
+
+
+def section(study: Study, tier: str, results: Results) -> str:
+    """The study's part of the page; empty where nothing of it was simulated."""
+    if (about := simulation(study, tier, results)) is None:
+        return ""
+    lines, held = [], []
+    rows = 0
+    for report, parameters in compared(study, tier, about, results):
+        if report.law == about["law"]:
+            rows = max(rows, sum(part.n for part in report.parts))
+        for r in parameters:
+            if r.reference is not None:
+                lines.append(line(report, r))
+                held += [r.holds] if r.identified and r.simulated else []
+    text = f"### {study.study}\n\n"
+    text += (
+        f"`{about['law']}`, noise {about['noise']:g}, seed {about['seed']}; {rows:,} rows fitted"
+    )
+    text += f", of the sweeps {', '.join(about['sweeps'])}" if about["sweeps"] else ""
+    text += f", of the runs with {about['row_selection']}" if about["row_selection"] else ""
+    text += ".\n" + (f"Assumed: {about['assumed']}\n" if about["assumed"] else "") + "\n"
+    text += HEADING + "".join(lines)
+    return text + (
+        f"\nOf the {len(held)} coefficients that the losses were simulated with and that the rows "
+        f"identify, {sum(map(bool, held))} lie in their intervals.\n"
+    )
+
+
+def line(report: FitReport, r: Recovered) -> str:
+    """A row of the page's table."""
+    where = "".join(f", {column} = {value:.4g}" for column, value in r.where.items())
+    interval = "-" if r.low is None or r.high is None else f"{r.low:.4g} .. {r.high:.4g}"
+    held = {True: "yes", False: "no", None: "-"}[r.holds]
+    cells = (
+        f"{report.name} (`{report.law}`){where}",
+        r.parameter + ("" if r.simulated else " *"),
+        f"{r.reference:.4g}",
+        f"{r.estimate:.4g}",
+        interval,
+        held,
+        "yes" if r.identified else "no",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tier", default="paper")
+    parser.add_argument("--page", type=Path, default=Path("docs/recovery.md"))
+    options = parser.parse_args(arguments)
+    before, begin, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        sys.exit(f"{options.page}: no {BEGIN} ... {END} to write between")
+    studies = [study for study in map(load_study, study_names()) if study.simulation]
+    sections = [section(study, options.tier, Results()) for study in studies]
+    if not any(sections):
+        sys.exit(f"nothing is simulated at tier {options.tier}: run the workflow with it first")
+    text = "\n".join(s for s in sections if s)
+    write_text(options.page, f"{before}{BEGIN}\n{text}{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the allocation paper derives from its sweeps of the expert-attention ratio."""

@@ -1,0 +1,1 @@
+"""Derived tables of the study `generalization`: slopes, identities, routing, dimension."""

@@ -1,0 +1,1 @@
+"""What the leverage paper derives: efficiency leverage of curves and of runs, best settings."""

@@ -1,0 +1,1 @@
+"""What the sparsity paper derives beyond its isoFLOP optima."""

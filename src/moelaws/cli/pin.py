@@ -1,0 +1,109 @@
+"""``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.project import project_options
+from moelaws.cli.study_files import entry_inputs, report_warnings
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
+
+if TYPE_CHECKING:
+    from moelaws.spec.hyperparameters import Pinned
+
+
+@click.command(name="pin")
+@click.argument("study_name", metavar="STUDY", default="hyperparameters")
+@project_options
+@click.option("--lr", default="lr", show_default=True, help="The fit of the learning rate.")
+@click.option("--batch", default="batch", show_default=True, help="The fit of the batch.")
+@json_option
+def command(study_name: str, project: Project, lr: str, batch: str, as_json: bool) -> None:
+    """Pin the laws that STUDY fitted at this tier: config/hyperparameters/TIER.yaml.
+
+    Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
+    identities of those runs change. Shows the laws before and after.
+    """
+    from moelaws.analysis.hyperparameters.pinning import pinned
+    from moelaws.records.files import write_text
+    from moelaws.spec.hyperparameters import pinned_file, read_pinned
+    from moelaws.spec.project import load_study
+    from moelaws.spec.study import Reader
+
+    study, tier = load_study(study_name), project.tier
+    names = {fit.name: fit for fit in study.fits}
+    for option, name in (("--lr", lr), ("--batch", batch)):
+        if name not in names:
+            raise UserError(
+                f"{option} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
+            )
+    entry = Reader(fits=(lr, batch), derived=tuple({names[lr].table, names[batch].table} - {""}))
+    inputs = entry_inputs(study, [entry], tier, simulated=False)
+    old = read_pinned(tier)
+    new = pinned(inputs, study_name, tier, lr, batch, _corpora(inputs.table["run_id"]))
+    file = pinned_file(tier)
+    write_text(file, _text(new))
+    if as_json:
+        before = old and old.model_dump(mode="json")
+        print_json({"file": str(file), "old": before, "new": new.model_dump(mode="json")})
+        return
+    _print(old, new)
+    report_warnings(new.provenance.notes)
+    click.echo(str(file))
+
+
+def _corpora(run_ids: Iterable[str]) -> list[str]:
+    """Identities of the text that the runs of the search were trained on, as far as on record."""
+    from moelaws.records.layout import Results
+    from moelaws.records.runs import read_record
+    from moelaws.spec.corpus import Corpus
+
+    results, found = Results(), set()
+    for run_id in run_ids:
+        if results.run(run_id).is_dir():
+            found.add(Corpus(**read_record(results, run_id).config["corpus"]).corpus_id)
+    return sorted(found)
+
+
+def _text(new: Pinned) -> str:
+    """YAML with what a reader should know first."""
+    import yaml
+
+    source = new.provenance
+    low, high = source.C
+    head = [
+        f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
+        "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md).",
+        f"# Written by `moelaws pin {source.study} --tier {source.tier}"
+        f"{_option('lr', source.lr.name)}{_option('batch', source.batch_tokens.name)}`;",
+        "# another search pinned changes the identities of all runs that follow these laws.",
+        f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"
+        f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.",
+    ]
+    data = new.model_dump(mode="json")
+    return "\n".join(head) + "\n" + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
+
+
+def _option(name: str, fit: str) -> str:
+    return "" if fit == name else f" --{name} {fit}"
+
+
+def _print(old: Pinned | None, new: Pinned) -> None:
+    rows = []
+    for name in ("lr", "batch_tokens"):
+        for state, which in (("old", old), ("new", new)):
+            if which is None:
+                continue
+            one = getattr(which, name)
+            ends = [one.at(C) for C in new.provenance.C]
+            rows.append((name, state, one.coefficient, one.exponent, *one.exponent_interval, *ends))
+    low, high = new.provenance.C
+    print_table(
+        ("law", "", "coefficient", "exponent", "low", "high", f"at {low:.3g}", f"at {high:.3g}"),
+        rows,
+    )

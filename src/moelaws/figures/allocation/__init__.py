@@ -1,0 +1,1 @@
+"""Figures and tables of the paper `allocation` (expert-attention allocation), from own runs."""

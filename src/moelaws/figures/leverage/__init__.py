@@ -1,0 +1,1 @@
+"""Figures and tables of "Towards Greater Leverage" (Tian et al.)."""

@@ -1,0 +1,122 @@
+"""What the leverage paper's figures share: colours, axes, points of leverage, published curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike, NDArray
+
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel
+from moelaws.laws.leverage import joint
+
+Colour = tuple[float, float, float, float]
+
+BUDGET = "budget $C$ (FLOPs)"
+LEVERAGE = "efficiency leverage EL"
+RATIO = "activation ratio $A = E_a/E$"
+PUBLISHED: dict[str, Any] = {
+    "color": style.GREY,
+    "linestyle": (0, (4, 2)),
+    "linewidth": 0.9,
+    "zorder": 1,
+}
+PUBLISHED_RANGE = (1e18, 3e20)  # FLOP: the budgets of the paper's isoFLOP curves
+
+
+def palette(values: Iterable[float]) -> dict[float, Colour]:
+    """A colour for each value, dark to light as they rise."""
+    known = sorted({float(value) for value in values})
+    return dict(zip(known, style.ordered_colours(len(known)), strict=True))
+
+
+def percent(value: float) -> str:
+    """A share in percent, as the paper writes activation ratios: 3.12 %."""
+    return f"{100 * value:.3g} %"
+
+
+def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = None) -> None:
+    """A logarithmic axis with ``ticks``, or with 1-2-5 ticks over what is shown."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_label_text(label)
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(FixedLocator(list(ticks) or style.round_ticks(low, high)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: (text or style.power)(x)))
+    axis.set_minor_locator(NullLocator())
+
+
+def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
+    """The x axis as compute, its ticks a fifth of it apart."""
+    panel.ax.set_xscale("log")
+    low, high = sorted(panel.ax.xaxis.get_view_interval())
+    if high < 1.5 * low:  # one budget
+        low, high = low / 2, high * 2
+        panel.ax.set_xlim(low, high)
+    gap = (high / low) ** (1 / 5)
+    ticks: list[float] = []
+    for tick in style.round_ticks(low, high, 6):
+        if not ticks or tick > gap * ticks[-1]:
+            ticks.append(tick)
+    log_axis(panel.ax.xaxis, label, ticks)
+
+
+def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
+    """The y axis as leverage over the estimates; intervals may run off it."""
+    values = np.asarray(estimates, float)
+    values = values[np.isfinite(values) & (values > 0)]
+    panel.ax.set_yscale("log")
+    if len(values):
+        panel.ax.set_ylim(min(values.min(), 1.0) / 1.3, max(values.max(), 1.0) * 1.5)
+    log_axis(panel.ax.yaxis, LEVERAGE, text=lambda x: f"{x:g}")
+    panel.ax.axhline(1, color=style.INK, linewidth=0.5, zorder=0.5)
+
+
+def leverage_points(
+    panel: Panel,
+    series: str,
+    x: ArrayLike,
+    rows: pd.DataFrame,
+    label: str = "",
+    aside: float = 0.0,
+    **options: Any,
+) -> None:
+    """EL of ``rows`` over ``x`` with intervals, ``aside`` points to the right of their place.
+
+    An infinite end runs off the axis.
+    """
+    EL, low, high = (rows[name].to_numpy(float) for name in ("EL", "EL_low", "EL_high"))
+    x = np.asarray(x, float)
+    panel.sheet.record(panel.name, series, x=x, y=EL, low=low, high=high)
+    shift = ScaledTranslation(aside / 72, 0, panel.sheet.figure.dpi_scale_trans)
+    place = panel.ax.transData + shift
+    shown = np.isfinite(EL)
+    options = {"marker": "o", "linestyle": "none", "transform": place, **options}
+    (drawn,) = panel.ax.plot(x[shown], EL[shown], label=label or None, **options)
+    panel.ax.update_datalim(np.column_stack([x[shown], EL[shown]]))
+    top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
+    bars = shown & ~np.isnan(low)
+    panel.ax.vlines(
+        x[bars], np.maximum(low[bars], 1e-6), top[bars], color=drawn.get_color(), linewidth=0.7,
+        alpha=0.7, zorder=drawn.get_zorder() - 0.1, transform=place,
+    )  # fmt: skip
+
+
+def published(A: ArrayLike, G: ArrayLike, C: ArrayLike) -> NDArray[np.float64]:
+    """EL by Eq 4 with Table 6, at A = E_a / E."""
+    params = joint.LAW.published or {}
+    return joint.LAW.predict(params, {"A": A, "G": G, "C": C})
+
+
+def published_budget(C: float) -> float:
+    """The budget nearest to ``C`` (FLOP) at which the paper measured."""
+    return float(np.clip(C, *PUBLISHED_RANGE))
+
+
+def of_sweep(points: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """The rows of a derived table whose architecture is of ``sweep``."""
+    return points[points["sweep"].astype(str).str.split(",").map(lambda names: sweep in names)]

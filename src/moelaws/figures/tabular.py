@@ -1,0 +1,114 @@
+"""A paper's table from the user's own runs: CSV in full precision, Markdown and LaTeX to read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from moelaws.records.files import replacing, write_text
+
+_TEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+@dataclass
+class Tabular:
+    """Rows of numbers and words under human headings, and what the reader should know of them.
+
+    Attributes:
+        frame: a row a line; its index is not shown. Missing values are left blank.
+        digits: significant digits in Markdown and LaTeX.
+        notes: sentences below the table.
+        warnings: for the user's terminal.
+    """
+
+    frame: pd.DataFrame
+    digits: int = 4
+    notes: Sequence[str] = ()
+    warnings: list[str] = field(default_factory=list)
+
+    def cells(self) -> list[list[str]]:
+        """The body as text, a list a row."""
+        return [[self._cell(value) for value in row] for row in self.frame.itertuples(index=False)]
+
+    def _cell(self, value: object) -> str:
+        if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+            return ""
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            return str(value)
+        number = float(value)
+        if number.is_integer() and abs(number) < 1e6:
+            return f"{number:.0f}"
+        return f"{number:.{self.digits}g}"
+
+    def markdown(self, caption: str) -> str:
+        """GitHub's Markdown, numbers to the right."""
+        right = self._right()
+        lines = [caption, "", _row([str(name).replace("|", r"\|") for name in self.frame.columns])]
+        lines.append("|" + "|".join("-:" if numeric else "-" for numeric in right) + "|")
+        lines += [_row([cell.replace("|", r"\|") for cell in row]) for row in self.cells()]
+        return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
+
+    def latex(self, caption: str, label: str) -> str:
+        """A table environment in the style of booktabs."""
+        body = [" & ".join(map(_tex, row)) + r" \\" for row in self.cells()]
+        head = " & ".join(_tex(str(name)) for name in self.frame.columns)
+        columns = "".join("r" if numeric else "l" for numeric in self._right())
+        notes = [r"\par\smallskip " + _tex(note) for note in self.notes]
+        lines = [
+            r"% \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_tex(caption)}}}",
+            rf"\label{{{label}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *notes,
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: Path, caption: str, label: str) -> None:
+        """``path`` is the CSV's; Markdown and LaTeX go beside it."""
+        with replacing(path) as temporary:
+            self.frame.to_csv(temporary, index=False, lineterminator="\n")
+        write_text(path.with_suffix(".md"), self.markdown(caption))
+        write_text(path.with_suffix(".tex"), self.latex(caption, label))
+
+    def _right(self) -> list[bool]:
+        return [pd.api.types.is_numeric_dtype(kind) for kind in self.frame.dtypes]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _tex(text: str) -> str:
+    """Words for LaTeX; what stands between dollar signs is mathematics and stays."""
+    parts = text.split("$")
+    if len(parts) % 2 == 0:  # a lone dollar sign is money
+        return "".join(_TEX.get(sign, sign) for sign in text)
+    escaped = ["".join(_TEX.get(sign, sign) for sign in part) for part in parts[::2]]
+    mathematics = [f"${part}$" for part in parts[1::2]]
+    return escaped[0] + "".join(m + e for m, e in zip(mathematics, escaped[1:], strict=True))

@@ -1,0 +1,187 @@
+"""What runs would cost together, in device hours and on disk, and whether that is too much.
+
+Estimates, for planning and for a ceiling: ``accounting.cost`` says how rough they are. Light, for
+the Snakefile asks at each call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from moelaws.accounting.cost import CPU, DEVICES, Device, estimate
+from moelaws.accounting.parameters import count_parameters
+from moelaws.grids.expand import Run
+from moelaws.grids.sweep import Sweep
+from moelaws.records.layout import Results
+from moelaws.spec.project import Project
+
+# Runs that are unfinished at once, each with a checkpoint: the jobs of profiles/slurm.
+AT_ONCE = 100
+CHECKPOINT = 12.0  # bytes a parameter: fp32 weights and two moments
+WEIGHTS = 4.0  # bytes a parameter: fp32
+# Measured on the demo's runs: 62 bytes a logged step, of which there are 2000 at most; the rest of
+# a run's folder, with what Snakemake notes of it.
+RECORD, LOGGED_STEP, LOGGED_STEPS = 2e4, 62.0, 2000
+PROBED_TOKENS = 2048  # of each layer, their hidden states in fp32: what moelaws probe looks at
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What runs cost by estimate.
+
+    Attributes:
+        device: whose hours are meant.
+        runs: how many.
+        flops: training FLOPs by the sparsity paper's convention (Eq 9).
+        tokens: training tokens, summed over runs.
+        seconds: of one device, one run after the other.
+        disk: what it is for -> bytes.
+    """
+
+    device: Device
+    runs: int
+    flops: float
+    tokens: float
+    seconds: float
+    disk: Mapping[str, float]
+
+    @property
+    def hours(self) -> float:
+        """Device hours."""
+        return self.seconds / 3600
+
+    @property
+    def disk_bytes(self) -> float:
+        """All that lies on disk at the most."""
+        return sum(self.disk.values())
+
+    def as_dict(self) -> dict[str, object]:
+        """The same for JSON."""
+        return {
+            "device": self.device.name,
+            "runs": self.runs,
+            "flops": self.flops,
+            "tokens": self.tokens,
+            "hours": self.hours,
+            "disk_bytes": self.disk_bytes,
+            "disk": dict(self.disk),
+        }
+
+
+def budget(
+    runs: Sequence[Run], device: Device, kept: Collection[str] = (), probed: Collection[str] = ()
+) -> Budget:
+    """What training ``runs`` costs.
+
+    Args:
+        runs: each once.
+        device: that trains them.
+        kept: the ids of runs whose final weights are kept.
+        probed: of those whose hidden states are.
+    """
+    costs = [estimate(run.config, device) for run in runs]
+    sizes = [count_parameters(run.config.model).total for run in runs]
+    held = [n for run, n in zip(runs, sizes, strict=True) if run.run_id in kept]
+    logged = [min(run.config.steps, LOGGED_STEPS) for run in runs]
+    return Budget(
+        device=device,
+        runs=len(runs),
+        flops=sum(c.flops for c in costs),
+        tokens=float(sum(run.config.tokens for run in runs)),
+        seconds=sum(c.seconds for c in costs),
+        disk={
+            "text": _text(runs),
+            "records": RECORD * len(runs) + LOGGED_STEP * sum(logged),
+            "checkpoints": CHECKPOINT * sum(sorted(sizes, reverse=True)[:AT_ONCE]),
+            "weights": WEIGHTS * sum(held),
+            "hidden states": sum(_hidden(run) for run in runs if run.run_id in probed),
+        },
+    )
+
+
+def over_limit(
+    sweeps: Iterable[Sweep],
+    project: Project,
+    results: Results,
+    kept: Collection[str] = (),
+    probed: Collection[str] = (),
+) -> str:
+    """What is wrong where the runs still to train pass the project's limits; empty if they do not.
+
+    Args:
+        sweeps: of the chosen studies; a run that several ask for counts once.
+        project: its device and limits.
+        results: where what is done lies.
+        kept, probed: as of :func:`budget`.
+    """
+    sweeps = list(sweeps)
+    todo = {
+        run.run_id: run for sweep in sweeps for run in sweep.runs if not _done(run, results, kept)
+    }
+    device = DEVICES[project.device]
+    total = budget(list(todo.values()), device, kept, probed)
+    unit = "CPU" if device is CPU else "GPU"
+    key = f"{unit.lower()}_hours"
+    problems, wanted = [], {}
+    if total.hours > (most := getattr(project.limits, key)):
+        each = {
+            sweep.study.study: budget([r for r in sweep.runs if r.run_id in todo], device).hours
+            for sweep in sweeps
+        }
+        problems.append(
+            f"{total.hours:,.3g} {unit}-hours ({_listed(each)}), more than limits.{key} = {most:g}"
+        )
+        wanted[key] = _round_up(total.hours)
+    disk = {name: held / 1e9 for name, held in total.disk.items()}
+    if sum(disk.values()) > (most := project.limits.disk_gb):
+        problems.append(
+            f"{sum(disk.values()):,.3g} GB of disk ({_listed(disk)}), more than limits.disk_gb = "
+            f"{most:g}"
+        )
+        wanted["disk_gb"] = _round_up(sum(disk.values()))
+    if not problems:
+        return ""
+    allowing = ", ".join(f"{name}: {value:g}" for name, value in wanted.items())
+    return (
+        f"the {total.runs:,} runs still to train at tier {project.tier} would take, by estimate, "
+        f"about {'; and '.join(problems)}. Choose fewer studies, a smaller tier or fewer runs "
+        "(moelaws grid and moelaws plan show what they cost), or raise limits in "
+        f"config/config.yaml; to allow it for one call: --config 'limits={{{allowing}}}'"
+    )
+
+
+def _done(run: Run, results: Results, kept: Collection[str]) -> bool:
+    """Whether a call of the workflow has nothing to train for ``run``."""
+    if run.run_id in kept and not results.kept(run.run_id).exists():
+        return False
+    again = results.lacked_memory(run.run_id).exists()  # tried again at each call
+    return results.summary(run.run_id).exists() and not again
+
+
+def _text(runs: Iterable[Run]) -> float:
+    """Bytes of the tokenised texts: at least what the longest run of each reads in one epoch."""
+    longest: dict[str, float] = {}
+    for run in runs:
+        corpus = run.config.corpus
+        width = 2 if corpus.vocab_size <= 1 << 16 else 4
+        read = width * run.config.tokens / run.config.max_epochs / (1 - corpus.validation)
+        longest[corpus.corpus_id] = max(read, longest.get(corpus.corpus_id, 0.0))
+    return sum(longest.values())
+
+
+def _hidden(run: Run) -> float:
+    """Bytes of the hidden states after the embedding and after each layer."""
+    model = run.config.model
+    return 4.0 * (model.n_layers + 1) * PROBED_TOKENS * model.d_model
+
+
+def _listed(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {x:,.3g}" for name, x in parts.items() if x > 0)
+
+
+def _round_up(value: float) -> float:
+    """A limit of two digits that lets ``value`` pass, with some room."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(1.05 * value / step) * step

@@ -1,0 +1,119 @@
+"""Widths of attention and experts from the ratio of their FLOPs, at constant FLOPs a token."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from moelaws.accounting.flops import attention_and_ffn
+from moelaws.grids.hyperparameters import Point, needed
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import WidthsFromRatio
+from moelaws.spec.model import Model
+
+Items = tuple[tuple[str, Any], ...]
+
+_SHAPE = ("n_layers", "n_heads", "context")
+_EXPERTS = ("n_experts", "top_k")
+_OPTIONS = ("n_kv", "head_width")
+_FFN_OPTIONS = ("n_shared", "n_dense_layers", "d_ffn", "mlp")
+TOLERANCE = 0.01  # of FLOPs a token: half of what one column of narrow experts costs
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Widths at a ratio, and what they come to once rounded.
+
+    Attributes:
+        d_model: of the residual stream.
+        d_expert: hidden width of each expert.
+        r: C_E / C_A of the rounded widths.
+        flops: C_A + C_E of the rounded widths, forward FLOPs a token.
+    """
+
+    d_model: int
+    d_expert: int
+    r: float
+    flops: float
+
+
+def base_flops(point: Point, rule: WidthsFromRatio) -> float:
+    """C_A + C_E, forward FLOPs a token, of the point at d_model = d_expert = ``d_base``.
+
+    Raises:
+        UserError: for a missing setting, or a ``d_base`` that the heads do not divide.
+    """
+    width = needed(point, "d_base", rule.rule)
+    return sum(_flops(point, width, width, rule))
+
+
+def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths:
+    """d_model and d_expert of C_E / C_A nearest ``r`` (as logarithms), and C_A + C_E = ``flops``.
+
+    ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` takes
+    up what remains. Layers, heads, experts and context are the point's. Source: allocation, App
+    B.1, FLOPs as in App C corrected.
+
+    Raises:
+        UserError: for a missing setting, or a ratio that no widths reach.
+    """
+    wanted: float = needed(point, "r", rule.rule)
+    unit = 2 * needed(point, "n_heads", rule.rule)
+    reached: list[Widths] = []
+    d_model = unit
+    while (attention := _flops(point, d_model, 1, rule)[0]) < flops:
+        one, two = (_flops(point, d_model, width, rule)[1] for width in (1, 2))
+        width = round(1 + (flops - attention - one) / (two - one))
+        if width >= 1:
+            feed_forward = one + (width - 1) * (two - one)
+            reached.append(
+                Widths(d_model, width, feed_forward / attention, attention + feed_forward)
+            )
+        d_model += unit
+    reached = [w for w in reached if abs(w.flops / flops - 1) <= TOLERANCE]
+    if not reached:
+        raise UserError(
+            f"no widths give {flops:.4g} FLOPs a token with n_heads = {point['n_heads']}; "
+            "raise d_base or lower n_heads"
+        )
+    low, high = reached[-1].r, reached[0].r
+    best = min(reached, key=lambda w: abs(math.log(w.r / wanted)))
+    if not low / _step(reached, -1) <= wanted <= high * _step(reached, 0):
+        raise UserError(
+            f"r is {wanted:g}; multiples of 2 n_heads = {unit} for d_model reach {low:.3g} to "
+            f"{high:.3g} at these FLOPs a token; choose r among them, raise d_base or lower n_heads"
+        )
+    return best
+
+
+def _step(reached: list[Widths], end: int) -> float:
+    """Half a step of d_model at an ``end`` of what is reached, as a factor of r."""
+    if len(reached) < 2:
+        return 1.0
+    inner, outer = (reached[-2], reached[-1]) if end else (reached[1], reached[0])
+    return math.exp(abs(math.log(outer.r / inner.r)) / 2)
+
+
+def _flops(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> tuple[float, float]:
+    """(C_A, C_E) of the point at these widths, forward FLOPs a token, of all layers."""
+    shape = {name: needed(point, name, rule.rule) for name in _SHAPE}
+    shape |= {name: point[name] for name in _OPTIONS if name in point}
+    ffn = {name: needed(point, name, rule.rule) for name in _EXPERTS}
+    ffn |= {name: point[name] for name in _FFN_OPTIONS if name in point}
+    return _counted(tuple(shape.items()), tuple(ffn.items()), d_model, d_expert)
+
+
+@cache  # the points of a sweep differ in r and C alone
+def _counted(shape: Items, ffn: Items, d_model: int, d_expert: int) -> tuple[float, float]:
+    given = dict(shape)
+    data = {
+        "n_kv": given["n_heads"],
+        **given,
+        "d_model": d_model,
+        "vocab_size": 1,  # logits are in neither
+        "ffn": {"kind": "moe", "d_expert": d_expert, "normalize_top_k": False, **dict(ffn)},
+    }
+    return attention_and_ffn(parse(Model, data, "the rule ratio"), "allocation")

@@ -1,0 +1,131 @@
+"""Hidden states of a kept run: the residual stream after each layer, at sampled held-out tokens.
+
+Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moelaws.corpus.batches import Validation, validation
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.model.transformer import Transformer
+from moelaws.spec.errors import UserError
+from moelaws.training.columns import write_columns
+from moelaws.training.device import threads
+from moelaws.training.weights import load
+
+BATCH = 8  # sequences at a time
+
+# column -> (unit, description)
+COLUMNS = {
+    "layer": ("layers", "blocks that the state has passed; 0 is the embedding"),
+    "sequence": ("", "held-out sequence of the token, from 0"),
+    "position": ("", "its place in the sequence, from 0"),
+    "token": ("", "its entry in the vocabulary"),
+    "state": ("", "the residual stream there, before any norm: a list of d_model numbers"),
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which held-out tokens are looked at."""
+
+    tokens_BN: NDArray[np.int64]  # the inputs of their sequences
+    sequence_T: NDArray[np.int64]  # row in tokens_BN of each
+    position_T: NDArray[np.int64]
+
+
+def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) -> int:
+    """Write the states of ``tokens`` held-out tokens, after each layer of a kept run, to ``out``.
+
+    The same weights, text, number and seed give the same tokens. Returns the number of rows,
+    (L + 1) T.
+
+    Args:
+        weights: folder of the kept weights, whose header says what the run is.
+        corpus: folder of its prepared corpus.
+
+    Raises:
+        UserError: where there are no weights, the corpus is another or its held-out text is short.
+    """
+    config, model = load(weights)
+    data = PreparedCorpus.open(corpus)
+    if data.corpus != config.corpus:
+        raise UserError(f"{corpus}: not the corpus of run {config.run_id}")
+    held_out = validation(data, config.evaluation.sequences, config.model.context)
+    chosen = choose(held_out, tokens, seed)
+    torch.set_num_threads(threads())
+    states = hidden_states(model.eval(), chosen)
+    _write(out, chosen, states)
+    return len(states) * tokens
+
+
+def write_none(out: Path) -> None:
+    """Write an empty table: the run left no weights, for it diverged or lacked memory."""
+    none = np.empty(0, np.int64)
+    sample = Sample(np.empty((0, 1), np.int64), none, none)
+    _write(out, sample, np.empty((0, 0, 1), np.float32))
+
+
+def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
+    """``tokens`` places among the held-out inputs, each at most once.
+
+    Raises:
+        UserError: where there are fewer.
+    """
+    inputs_BN = held_out.tokens[:, :-1]
+    if tokens > inputs_BN.size:
+        raise UserError(
+            f"tokens is {tokens}; the held-out set of the run has {inputs_BN.size}: ask for fewer"
+        )
+    # Raw bits are the same under every version of NumPy; see corpus.batches.
+    bits = np.random.Philox(key=[seed, 0]).random_raw(inputs_BN.size)
+    place_T = np.sort(np.argsort(np.asarray(bits), kind="stable")[:tokens])
+    sequence_T, position_T = np.divmod(place_T, inputs_BN.shape[1])
+    rows, sequence_T = np.unique(sequence_T, return_inverse=True)
+    return Sample(inputs_BN[rows], sequence_T.astype(np.int64), position_T.astype(np.int64))
+
+
+def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
+    """The residual stream at the sampled tokens before the first and after each block.
+
+    Returns float32 (L + 1, T, D).
+    """
+    parts: list[Tensor] = []
+    with torch.no_grad():
+        for start in range(0, len(sample.tokens_BN), BATCH):
+            x_BND = F.embedding(
+                torch.from_numpy(sample.tokens_BN[start : start + BATCH]), model.embedding
+            )
+            inside = (sample.sequence_T >= start) & (sample.sequence_T < start + BATCH)
+            at = (sample.sequence_T[inside] - start, sample.position_T[inside])
+            stages = [x_BND[at]]
+            for block in model.layers:
+                x_BND, _ = block(x_BND, model.rotation, model.dtype, 1, ())
+                stages.append(x_BND[at])
+            parts.append(torch.stack(stages))
+    return torch.cat(parts, dim=1).float().numpy()
+
+
+def _write(out: Path, sample: Sample, states: NDArray[np.float32]) -> None:
+    stages, width = len(states), states.shape[-1]
+    T = len(sample.position_T)
+    token_T = sample.tokens_BN[sample.sequence_T, sample.position_T]
+    columns: dict[str, NDArray[Any]] = {
+        "layer": np.repeat(np.arange(stages, dtype=np.int64), T),
+        "sequence": np.tile(sample.sequence_T, stages),
+        "position": np.tile(sample.position_T, stages),
+        "token": np.tile(token_T, stages),
+        "state": states.reshape(-1, width),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_columns(out, COLUMNS, columns)

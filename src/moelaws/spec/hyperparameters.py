@@ -1,0 +1,112 @@
+"""Learning-rate and batch laws that were found by a search and pinned for the other studies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import model_validator
+
+from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
+from moelaws.spec.project import Project, read_yaml
+
+FOLDER = Path("config/hyperparameters")
+
+
+class PinnedLaw(Frozen):
+    """coefficient * C ** exponent over the training compute C in FLOPs (leverage, Eq 5).
+
+    The intervals are those of the fit. Coefficient and exponent of a fit over few decades move
+    together: the law is known far better within its budgets than these intervals suggest.
+    """
+
+    coefficient: Positive  # at 1 FLOP
+    coefficient_interval: tuple[Positive, Positive]
+    exponent: Real
+    exponent_interval: tuple[Real, Real]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> PinnedLaw:
+        for name in ("coefficient", "exponent"):
+            low, high = getattr(self, f"{name}_interval")
+            if not low <= high:
+                raise ValueError(f"{name}_interval: {low:g} is above {high:g}")
+        return self
+
+    def at(self, C: float) -> float:
+        """The law at a compute of ``C`` FLOPs."""
+        return float(self.coefficient * C**self.exponent)
+
+
+class PinnedFit(Frozen):
+    """Where one of the two laws comes from."""
+
+    name: str  # of the fit in its study
+    runs: Count  # near-optimal runs that it was fitted to
+    digest: str  # SHA-256 of the columns that it was fitted to
+
+
+class Provenance(Frozen):
+    """What the laws rest on."""
+
+    study: str
+    tier: str
+    lr: PinnedFit
+    batch_tokens: PinnedFit
+    level: Fraction  # of the intervals
+    tolerance: Positive  # near-optimal: a loss of at most 1 + tolerance times the budget's least
+    searched: Count  # completed runs of the search, all budgets and kinds of models
+    C: tuple[Positive, Positive]  # FLOPs, the least and the largest budget fitted
+    corpora: tuple[str, ...]  # identities of the text; empty where the runs are not on record
+    versions: dict[str, str]  # of the packages that the numbers rest on
+    notes: tuple[str, ...] = ()  # what limits the trust in them
+
+
+class Pinned(Frozen):
+    """A tier's pinned laws: ``config/hyperparameters/<tier>.yaml``."""
+
+    lr: PinnedLaw  # peak learning rate
+    batch_tokens: PinnedLaw  # tokens a step
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What grids whose rule is ``chosen`` follow: the project's word, and the tier's pinned laws.
+
+    Attributes:
+        source: auto, pinned, published or tables (``config/config.yaml``, ``hyperparameters``).
+        pinned: the tier's pinned laws, None where there are none.
+        file: where they are, for messages.
+    """
+
+    source: Literal["auto", "pinned", "published", "tables"] = "auto"
+    pinned: Pinned | None = None
+    file: Path = FOLDER
+
+
+def pinned_file(tier: str) -> Path:
+    """Where a tier's pinned laws stand, from the repository's root."""
+    return FOLDER / f"{tier}.yaml"
+
+
+def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
+    """The pinned laws of ``tier``; None where nobody pinned any.
+
+    Raises:
+        UserError: for broken YAML, an unknown key or a wrong value.
+    """
+    file = pinned_file(tier)
+    return parse(Pinned, read_yaml(root / file), file) if (root / file).exists() else None
+
+
+def choice_of(project: Project, root: Path = Path()) -> Choice:
+    """The project's choice, with its tier's pinned laws.
+
+    Raises:
+        UserError: as ``read_pinned`` does.
+    """
+    return Choice(
+        project.hyperparameters, read_pinned(project.tier, root), pinned_file(project.tier)
+    )

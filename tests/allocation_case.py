@@ -1,0 +1,167 @@
+"""A simulated allocation study: runs whose losses follow Eq 2, fits, derived tables, on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.diagnostics import errors
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.laws.allocation.ratio import ratio
+from moelaws.records.layout import Results
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Study
+from moelaws.tables.parquet import column_metadata, write_table
+from moelaws.tables.schema import COLUMNS
+from repository import REPOSITORY
+
+# Plausible losses: 2 to 4 nats, and a valley in r that a sweep sees.
+TRUE = {
+    "a": 60.0, "b": 400.0, "c": 8.0, "d": 1e-4, "tau": 1.5,
+    "alpha": 0.3, "beta": 0.3, "lambda": 0.2, "gamma": 0.05,
+}  # fmt: skip
+BASELINES: dict[str, Mapping[str, float]] = {
+    "wang": {"a": 90.0, "b": 400.0, "tau": 1.6, "alpha": 0.3, "beta": 0.3, "gamma": 0.0},
+    "abnar": {"a": 60.0, "b": 400.0, "c": 0.02, "d": 1e-3, "e": 1.6, "alpha": 0.3, "beta": 0.3,
+              "lambda": 0.3, "delta": 0.1, "gamma": 0.1},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A sweep to simulate; experts are counted without the shared one."""
+
+    budgets: tuple[float, ...] = (1e18, 4e18, 1.6e19, 6e19, 2.5e20, 1e21)
+    experts: tuple[int, ...] = (16, 32, 64, 128)
+    ratios: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 0.9, 1.2, 1.5)
+    noise: float = 0.002  # of ln L
+    seeds: int = 1
+    source: str = "simulated"
+
+
+PAPER = Setting()
+POOR = Setting(
+    budgets=(2e10, 5e10, 1.2e11), experts=(8, 16, 32), ratios=(0.3, 0.45, 0.65, 1.0, 1.5),
+    noise=0.01, source="trained",
+)  # fmt: skip
+ONE = Setting(budgets=(1e20, 2e20), experts=(16,), ratios=(0.5, 1.0), source="trained")
+
+
+def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
+    """The study's table: losses of Eq 2 with ``TRUE`` and the published r*, with noise."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        [
+            {"C": C, "E": E, "r": r, "seed": run_seed}
+            for C in setting.budgets
+            for E in setting.experts
+            for r in setting.ratios
+            for run_seed in range(setting.seeds)
+        ]
+    )
+    active = np.sqrt(frame["C"] / 120)
+    S = 1 - 3 / (frame["E"] + 1)
+    D = frame["C"] / (6 * active)
+    columns = {"N": active, "D": D, "S": S, "r": frame["r"], "r_star": ratio(frame["C"], S)}
+    law = laws.get("allocation.loss")
+    L = law.predict(TRUE, columns) * np.exp(rng.normal(0, setting.noise, len(frame)))
+    frame = frame.assign(
+        S_shared=S, A=1 - S, S=1 - 2 / frame["E"], E_s=1, k=2, L=L, D=D.round().astype(int),
+        L_se=0.004, N_active_nonemb=active.round().astype(int),
+        N_total=(active * frame["E"] / 3).round().astype(int), source=setting.source,
+        status="completed", study="allocation", tier="paper", sweep="ratio", n_seeds=1,
+        n_layers=8, n_heads=8, d_model=512, batch_tokens=8192, context=128, lr=1e-3, steps=2000,
+    )  # fmt: skip
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
+    return frame[[column.name for column in COLUMNS]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files written below ``root``."""
+
+    study: Study
+    table: Path
+    fits: dict[str, Path]
+    derived: dict[str, Path]
+    results: Results
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(Inputs.read(self.table).table, self.fits, self.derived, self.results)
+
+    def of(self, kind: str, name: str) -> Inputs:
+        """What the study's entry declares, as the workflow gives it."""
+        entries = getattr(self.study, kind)
+        entry = next(e for e in entries if getattr(e, "id", getattr(e, "name", "")) == name)
+        return self.inputs.only(entry.fits, entry.derived)
+
+
+def write_case(root: Path, frame: pd.DataFrame) -> Case:
+    """Fit r* by the engine, take the loss laws as if fitted, derive, and write all of it."""
+    study = load_study("allocation", REPOSITORY)
+    table = root / "allocation.parquet"
+    write_table(frame, COLUMNS, table, {"study": "allocation"})
+    case = Case(study, table, {}, {}, Results(root / "results"))
+    _derive(case, root, "r_star")
+    for name in ("ratio_raw", "ratio_adjusted", "ratio"):
+        spec = study.fit(name)
+        units = {name: unit for name, (unit, _) in column_metadata(case.derived["r_star"]).items()}
+        frame = case.inputs.derived("r_star")
+        report = fit(laws.fittable(spec.law), frame, spec, label="r_star", units=units)
+        case.fits[name] = root / f"{name}.json"
+        write_fit(report, case.fits[name])
+    _derive(case, root, "stages")
+    _derive(case, root, "runs")
+    rows = case.inputs.derived("runs")
+    for spec in study.fits:
+        if spec.table == "runs":
+            case.fits[spec.name] = root / f"{spec.name}.json"
+            write_fit(_as_fitted(study, spec.name, rows), case.fits[spec.name])
+    return case
+
+
+def _derive(case: Case, root: Path, name: str) -> None:
+    case.derived[name] = root / f"{name}.parquet"
+    entry = next(d for d in case.study.derived if d.name == name)
+    derive(case.study, name, case.inputs.only(entry.fits, entry.derived), case.derived[name])
+
+
+def _as_fitted(study: Study, name: str, rows: pd.DataFrame) -> FitReport:
+    """A report with ``TRUE`` or a baseline's coefficients, and draws close to them."""
+    spec = study.fit(name)
+    law = laws.fittable(spec.law)
+    params = BASELINES.get(name, TRUE)
+    spread = np.random.default_rng(0).normal(1, 1e-4, (20, len(law.names)))
+    draws = pd.DataFrame(spread * [params[p] for p in law.names], columns=list(law.names))
+    columns = {
+        v.name: rows[spec.mapping.get(v.name, v.name)].to_numpy(float) for v in law.variables
+    }
+    value, held = law.predict(params, columns), rows["sparsest"].to_numpy(bool)
+    L = rows["L"].to_numpy(float)
+    part = FitPart(
+        where={},
+        n=int((~held).sum()),
+        objective=0.0,
+        converged=True,
+        params={p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names},
+        metrics={**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0},
+        holdout=errors(L[held], value[held], 1e-3),
+        diagnostics={"unidentified": [law.names[0]], "starts": {"run": 150, "reached": 9}},
+    )
+    source = str(rows["source"].iloc[0]) if "source" in rows else "simulated"
+    return FitReport(
+        law.ref, name, source, "", 0.9, [part], spec.model_dump(mode="json"), {}, {}, draws=draws
+    )

@@ -1,0 +1,130 @@
+"""A study's fits of simulated losses: what they find again, and what they cannot find."""
+
+import json
+
+import pandas as pd
+import pytest
+from planned_study import small
+
+from moelaws import laws
+from moelaws.analysis.plan import fits_of, fitted_table, plan
+from moelaws.analysis.recovery import recovered
+from moelaws.cli.simulate import simulated, write
+from moelaws.fitting.fit import fit
+from moelaws.records.layout import Results
+from moelaws.spec.study import Fit, Simulation
+from moelaws.tables.simulate import wanted
+
+
+def planned_in(folder, **changes):
+    """Name -> planned fit of the small study, in their order, and what each is compared with."""
+    study, sweep = small(**changes)
+    asked = wanted(study)
+    made, about = simulated(sweep, asked)
+    results = Results(folder)
+    write(made, results.table("demo", "small", simulated=True), about)
+    of = fits_of(study, asked, sample=100)
+    fits = {p.name: p for p in plan(of, "demo", results, lambda name: lambda *stage: None)}
+    compared = {
+        name: recovered(p.report, about, *fitted_table(of, "demo", of.fit(name), results))
+        for name, p in fits.items()
+        if p.report is not None
+    }
+    return fits, compared
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return planned_in(tmp_path_factory.mktemp("plan"))
+
+
+def test_the_laws_coefficients_are_found_again(planned):
+    found = {r.parameter: r for r in planned[1]["loss"]}
+    assert {n: r.reference for n, r in found.items()} == laws.fittable("chinchilla").published
+    assert all(r.simulated for r in found.values())
+    assert all(r.identified for r in found.values())
+    assert sum(bool(r.holds) for r in found.values()) >= 4  # of five 90 % intervals
+    for r in found.values():
+        assert r.relative_width == pytest.approx((r.high - r.low) / r.estimate)
+
+
+def test_a_fit_of_other_variables_has_no_true_value(planned):
+    """The losses follow N_active: what a fit over N_total should find, nobody knows."""
+    assert {r.reference for r in planned[1]["total"]} == {None}
+    assert {r.holds for r in planned[1]["total"]} == {None}
+
+
+def test_a_fit_follows_the_fits_that_it_reads(planned):
+    fits, compared = planned
+    assert list(fits).index("later") > list(fits).index("each")
+    assert [part.where["S"] for part in fits["each"].report.parts] == [0.0, 0.5]
+    published = laws.fittable("chinchilla").published
+    assert [(r.where["S"], r.parameter, r.reference) for r in compared["each"]] == [
+        (S, name, value) for S in (0.0, 0.5) for name, value in published.items()
+    ]
+    later = fits["later"]
+    # ln C of the first row, C = S = 0, does not exist.
+    assert later.report is None
+    assert "C" in later.reason
+
+
+def test_what_simulated_losses_cannot_give_is_left_out(planned):
+    assert "balance" not in planned[0]
+
+
+def test_rows_that_cannot_be_fitted_say_why(planned):
+    few = planned[0]["few"]
+    assert few.report is None
+    assert "2 rows are left to fit the 5 parameters of chinchilla" in few.reason
+
+
+def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
+    fits, _ = planned_in(
+        tmp_path,
+        fits=[
+            {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"},
+            {"name": "later", "law": "leverage.compute", "table": "few", "mapping": {"EL": "A"}},
+        ],
+    )
+    assert fits["later"].reason.startswith("it needs few: ")
+
+
+def test_the_simulated_law_is_fitted_where_no_fit_of_the_study_is_of_it():
+    study, _ = small(fits=[])
+    (only,) = fits_of(study, wanted(study)).fits
+    assert (only.law, only.mapping) == ("chinchilla", {"N": "N_active"})
+    other = fits_of(study, Simulation(law="joint.loss:E1")).fits[0]
+    assert (other.name, other.mapping) == ("joint_loss_E1", {"N": "N_total"})
+
+
+def test_starts_are_sampled_unless_the_study_says_otherwise():
+    fits = [
+        {"name": "a", "law": "chinchilla", "mapping": {}, "protocol": {"sample": 7}},
+        {"name": "b", "law": "chinchilla", "mapping": {}},
+        {"name": "c", "law": "sparsity.isoflop", "mapping": {}},  # least squares has no starts
+    ]
+    study, _ = small(fits=fits)
+    of = fits_of(study, wanted(study), sample=100).fits
+    assert [entry.protocol for entry in of] == [{"sample": 7}, {"sample": 100}, {}]
+
+
+def test_the_papers_other_laws_are_compared_with_what_it_publishes():
+    """Their coefficients follow from the simulated law in part, and are marked so."""
+    law = laws.fittable("leverage.joint")
+    grid = [(a, g, c) for a in (0.02, 0.1, 0.4) for g in (2.0, 6, 12) for c in (1e18, 1e19, 1e20)]
+    table = pd.DataFrame(grid, columns=["A", "G", "C"])
+    columns = {name: table[name] for name in table}
+    table = table.assign(source="simulated", EL=law.predict(law.published, columns))
+    entry = Fit(name="joint", law=law.id, mapping={}, bootstrap=20, protocol={"sample": 20})
+    report = fit(law, table, entry)
+    about = {"law": "chinchilla", "study": "leverage", "noise": 0.003}
+    about["params"] = dict(laws.fittable("chinchilla").published)
+    found = {r.parameter: r for r in recovered(report, about, table, {})}
+    assert {n: r.reference for n, r in found.items()} == law.published
+    assert not any(r.simulated for r in found.values())
+    other = recovered(report, {**about, "study": "sparsity"}, table, {})
+    assert {r.reference for r in other} == {None}
+    # With coefficients of one's own nothing of the paper's follows.
+    fitted = recovered(report, {**about, "params": {**about["params"], "A": 1.0}}, table, {})
+    assert {r.reference for r in fitted} == {None}
+    assert json.dumps([r.as_dict() for r in found.values()])

@@ -1,0 +1,165 @@
+"""The sparsity paper's claims on tables whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.sparsity import trends
+from moelaws.claims.base import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED
+from moelaws.claims.sparsity import CLAIMS, predicts_unseen
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.study import Fit
+from moelaws.tables.parquet import write_table
+
+SPARSITIES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
+BUDGETS = (3e19, 1e20, 1e21)
+TRENDS = [name for name in CLAIMS if name != "eq_6_predicts_the_sparsest"]
+FITS = ("isoflop_total", "isoflop_active")
+
+
+def eq_6(frame: pd.DataFrame) -> pd.Series:
+    law = laws.get("sparsity.loss")
+    columns = {"N": frame["N_total"], "D": frame["D"], "S": frame["S"]}
+    return pd.Series(law.predict(law.published, columns), frame.index)
+
+
+def table(loss, noise: float, sizes: int = 7) -> pd.DataFrame:
+    """Runs around the optima of Eq 6 with losses by ``loss``."""
+    records = []
+    for C in BUDGETS:
+        centre = 4e8 * (C / 1e20) ** 0.5
+        for S in SPARSITIES:
+            for N_a in centre * np.geomspace(0.2, 5, sizes):
+                records.append({"C": C, "S": S, "N_active": N_a, "N_total": N_a / (1 - S)})
+    frame = pd.DataFrame(records)
+    frame["D"] = frame["C"] / (6 * frame["N_active"])
+    rng = np.random.default_rng(0)
+    frame["L"] = loss(frame) * np.exp(rng.normal(0, noise, len(frame)))
+    frame["run_id"] = [f"{i:016x}" for i in range(len(frame))]
+    return frame.assign(status="completed", source="simulated", E=2 / (1 - frame["S"]))
+
+
+def inputs(frame: pd.DataFrame, root: Path) -> Inputs:
+    fits = {}
+    for name in FITS:
+        column = "N_" + name.removeprefix("isoflop_")
+        mapping = {"N": column, "S": "S", "L": "L"}
+        spec = Fit(name=name, law="sparsity.isoflop", mapping=mapping, split_by="C")
+        fits[name] = root / f"{name}.json"
+        write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
+    made = trends.derive(Inputs(frame, fits))
+    write_table(made, trends.COLUMNS, root / "trends.parquet")
+    return Inputs(frame, fits, {"trends": root / "trends.parquet"})
+
+
+@pytest.mark.parametrize("claim", TRENDS)
+def test_the_papers_own_law_supports_every_trend(claim: str, tmp_path: Path) -> None:
+    found = CLAIMS[claim].judge(inputs(table(eq_6, 0.002), tmp_path))
+    assert found.verdict == SUPPORTED, found
+    assert found.low < found.value < found.high
+    assert found.unit in found.measured
+
+
+def against(frame: pd.DataFrame) -> pd.Series:
+    """A world where the best active size rises with S and falls with C, and sparsity hurts."""
+    v, C = -np.log1p(-frame["S"]), np.log(frame["C"] / 1e20)
+    u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
+    return 2.5 + 0.05 * (u - 0.2 * (v - 1.5) + 0.8 * C) ** 2 + 0.03 * v - 0.1 * C
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "loss_falls_with_sparsity",
+        "active_size_falls_with_sparsity",
+        "active_size_rises_with_budget",
+    ],
+)
+def test_a_world_against_the_paper_supports_it_not(claim: str, tmp_path: Path) -> None:
+    found = CLAIMS[claim].judge(inputs(table(against, 0.001), tmp_path))
+    assert found.verdict == NOT_SUPPORTED, found
+
+
+@pytest.mark.parametrize("claim", TRENDS)
+def test_runs_on_one_side_of_every_optimum_decide_nothing(claim: str, tmp_path: Path) -> None:
+    frame = table(lambda f: 2 + 1e-3 * np.log(f["N_active"]) ** 2, 0.0001)
+    found = CLAIMS[claim].judge(inputs(frame, tmp_path))
+    assert found.verdict == CANNOT_TELL
+    assert found.needed
+    assert "inside what was measured" in found.measured
+
+
+def test_an_effect_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    def same_best_active_size(frame: pd.DataFrame) -> pd.Series:
+        u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
+        return 2.5 + 0.05 * u**2 + 0.02 * np.log1p(-frame["S"])
+
+    found = CLAIMS["active_size_falls_with_sparsity"].judge(
+        inputs(table(same_best_active_size, 0.01), tmp_path)
+    )
+    assert found.verdict == CANNOT_TELL
+    assert found.low < 0 < found.high
+    assert found.needed
+
+
+MAPPINGS = {
+    "loss": {"N": "N_total", "D": "D", "S": "S", "L": "L"},
+    "chinchilla": {"N": "N_active", "D": "D", "L": "L"},
+}
+
+
+def chinchilla(frame: pd.DataFrame) -> pd.Series:
+    law = laws.get("chinchilla")
+    columns = {"N": frame["N_active"], "D": frame["D"]}
+    return pd.Series(law.predict(law.published, columns), frame.index)
+
+
+def held_out(root: Path, loss, holdout: str, spread: float = 1e-4) -> Inputs:
+    """Both laws with their published coefficients, as if fitted, and draws around these."""
+    frame, fits = table(loss, 0.003), {}
+    for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
+        params = {k: Estimate(v, None, None) for k, v in law.published.items()}
+        part = FitPart({}, len(frame), 0.0, True, params, {}, None, {})
+        around = law.vector(law.published)
+        drawn = np.random.default_rng(5).normal(around, spread, (100, len(around)))
+        draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))
+        spec = Fit(name=name, law=law.ref, mapping=MAPPINGS[name], holdout=holdout)
+        fits[name] = root / f"{name}.json"
+        write_fit(
+            FitReport(
+                law.ref, name, "simulated", "", 0.9, [part], spec.model_dump(mode="json"), {}, {},
+                draws=draws,
+            ),
+            fits[name],
+        )  # fmt: skip
+    return Inputs(frame, fits)
+
+
+@pytest.mark.parametrize(("loss", "verdict"), [(eq_6, SUPPORTED), (chinchilla, NOT_SUPPORTED)])
+def test_the_law_that_made_the_losses_predicts_the_sparsest_best(
+    loss, verdict: str, tmp_path: Path
+) -> None:
+    found = predicts_unseen(held_out(tmp_path, loss, "S >= 0.95"))
+    assert found.verdict == verdict, found
+    assert found.low < found.value < found.high
+    assert f"RMSE on the {7 * len(BUDGETS)} runs with S >= 0.95" in found.measured
+    assert abs(found.value) > 0.05  # nats: their difference, not the noise
+
+
+def test_loose_coefficients_decide_nothing(tmp_path: Path) -> None:
+    found = predicts_unseen(held_out(tmp_path, eq_6, "S >= 0.95", spread=0.3))
+    assert found.verdict == CANNOT_TELL
+    assert found.needed
+
+
+def test_nothing_held_out_decides_nothing(tmp_path: Path) -> None:
+    found = predicts_unseen(held_out(tmp_path, eq_6, "S >= 0.99"))
+    assert found.verdict == CANNOT_TELL
+    assert found.measured == "0 runs are held out (S >= 0.99)"

@@ -1,0 +1,157 @@
+"""``moelaws pin``: what it writes, what it refuses, and that grids follow it."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from hyperparameters_case import DEMO, table, write_case
+from moelaws.cli import grid as grid_command
+from moelaws.cli import pin as pin_command
+from moelaws.fitting.report import read_fit
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.spec.hyperparameters import read_pinned
+from repository import REPOSITORY
+
+STUDY = "hyperparameters"
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return write_case(tmp_path_factory.mktemp("case"), table("demo", DEMO))
+
+
+@pytest.fixture
+def project(case, tmp_path, monkeypatch):
+    """The current folder is a project whose demo tier was searched and fitted."""
+    (tmp_path / "config/studies").mkdir(parents=True)
+    (tmp_path / "text.txt").write_text("to be held out or not\n" * 20_000)
+    (tmp_path / "config/config.yaml").write_text("tier: demo\ncorpus: text.txt\n")
+    shutil.copy(REPOSITORY / f"config/studies/{STUDY}.yaml", tmp_path / "config/studies")
+    results = Results(tmp_path / "results")
+    copy(case.table, results.table("demo", STUDY))
+    for name, path in case.derived.items():
+        copy(path, results.derived("demo", STUDY, name))
+    for name, path in case.fits.items():
+        copy(path, results.fit("demo", STUDY, name))
+    monkeypatch.chdir(tmp_path)
+    return results
+
+
+def copy(source, target):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+
+
+def run(command, *words):
+    done = CliRunner().invoke(command, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def pin(*words):
+    return run(pin_command.command, STUDY, *words)
+
+
+def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
+    printed = pin()
+    assert "new" in printed
+    assert "old" not in printed
+    law = read_fit(case.fits["lr"]).parts[0]
+    pinned = read_pinned("demo")
+    assert pinned.lr.exponent == pytest.approx(law.params["exponent"].estimate, rel=1e-5)
+    assert pinned.lr.coefficient_interval[0] == pytest.approx(
+        law.params["coefficient"].low, rel=1e-5
+    )
+    source = pinned.provenance
+    search = pd.read_parquet(case.derived["near_optimal"])
+    assert (source.study, source.tier, source.searched) == (STUDY, "demo", len(search))
+    assert (search["C"].min(), search["C"].max()) == source.C
+    assert any("partly chance" in note for note in source.notes)
+    assert source.lr.runs == law.n
+    assert source.lr.digest == read_fit(case.fits["lr"]).table["digest"]
+
+
+def test_pinning_twice_changes_nothing_and_another_fit_does(project):
+    pin()
+    first = (project.root.parent / "config/hyperparameters/demo.yaml").read_text()
+    pin()
+    file = project.root.parent / "config/hyperparameters/demo.yaml"
+    assert file.read_text() == first
+    data = json.loads(pin("--lr", "lr_both", "--json"))
+    assert data["old"]["lr"] != data["new"]["lr"]
+    assert data["old"]["batch_tokens"] == data["new"]["batch_tokens"]
+    assert "--lr lr_both" in file.read_text()
+
+
+def test_grids_follow_it(project):
+    def rates():
+        runs = json.loads(run(grid_command.command, STUDY, "--json"))
+        sizes = [r for r in runs if "sizes" in r["sweep"]]
+        return {r["C"]: (r["lr"], r["batch_tokens"]) for r in sizes}, runs
+
+    before, runs = rates()
+    pin()
+    after, again = rates()
+    pinned = read_pinned("demo")
+    for C, (lr, batch) in after.items():
+        assert lr == pytest.approx(pinned.lr.at(C), rel=1e-4)
+        assert abs(batch - pinned.batch_tokens.at(C)) <= 64  # half a sequence
+    assert before != after
+    searched = [
+        {r["run_id"] for r in every if "sizes" not in r["sweep"]} for every in (runs, again)
+    ]
+    assert searched[0] == searched[1]  # the search does not depend on what it finds
+
+
+def change(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"source": "simulated"}, "rests on simulated losses; only trained ones are pinned"),
+        ({"converged": False}, "did not converge"),
+        ({"law": "leverage.allocation:M"}, "one of leverage.hyperparameters:lr can be pinned"),
+    ],
+)
+def test_what_is_not_pinned(project, values, message):
+    change(project.fit("demo", STUDY, "lr"), **values)
+    with pytest.raises(UserError, match=message):
+        pin()
+    assert not (project.root.parent / "config/hyperparameters/demo.yaml").exists()
+
+
+def test_an_unknown_fit_is_named(project):
+    with pytest.raises(UserError, match=r"--lr is 'rate'; the study hyperparameters fits lr, "):
+        pin("--lr", "rate")
+
+
+def test_a_pinned_file_with_a_mistake(project):
+    pin()
+    file = project.root.parent / "config/hyperparameters/demo.yaml"
+    data = yaml.safe_load(file.read_text())
+    data["lr"]["exponent_interval"] = [0.1, -0.1]
+    file.write_text(yaml.safe_dump(data))
+    with pytest.raises(UserError, match=r"demo.yaml: lr: exponent_interval: 0.1 is above -0.1"):
+        read_pinned("demo")
+
+
+def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path):
+    """As in a search whose fewest sequences are always the best."""
+    truth = replace(DEMO, noise=1e-4, batch_tokens={"moe": (300, 0.0), "dense": (300, 0.0)})
+    flat = write_case(tmp_path / "flat", table("demo", truth))
+    for name in ("lr", "batch"):
+        copy(flat.fits[name], project.fit("demo", STUDY, name))
+    copy(flat.derived["near_optimal"], project.derived("demo", STUDY, "near_optimal"))
+    pin()
+    pinned = read_pinned("demo")
+    assert (pinned.batch_tokens.coefficient, pinned.batch_tokens.exponent) == (512, 0)
+    assert any("one value is best at all budgets" in note for note in pinned.provenance.notes)
+    assert any("the best batch is the lowest tried" in note for note in pinned.provenance.notes)

@@ -1,0 +1,118 @@
+"""``moelaws plan``: the intervals and the cost of a sweep that nobody trained."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from moelaws import laws
+from moelaws.cli import cli
+from moelaws.spec.errors import UserError
+from repository import REPOSITORY
+
+STUDY = {
+    "study": "small",
+    "title": "A sweep that is not trained yet",
+    "grids": {
+        "demo": {
+            "settings": {
+                "context": 128, "vocab_size": 512, "tied_embeddings": True, "n_layers": 2,
+                "n_heads": 2, "top_k": 2, "S": 0, "G": 1, "batch": 4, "lr": 1e-3,
+            },
+            "derive": {
+                "n_experts": {"rule": "sparsity"},
+                "d_expert": {"rule": "granularity"},
+                "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 10},
+            },
+            "sweeps": [{"axes": {"C": [1e16, 1e17, 1e18], "d_model": [64, 128, 256, 512]}}],
+        }
+    },
+    "fits": [
+        {"name": "size", "law": "leverage.curve", "mapping": {"C": "C_sparsity", "L": "L"}},
+        {"name": "many", "law": "sparsity.loss", "mapping": {"N": "N_total"}},
+    ],
+}  # fmt: skip
+SIMULATION = {"law": "chinchilla", "mapping": {"N": "N_total"}, "noise": 0.001, "assumed": "much"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with nothing but the configuration and a study of one's own."""
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plan(folder, *words, study=STUDY):
+    (folder / "config/studies/small.yaml").write_text(yaml.safe_dump(study))
+    call = ["plan", "small", *words, "--sample", "50"]
+    return CliRunner().invoke(cli, call, catch_exceptions=False)
+
+
+def test_the_studys_own_law_its_intervals_and_the_cost(folder):
+    done = plan(folder, "--json", study={**STUDY, "simulation": SIMULATION})
+    data = json.loads(done.stdout)
+    assert (data["law"], data["noise"], data["seed"], data["rows"]) == ("chinchilla", 0.001, 1, 12)
+    assert data["assumed"] == "much"
+    fits = {fit["name"]: fit for fit in data["fits"]}
+    assert list(fits) == ["size", "many", "chinchilla"]  # the law's own comes with the study's
+    assert "sparsity.loss" in fits["many"]["error"]
+    (part,) = fits["chinchilla"]["parts"]
+    published = laws.fittable("chinchilla").published
+    assert {n: p["reference"] for n, p in part["params"].items()} == published
+    for parameter in part["params"].values():
+        assert parameter["low"] < parameter["estimate"] < parameter["high"]
+    assert {p["reference"] for p in fits["size"]["parts"][0]["params"].values()} == {None}
+    cpu, gpu = data["costs"]
+    assert (cpu["device"], gpu["device"]) == ("CPU core", "H100")
+    assert cpu["runs"] == gpu["runs"] == 12
+    assert cpu["flops"] == pytest.approx(4 * (1e16 + 1e17 + 1e18), rel=0.01)
+    assert not (folder / "results").exists() or not list(folder.glob("results/demo"))
+
+
+def width(data, name="E"):
+    (fit,) = (fit for fit in data["fits"] if fit["name"] == "chinchilla")
+    return fit["parts"][0]["params"][name]["relative_width"]
+
+
+def test_less_noise_and_more_seeds_narrow_the_intervals(folder):
+    study = {**STUDY, "fits": []}
+
+    def asked(*words):
+        return json.loads(plan(folder, "--law", "chinchilla", "--json", *words, study=study).stdout)
+
+    usual = asked("--noise", "0.003")
+    assert width(asked("--noise", "0.0003")) < width(usual) / 2
+    four = asked("--noise", "0.003", "--repeats", "4")
+    assert four["rows"] == 48
+    assert width(four) < width(usual)
+    assert four["costs"][1]["tokens"] == 4 * usual["costs"][1]["tokens"]
+    few = asked("--rows", "C >= 1e17")
+    assert few["rows"] == few["costs"][0]["runs"] == 8
+
+
+def test_people_see_what_is_true_and_what_it_costs(folder):
+    done = plan(folder, study={**STUDY, "simulation": SIMULATION})
+    assert "small, demo: chinchilla at 12 runs, noise 0.001 of ln L, simulated" in done.stdout
+    assert "assumed: much" in done.stdout
+    assert "many, sparsity.loss: cannot be fitted: " in done.stdout
+    assert "none has a true value to compare with" in done.stdout
+    assert "12 runs of" in done.stdout
+    assert "H100 hours" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "small.yaml has no simulation, for no law gives its losses; name a law"),
+        (["--law", "sparsity.isoflop"], "has no published coefficients; give --params FIT.json"),
+        (["--law", "chinchila"], "unknown law 'chinchila'"),
+        (["--law", "chinchilla", "--rows", "C > 1e20"], "selects none of the 12 runs"),
+        (["--law", "chinchilla", "--tier", "paper"], "grids.paper is missing; there are: demo"),
+    ],
+)
+def test_mistakes(folder, words, message):
+    with pytest.raises(UserError, match=message):
+        plan(folder, *words)

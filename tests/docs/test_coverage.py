@@ -1,0 +1,75 @@
+"""docs/coverage.md names every figure and table of the papers: where it is made, or why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from moelaws.spec.project import load_study, study_names
+from repository import REPOSITORY
+
+ROW = re.compile(
+    r"^\| *(?P<id>[A-Za-z]\w*) *\|(?P<shows>[^|]+)\|(?P<where>[^|]*)\|(?P<note>[^|]*)\|$"
+)
+# What each paper numbers, from their texts: figures with their panels, and tables.
+PRINTED = {
+    "allocation": "F1 F2a F2b F2c F3a F3b F4 F5a F5b F6 T1 T2 T3",
+    "leverage": "F1a F1b F2a F2b F3a F3b F3c F4a F4b F4c F5 F6a F6b F7 F8 F9 F10a F10b F11a F11b "
+    "F12a F12b F13a F13b F14a F14b F14c F14d F15 F16 F17 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 "
+    "T12 T13 T14 T15 T16 T17",
+    "sparsity": "F1a F1b F2a F2b F2c F3a F3b F3c F4 F5 F6a F6b F7 F8 F9 F10 F11 F12 F13a F13b F14 "
+    "F15 T1 T2 T3",
+    "generalization": "F1 F2 F3 F4 F5 F6a F6b F7a F7b T1 T2 T3 T4 T5",
+    "sectional": "F1 F2 F3 F4 F5 F6",
+}
+
+
+def rows() -> dict[str, list[dict[str, str]]]:
+    """Heading -> the rows of its table."""
+    found: dict[str, list[dict[str, str]]] = {}
+    heading = ""
+    for line in (REPOSITORY / "docs/coverage.md").read_text().splitlines():
+        if line.startswith("## "):
+            heading = line[3:].split()[0]
+        if (match := ROW.match(line)) and match["id"] not in ("id", "paper"):
+            found.setdefault(heading, []).append(
+                {k: v.strip() for k, v in match.groupdict().items()}
+            )
+    return found
+
+
+def entries() -> dict[str, set[str]]:
+    return {
+        name: {entry.id for entry in load_study(name, REPOSITORY).pictures}
+        for name in study_names(REPOSITORY)
+    }
+
+
+@pytest.mark.parametrize("paper", PRINTED)
+def test_nothing_that_a_paper_numbers_is_passed_over(paper):
+    named = [row["id"] for row in rows()[paper]]
+    assert len(named) == len(set(named))
+    assert set(PRINTED[paper].split()) <= set(named)
+
+
+def test_each_row_is_made_by_a_study_or_says_why_not():
+    made = entries()
+    for paper, table in rows().items():
+        for row in table:
+            if not row["where"]:
+                assert len(row["note"]) > 15, (paper, row)
+                continue
+            for place in row["where"].strip("`").split("`, `"):
+                study, _, entry = place.partition(":")
+                assert entry in made[study], (paper, row)
+
+
+def test_no_picture_of_a_study_lacks_a_row():
+    named = {
+        place
+        for table in rows().values()
+        for row in table
+        for place in row["where"].strip("`").split("`, `")
+    }
+    assert {f"{study}:{entry}" for study, ids in entries().items() for entry in ids} <= named

@@ -1,0 +1,129 @@
+"""What a sweep would cost, and the ceiling that refuses one before it starts."""
+
+import pytest
+import yaml
+
+from moelaws.accounting.cost import CPU, H100, estimate
+from moelaws.accounting.parameters import count_parameters
+from moelaws.grids.budget import AT_ONCE, budget, over_limit
+from moelaws.grids.expand import expand
+from moelaws.grids.sweep import Sweep
+from moelaws.grids.text import CorpusChoice
+from moelaws.records.layout import Results
+from moelaws.spec.corpus import Text
+from moelaws.spec.project import Project, load_project, load_study
+from repository import REPOSITORY
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+
+
+def sweep_of(tier):
+    study = load_study("sparsity", REPOSITORY)
+    return Sweep(study, tier, tuple(expand(study.grids[tier], TEXT, "sparsity.yaml")))
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    return sweep_of("gpu")
+
+
+def allowed(**limits):
+    return Project(tier="gpu", device="cuda", limits=limits)
+
+
+def finish(results, run_id):
+    results.summary(run_id).parent.mkdir(parents=True)
+    results.summary(run_id).write_text("{}")
+
+
+def test_costs_add_up_over_runs(gpu):
+    found = budget(gpu.runs, H100)
+    assert found.runs == len(gpu.runs)
+    seconds = sum(estimate(run.config, H100).seconds for run in gpu.runs)
+    assert found.hours == pytest.approx(seconds / 3600)
+    assert found.tokens == sum(run.config.tokens for run in gpu.runs)
+    # What the grid names as budgets, rounded to whole steps.
+    assert found.flops == pytest.approx(sum(run.C for run in gpu.runs), rel=0.01)
+    assert found.disk_bytes == sum(found.disk.values())
+
+
+def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):
+    """12 bytes a parameter of the largest AT_ONCE runs, however many runs there are."""
+    size = {run.run_id: count_parameters(run.config.model).total for run in gpu.runs}
+    largest = max(gpu.runs, key=lambda run: size[run.run_id])
+    many = [largest] * (3 * AT_ONCE)
+    assert budget(many, H100).disk["checkpoints"] == 12 * AT_ONCE * size[largest.run_id]
+    assert budget(gpu.runs, H100).disk["checkpoints"] == 12 * sum(size.values())
+
+
+def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
+    run = gpu.runs[0]
+    without = budget(gpu.runs, H100).disk
+    found = budget(gpu.runs, H100, {run.run_id}, {run.run_id}).disk
+    assert (without["weights"], without["hidden states"]) == (0, 0)
+    assert found["weights"] == 4 * count_parameters(run.config.model).total
+    assert found["hidden states"] > 0
+
+
+def test_a_text_is_at_least_what_its_longest_run_reads(gpu):
+    """Two bytes a token below 65,536 entries; runs of one text share it."""
+    most = max(run.config.tokens for run in gpu.runs)
+    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * most / 0.95)
+
+
+def test_a_demo_and_a_one_gpu_day_are_allowed_by_the_shipped_limits(gpu, tmp_path):
+    results = Results(tmp_path)
+    shipped = load_project(REPOSITORY)
+    assert over_limit([sweep_of("demo")], shipped, results) == ""
+    device = {"tier": "gpu", "device": "cuda"}
+    assert over_limit([gpu], load_project(REPOSITORY, device), results) == ""
+
+
+def test_the_papers_own_sweep_is_refused_with_the_numbers_and_what_to_do(tmp_path):
+    project = load_project(REPOSITORY, {"tier": "paper", "device": "cuda"})
+    text = over_limit([sweep_of("paper")], project, Results(tmp_path))
+    assert "the 9,828 runs still to train at tier paper would take" in text
+    assert "GPU-hours (sparsity 2.4" in text
+    assert "more than limits.gpu_hours = 500" in text
+    assert "more than limits.disk_gb = 500" in text
+
+
+def test_what_the_message_says_to_type_allows_the_sweep(gpu, tmp_path):
+    project, results = allowed(gpu_hours=1, disk_gb=1), Results(tmp_path)
+    text = over_limit([gpu], project, results)
+    typed = text.partition("--config 'limits=")[2].rstrip("'")
+    assert set(yaml.safe_load(typed)) == {"gpu_hours", "disk_gb"}
+    assert over_limit([gpu], allowed(**yaml.safe_load(typed)), results) == ""
+
+
+def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
+    project, results = allowed(gpu_hours=1, disk_gb=1000), Results(tmp_path)
+    assert "GPU-hours" in over_limit([gpu], project, results)
+    for run in gpu.runs[1:]:
+        finish(results, run.run_id)
+    assert over_limit([gpu], project, results) == ""
+    tight = allowed(gpu_hours=1e-3)
+    assert "the 1 runs still to train" in over_limit([gpu], tight, results)
+    first, last = gpu.runs[0].run_id, gpu.runs[-1].run_id
+    finish(results, first)
+    assert over_limit([gpu], tight, results) == ""
+    # One that lacked memory is tried again, and one whose weights are wanted and are not there.
+    results.lacked_memory(first).write_text("{}")
+    assert "the 1 runs" in over_limit([gpu], tight, results)
+    assert "the 2 runs" in over_limit([gpu], tight, results, kept={last})
+
+
+def test_runs_that_studies_share_count_once(gpu, tmp_path):
+    project = allowed(gpu_hours=1)
+    once = over_limit([gpu], project, Results(tmp_path))
+    twice = over_limit([gpu, gpu], project, Results(tmp_path))
+    assert once == twice
+
+
+def test_cores_have_a_limit_of_their_own(tmp_path):
+    demo = sweep_of("demo")
+    hours = budget(demo.runs, CPU).hours
+    project = Project(limits={"cpu_hours": hours / 2, "gpu_hours": 1e-6})
+    text = over_limit([demo], project, Results(tmp_path))
+    assert "CPU-hours" in text
+    assert "gpu_hours" not in text

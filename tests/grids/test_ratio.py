@@ -1,0 +1,153 @@
+"""Widths at a ratio of expert to attention FLOPs, at constant FLOPs a token (allocation, B.1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
+from moelaws.grids.expand import expand
+from moelaws.grids.ratio import TOLERANCE, base_flops, widths_at_ratio
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import Grid, WidthsFromRatio
+from moelaws.spec.model import Model
+
+RULE = WidthsFromRatio(rule="ratio")
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+# Table 12, leverage (64 + 1 experts, 2 + 1 active): layers, heads, kv heads, (width, experts').
+TABLE_12 = [
+    (8, 8, 2, [(352, 450), (368, 380), (384, 320), (400, 260), (416, 208)]),
+    (8, 8, 2, [(480, 626), (512, 512), (544, 410), (560, 364), (576, 320)]),
+    (10, 10, 2, [(600, 766), (640, 640), (680, 528), (700, 476), (740, 380)]),
+    (14, 12, 4, [(696, 988), (768, 768), (816, 642), (840, 584), (888, 474)]),
+    (16, 16, 4, [(896, 1378), (1024, 1024), (1088, 876), (1152, 742), (1184, 680)]),
+    (22, 20, 4, [(1120, 1686), (1280, 1280), (1360, 1110), (1440, 956), (1520, 816)]),
+]
+
+
+def at(**settings: Any) -> dict[str, Any]:
+    base = {"n_layers": 8, "n_heads": 8, "context": 4096, "n_experts": 64, "top_k": 2}
+    return {**base, "n_shared": 1, "d_base": 512, "r": 0.5, **settings}
+
+
+def model(point: dict[str, Any], d_model: int, d_expert: int) -> Model:
+    ffn = {"kind": "moe", "d_expert": d_expert, **{k: point[k] for k in ("n_experts", "top_k")}}
+    shape = {k: point[k] for k in ("n_layers", "n_heads", "context")}
+    data = {**shape, "n_kv": point.get("n_kv", point["n_heads"]), "d_model": d_model,
+            "vocab_size": 512, "ffn": {**ffn, "n_shared": point["n_shared"]}}  # fmt: skip
+    return parse(Model, data, "model")
+
+
+@pytest.mark.parametrize("size", range(6))
+def test_the_published_widths_follow_from_their_ratios(size: int) -> None:
+    """Table 12 prints widths rounded to even numbers; FLOPs a token agree within 0.1 %."""
+    layers, heads, kv, shapes = TABLE_12[size]
+    point = at(n_layers=layers, n_heads=heads, n_kv=kv)
+    flops = sum(attention_and_ffn(model(point, *shapes[2]), "allocation"))
+    for d_model, d_expert in shapes:
+        attention, experts = attention_and_ffn(model(point, d_model, d_expert), "allocation")
+        found = widths_at_ratio({**point, "r": experts / attention}, flops, RULE)
+        published = attention + experts
+        assert found.flops == pytest.approx(published, rel=3e-3)  # their own spread
+        assert found.flops == pytest.approx(flops, rel=1e-3)
+        assert abs(found.d_model - d_model) <= heads  # a multiple of 2 heads; not all of theirs are
+        if found.d_model == d_model:
+            assert found.d_expert == pytest.approx(d_expert, rel=0.015)
+            assert found.r == pytest.approx(experts / attention, rel=0.01)
+
+
+def test_most_published_widths_come_out_exactly() -> None:
+    exact = 0
+    for layers, heads, kv, shapes in TABLE_12:
+        point = at(n_layers=layers, n_heads=heads, n_kv=kv)
+        flops = sum(attention_and_ffn(model(point, *shapes[2]), "allocation"))
+        for d_model, d_expert in shapes:
+            C_A, C_E = attention_and_ffn(model(point, d_model, d_expert), "allocation")
+            exact += widths_at_ratio({**point, "r": C_E / C_A}, flops, RULE).d_model == d_model
+    assert exact == sum(d % (2 * heads) == 0 for _, heads, _, shapes in TABLE_12 for d, _ in shapes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    r=st.floats(0.25, 1.3),
+    d_base=st.sampled_from([384, 512, 768, 1024]),
+    experts=st.sampled_from([16, 32, 64, 128]),
+    kv=st.sampled_from([2, 8]),
+)
+def test_flops_stay_and_the_ratio_is_within_the_rounding_of_the_width(
+    r: float, d_base: int, experts: int, kv: int
+) -> None:
+    point = at(r=r, d_base=d_base, n_experts=experts, n_kv=kv)
+    flops = base_flops(point, RULE)
+    found = widths_at_ratio(point, flops, RULE)
+    attention, feed_forward = attention_and_ffn(
+        model(point, found.d_model, found.d_expert), "allocation"
+    )
+    assert attention + feed_forward == pytest.approx(flops, rel=5e-3)
+    assert (found.r, found.flops) == pytest.approx(
+        (feed_forward / attention, attention + feed_forward)
+    )
+    for aside in (-16, 16):  # no other multiple of 2 heads comes nearer
+        other = attention_and_ffn(model(point, found.d_model + aside, 1), "allocation")[0]
+        aside_by = abs(math.log((flops / other - 1) / r))
+        assert aside_by >= abs(math.log(found.r / r)) - 0.01  # d_expert is rounded, too
+
+
+def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None:
+    grid = {
+        "settings": {"context": 4096, "vocab_size": 128_000, "n_layers": 8, "n_heads": 8,
+                     "n_experts": 64, "top_k": 2, "n_shared": 1, "batch": 96, "lr": 1e-3},
+        "derive": {"widths": {"rule": "ratio"},
+                   "steps": {"rule": "compute", "convention": "leverage", "min_steps": 100}},
+        "sweeps": [{"axes": {"C": 2e18, "d_base": 384, "r": [0.2, 0.5, 1.0, 1.5]}}],
+    }  # fmt: skip
+    runs = [run.config for run in expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")]
+    assert len(runs) == 4
+    M = [train_flops_per_token(run.model, "leverage") for run in runs]
+    assert max(M) / min(M) - 1 < 5e-3
+    ratios = []
+    for run in runs:
+        C_A, C_E = attention_and_ffn(run.model, "allocation")
+        ratios.append(C_E / C_A)
+    assert ratios == pytest.approx([0.2, 0.5, 1.0, 1.5], rel=0.12)
+    assert max(run.tokens for run in runs) / min(run.tokens for run in runs) - 1 < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"r": 4000}, "r is 4000; multiples of 2 n_heads = 16"),
+        ({"r": 0.001}, "choose r among them"),
+        ({"d_base": 500}, "d_model = 500 with n_heads = 8"),
+        ({"r": None}, "r is missing; the derivation 'ratio' needs it"),
+        ({"d_base": None}, "d_base is missing"),
+    ],
+)
+def test_ratios_out_of_reach_are_refused(change: dict[str, Any], message: str) -> None:
+    point = at(**change)
+    with pytest.raises(UserError, match=message):
+        widths_at_ratio(point, base_flops(point, RULE), RULE)
+
+
+def test_few_columns_cannot_keep_the_flops() -> None:
+    point = at(n_layers=2, context=16, n_heads=1, n_experts=2, n_shared=0, d_base=2, r=1)
+    with pytest.raises(UserError, match="raise d_base"):
+        widths_at_ratio(point, base_flops(point, RULE) * (1 + 3 * TOLERANCE), RULE)
+
+
+@pytest.mark.parametrize("also", [{"d_model": 512}, {"d_expert": 512}])
+def test_a_ratio_beside_widths_is_refused(also: dict[str, int]) -> None:
+    grid = {
+        "settings": {**at(**also), "vocab_size": 512, "batch": 1, "lr": 1e-3, "steps": 1},
+        "derive": {"widths": {"rule": "ratio"}},
+        "sweeps": [{}],
+    }
+    with pytest.raises(UserError, match=r"r is 0\.5, but the widths do not follow from it"):
+        expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")

@@ -1,0 +1,137 @@
+"""A simulated search: runs of the study's own grid with losses that are bowls about known laws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Study
+from moelaws.tables.describe import describe
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+from repository import REPOSITORY
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where the bowls' bottoms lie: value at C0 and exponent, of mixtures and of dense models."""
+
+    C0: float
+    lr: dict[str, tuple[float, float]]
+    batch_tokens: dict[str, tuple[float, float]]
+    M: dict[str, tuple[float, float]]
+    noise: float  # standard deviation of L, nats
+    curvature: float = 0.03  # nats for a factor e off in one setting
+
+
+def published(C0: float, batch: float = 1.0, noise: float = 1e-4) -> Truth:
+    """Eq 5 for mixtures, batches over ``batch`` and rates 1.3 times as large for dense; Table 5."""
+    lr, B = 1.1576 * C0**-0.1529, 0.0694 * C0**0.3644
+    return Truth(
+        C0,
+        lr={"moe": (lr, -0.1529), "dense": (1.3 * lr, -0.14)},
+        batch_tokens={"moe": (B, 0.3644), "dense": (B / batch, 0.33)},
+        M={"moe": (0.1915 * C0**0.5095, 0.5095), "dense": (0.0655 * C0**0.5422, 0.5422)},
+        noise=noise,
+    )
+
+
+# About what the demo's runs show: few budgets, coarse steps, seeds a hundredth of a nat apart.
+DEMO = Truth(
+    3e10,
+    lr={"moe": (2.2e-2, -0.3), "dense": (2.2e-2, -0.3)},
+    batch_tokens={"moe": (800, 0.2), "dense": (700, 0.2)},
+    M={"moe": (0.8e5, 0.4), "dense": (1.0e5, 0.4)},
+    noise=0.014,
+    curvature=0.08,
+)
+
+
+def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd.DataFrame:
+    """A study's table: the tier's grid with simulated losses."""
+    study = load_study("hyperparameters", REPOSITORY)
+    runs = expand(study.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
+    frame = pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
+    rng = np.random.default_rng(seed)
+    L = np.array([_loss(row, truth) for _, row in frame.iterrows()])
+    frame["L"] = L + truth.noise * rng.standard_normal(len(frame))
+    point = ["A", "C", "d_model", "lr", "batch_tokens", "E"]
+    repeated = frame.groupby(point)["L"]
+    frame["n_seeds"], frame["L_seed_sd"] = repeated.transform("size"), repeated.transform("std")
+    frame = frame.assign(
+        source=source, status="completed", study="hyperparameters", tier=tier, L_se=0.004
+    )
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    return frame[[c.name for c in COLUMNS]]
+
+
+def _loss(row: pd.Series, truth: Truth) -> float:
+    kind = "dense" if row["A"] == 1 else "moe"
+    L = 2.0 + 2.0 * (row["C"] / truth.C0) ** -0.05
+    wanted = {"lr": truth.lr, "batch_tokens": truth.batch_tokens}
+    size = row["C_leverage"] / row["D"]
+    offs = [(row[name], *law[kind]) for name, law in wanted.items()]
+    if "sizes" in row["sweep"]:
+        offs = [(size, *truth.M[kind])]
+    for value, centre, exponent in offs:
+        best = centre * (row["C"] / truth.C0) ** exponent
+        L += truth.curvature * np.log(value / best) ** 2
+    return float(L)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The study with its files written below ``root``."""
+
+    study: Study
+    root: Path
+    table: Path
+    fits: dict[str, Path]
+    derived: dict[str, Path]
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs.read(self.table, self.fits, self.derived)
+
+
+def write_case(root: Path, frame: pd.DataFrame, needed: bool = True) -> Case:
+    """Derive and fit everything that the study declares, as the workflow would.
+
+    Where not ``needed``, fits that the runs do not allow are left out.
+    """
+    study = load_study("hyperparameters", REPOSITORY)
+    case = Case(study, root, root / "tables" / "hyperparameters.parquet", {}, {})
+    write_table(frame, COLUMNS, case.table, {"study": "hyperparameters"})
+    for entry in study.derived:
+        out = root / "derived" / f"{entry.name}.parquet"
+        derive(study, entry.name, case.inputs, out)
+        case.derived[entry.name] = out
+    for spec in study.fits:
+        rows = pd.read_parquet(case.derived[spec.table])
+        out = root / "fits" / f"{spec.name}.json"
+        try:
+            write_fit(fit(laws.fittable(spec.law), rows, spec), out)
+        except UserError:
+            if needed:
+                raise
+        else:
+            case.fits[spec.name] = out
+    return case

@@ -1,0 +1,152 @@
+"""Hidden states: those that the trained model itself passes through, at the same tokens always."""
+
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from click.testing import CliRunner
+
+from moelaws.cli.probe import command
+from moelaws.corpus.batches import validation
+from moelaws.corpus.prepare import prepare
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.sources import resolve
+from moelaws.model.transformer import Transformer
+from moelaws.probing import hidden
+from moelaws.records.files import write_json
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.training import weights
+
+SEQUENCES, CONTEXT, LAYERS, WIDTH = 32, 16, 3, 16
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """(results, configuration) of a run with kept weights, untrained, and its corpus."""
+    root = tmp_path_factory.mktemp("probing")
+    draw = random.Random(3)
+    words = ["".join(draw.choices("abcdefghij", k=draw.randint(2, 7))) for _ in range(200)]
+    for i in range(30):
+        (root / f"{i:02}.txt").write_text(" ".join(draw.choices(words, k=300)))
+    sources = resolve("*.txt", root)
+    corpus = Corpus(source=Text(digest=sources.digest()), vocab_size=280, validation=0.3)
+    results = Results(root / "results")
+    prepare(corpus, sources, results.corpus(corpus.corpus_id))
+    data = {
+        "model": {
+            "n_layers": LAYERS, "d_model": WIDTH, "n_heads": 2, "n_kv": 2, "context": CONTEXT,
+            "vocab_size": 280, "init_std": 0.3,
+            "ffn": {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "mlp": "gelu"},
+        },
+        "corpus": corpus.model_dump(), "steps": 1, "batch": 2, "balance_group": 2,
+        "optimizer": {"lr": 1e-3}, "evaluation": {"sequences": SEQUENCES},
+    }  # fmt: skip
+    config = parse(RunConfig, data, "test")
+    results.run(config.run_id).mkdir(parents=True)
+    (results.run(config.run_id) / "config.json").write_text(config.canonical_json())
+    weights.make_folder(results.weights(config.run_id))
+    weights.save(results.weights(config.run_id), config, Transformer(config.model, seed=5))
+    return results, config
+
+
+def probe(tree, tmp_path, tokens=100, seed=0):
+    results, config = tree
+    out = tmp_path / "states.parquet"
+    corpus = results.corpus(config.corpus.corpus_id)
+    hidden.probe(results.weights(config.run_id), corpus, out, tokens, seed)
+    return pd.read_parquet(out)
+
+
+def test_the_last_states_give_the_models_own_logits(tree, tmp_path):
+    results, config = tree
+    frame = probe(tree, tmp_path)
+    _, model = weights.load(results.weights(config.run_id))
+    data = PreparedCorpus.open(results.corpus(config.corpus.corpus_id))
+    held_out = validation(data, SEQUENCES, CONTEXT)
+    last = frame[frame["layer"] == LAYERS]
+    states = torch.from_numpy(np.stack(last["state"].to_list()))
+    with torch.no_grad():
+        mine = F.linear(model.final_norm(states), model.unembedding)
+        logits, _ = model(torch.from_numpy(held_out.tokens[:, :-1]))
+    place = chosen_places(held_out, 100)
+    assert mine.numpy() == pytest.approx(logits[place].numpy(), abs=1e-5)
+
+
+def chosen_places(held_out, tokens):
+    """Flat positions of the sampled tokens, by way of which tokens they are."""
+    sample = hidden.choose(held_out, tokens, 0)
+    flat = held_out.tokens[:, :-1]
+    rows = [int(np.flatnonzero((flat == row).all(axis=1))[0]) for row in sample.tokens_BN]
+    return np.array(rows)[sample.sequence_T] * CONTEXT + sample.position_T
+
+
+def test_the_first_states_are_the_tokens_embeddings(tree, tmp_path):
+    results, config = tree
+    frame = probe(tree, tmp_path)
+    _, model = weights.load(results.weights(config.run_id))
+    first = frame[frame["layer"] == 0]
+    embedded = model.embedding.detach().numpy()[first["token"]]
+    assert np.array_equal(np.stack(first["state"].to_list()), embedded)
+
+
+def test_each_layer_is_seen_at_the_same_distinct_places(tree, tmp_path):
+    frame = probe(tree, tmp_path, tokens=SEQUENCES * CONTEXT)  # each held-out token once
+    for layer, rows in frame.groupby("layer"):
+        assert len(rows) == SEQUENCES * CONTEXT, layer
+        assert not rows.duplicated(["sequence", "position"]).any()
+    assert sorted(frame["layer"].unique()) == list(range(LAYERS + 1))
+
+
+def test_the_seed_chooses_the_tokens(tree, tmp_path):
+    first, again, other = (probe(tree, tmp_path, seed=seed) for seed in (0, 0, 1))
+    assert first["token"].equals(again["token"])
+    assert not first["token"].equals(other["token"])
+
+
+def test_more_tokens_than_there_are_is_refused(tree, tmp_path):
+    with pytest.raises(UserError, match=f"the held-out set of the run has {SEQUENCES * CONTEXT}"):
+        probe(tree, tmp_path, tokens=SEQUENCES * CONTEXT + 1)
+
+
+def test_another_corpus_is_refused(tree, tmp_path):
+    results, config = tree
+    other = config.model_copy(update={"corpus": config.corpus.model_copy(update={"seed": 9})})
+    weights.make_folder(tmp_path / "weights")
+    weights.save(tmp_path / "weights", other, Transformer(config.model, seed=5))
+    folder = results.corpus(config.corpus.corpus_id)
+    with pytest.raises(UserError, match="not the corpus of run"):
+        hidden.probe(tmp_path / "weights", folder, tmp_path / "x.parquet", 10)
+
+
+def test_a_run_without_weights_leaves_an_empty_table(tree):
+    results, _ = tree
+    weights.save_none(results.weights("0123456789abcdef"), "diverged")
+    made = run("0123456789abcdef", "--results", str(results.root))
+    assert "0 states (run diverged)" in made
+    assert len(pd.read_parquet(results.hidden("0123456789abcdef"))) == 0
+
+
+def test_the_command_writes_where_the_records_are(tree):
+    results, config = tree
+    write_json(results.kept(config.run_id), {"status": "completed"})
+    run(config.run_id, "--results", str(results.root), "--tokens", "20")
+    assert len(pd.read_parquet(results.hidden(config.run_id))) == 20 * (LAYERS + 1)
+
+
+def test_weights_that_were_not_kept_are_named(tree):
+    results, _ = tree
+    with pytest.raises(UserError, match="keep_weights"):
+        run("ffffffffffffffff", "--results", str(results.root))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output

@@ -1,0 +1,19 @@
+# Hidden states of the runs whose weights a study keeps: what a derived table with `hidden: true`
+# reads. Probing code is an input of theirs, unlike a training's: it takes seconds.
+
+
+rule probe:
+    input:
+        weights=RESULTS.kept("{run}"),
+        code=code("moelaws.probing.hidden"),
+    output:
+        RESULTS.hidden("{run}"),
+    log:
+        RESULTS.root / "logs/hidden/{run}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    shell:
+        "moelaws probe {wildcards.run} > {log} 2>&1"
