@@ -105,7 +105,11 @@ def test_noise_hides_a_shallow_valley(tmp_path: Path) -> None:
 def test_what_20_percent_costs_is_held_against_the_printed(
     depth: float, verdict: str, tmp_path: Path
 ) -> None:
-    finding = judged("costly_misallocation", valleys(0.0, 0.0, depth), tmp_path)
+    runs = valleys(0.0, 0.0, depth)
+    large = runs.assign(C=runs["C"] * 1e20 / runs["C"].max())
+    small = runs.assign(C=runs["C"] * 1e18 / runs["C"].max())  # nothing is claimed there
+    assert judged("costly_misallocation", small, tmp_path).verdict == CANNOT_TELL
+    finding = judged("costly_misallocation", large, tmp_path)
     assert finding.verdict == verdict
     assert finding.value == pytest.approx(depth * np.log(1.2) ** 2, rel=0.05)
 

@@ -79,6 +79,15 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     assert [c.id for c in left.claims] == ["rises"]
 
 
+def test_a_fit_of_thousands_of_simulated_rows_may_start_less_often():
+    simulation = {"law": "leverage.curve", "protocol": {"curve": {"sample": 50}}}
+    made = study(simulation=simulation)
+    assert made.fit("curve").protocol == {}
+    assert made.of_simulated().fit("curve").protocol == {"sample": 50}
+    with pytest.raises(UserError, match="simulation: protocol: no fit 'loss'"):
+        study(simulation={"law": "leverage.curve", "protocol": {"loss": {}}})
+
+
 def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():
     path = Path("config/config.yaml")
     assert load_project(REPOSITORY, {"source": "simulated"}, path).tier == "paper"

@@ -29,6 +29,7 @@ from moelaws.laws.allocation.ratio import beta_r
 
 OFF = 1.2  # a misallocation by 20 %
 PRINTED_COST = 0.15  # nats/token that the paper names for it, at 2e20 FLOPs
+PRINTED_AT = 2e20  # FLOPs
 PRINTED_RISE = 0.4  # of r* from S = 97.67 % to 82.35 %
 MORE = (
     "more budgets and ratios with several seeds each: the gpu or paper tier, whose budgets span "
@@ -101,6 +102,10 @@ def misallocation_is_costly(inputs: Inputs) -> Finding:
         f"{cost.n} runs' losses; the paper's own Table 1 gives 0.004 to 0.009"
     )
     verdict = by_interval(cost.low, cost.high, PRINTED_COST / 2)
+    if inputs.completed["C"].max() < PRINTED_AT / 10:
+        return _finding(
+            CANNOT_TELL, measured, cost, "nats/token", "budgets near 2e20 FLOPs: tier paper"
+        )
     return _finding(verdict, measured, cost, "nats/token", MORE)
 
 
@@ -203,7 +208,8 @@ CLAIMS = {
         "A ratio 20 % off the optimum costs 0.15 nats/token (at 2e20 FLOPs).",
         "allocation, sec 6.1",
         "The same curvature times ln(1.2)^2: supported where its 90 % interval is above half of "
-        "what is printed, 0.075, not supported where it is below.",
+        "what is printed, 0.075, not supported where it is below; cannot tell where no budget "
+        "comes within a tenth of 2e20 FLOPs.",
         misallocation_is_costly,
     ),
     "beats_baselines": Claim(

@@ -173,7 +173,14 @@ def smaller_model(inputs: Inputs) -> Finding:
         f"{n} of {budgets} budgets"
     )
     verdict = by_interval(-high, -low, -1.0)
+    if best["C"].max() < CROSSING:
+        verdict, needed = CANNOT_TELL, "budgets above 1.8e14 FLOPs: the gpu tier's"
+        text += "; below 1.8e14 FLOPs Table 5 itself makes the mixture's the larger"
     return Finding(verdict, text, ratio, low, high, needed=needed if verdict is CANNOT_TELL else "")
+
+
+# FLOPs; where the two lines of Table 5 cross, C = (.1915 / .0655)^(1 / (.5422 - .5095)).
+CROSSING = 1.77e14
 
 
 def mean_interval(values: Array, draws: int = 100_000) -> tuple[float, float]:
@@ -199,44 +206,47 @@ CLAIMS = {
     "lr_falls": Claim(
         "The best learning rate of a mixture falls with training compute, as a power law.",
         "leverage, App E.1, Eq 5: exponent -0.1529",
-        f"The exponent's interval ({_NOISE}) lies below 0. {_ENDS}.",
+        f"Supported where the exponent's interval ({_NOISE}) lies below 0, not supported where it "
+        f"lies above. {_ENDS}.",
         _trend("lr", -1),
     ),
     "batch_rises": Claim(
         "The best batch of a mixture rises with training compute, as a power law.",
         "leverage, App E.1, Eq 5: exponent 0.3644",
-        f"The exponent's interval ({_NOISE}) lies above 0. {_ENDS}.",
+        f"Supported where the exponent's interval ({_NOISE}) lies above 0, not supported where it "
+        f"lies below. {_ENDS}.",
         _trend("batch_tokens", 1),
     ),
     "moe_batch_larger": Claim(
         "At large compute mixtures want larger batches and lower learning rates than dense models.",
         "leverage, sec 2.2, App E.1, Figure 7",
-        "At the largest budget searched, the laws' ratio of batches lies above 1 and that of "
-        f"learning rates below 1, each with its interval ({_NOISE}); not supported where either "
-        "interval lies on the other side.",
+        "Supported where at the largest budget searched the laws' ratio of batches lies above 1 "
+        f"and that of learning rates below 1, each with its interval ({_NOISE}); not supported "
+        "where either interval lies on the other side.",
         moe_against_dense,
     ),
     "across_activation": Claim(
         "The laws hold for other activation ratios than the one that they were fitted at.",
         "leverage, App E.1, Figure 8",
-        "At the largest budget, learning rate and batch of the law lie within half a step of the "
-        "near-optimal runs of every ratio searched; it needs two ratios at least.",
+        "Supported where at the largest budget learning rate and batch of the law lie within half "
+        "a step of the near-optimal runs of every ratio searched; it needs two ratios at least.",
         across_activation,
     ),
     "equal_split": Claim(
         "Compute is best split about equally: the best model scale of mixtures and of dense models "
         "grows about as the square root of compute.",
         "leverage, App E.2, Table 5: exponents 0.5095 and 0.5422",
-        "Both exponents' 90 % intervals (Student t, minima of parabolas) lie within 0.4 and 0.6; "
-        "not supported where one lies wholly outside; cannot tell where a minimum is a bound.",
+        "Supported where both exponents' 90 % intervals (Student t, minima of parabolas) lie "
+        "within 0.4 and 0.6; not supported where one lies wholly outside; cannot tell where a minimum is a bound.",
         half,
     ),
     "smaller_model": Claim(
-        "At a given budget the best mixture has fewer FLOPs per token, and trains on more tokens, "
-        "than the best dense model.",
-        "leverage, sec 2.3, App E.2, Table 5 (for C above 1.8e14)",
+        "At a given budget above 1.8e14 FLOPs the best mixture has fewer FLOPs per token, and "
+        "trains on more tokens, than the best dense model.",
+        "leverage, sec 2.3, App E.2, Table 5",
         "Over the budgets whose minima lie inside the sizes tried, three at least, the mean ratio "
-        "of the best M, by parabolas, lies below 1 with its 90 % interval (Student t).",
+        "of the best M by parabolas and its 90 % interval (Student t): supported where it lies "
+        "below 1, not supported where it lies above. Below 1.8e14 FLOPs nothing is claimed.",
         smaller_model,
     ),
 }

@@ -64,16 +64,25 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
         full[free] = y
         return full
 
-    newton = minimize(
-        lambda y: fun(whole(y))[0] / unit,
-        x[free],
-        jac=lambda y: fun(whole(y))[1][free] / unit,
-        hess=lambda y: (
-            objective.derivatives(whole(y)[None], EXACT)[2][0][np.ix_(free, free)] / unit
-        ),
-        method="trust-exact",
-        options={"gtol": 1e-10, "maxiter": 500},
-    )
+    # A step beyond the bounds may leave where the law has a value: it is refused as any that is
+    # too long, for which SciPy wants numbers all the same.
+    def value(y: Array) -> float:
+        f = fun(whole(y))[0] / unit
+        return f if np.isfinite(f) else float("inf")
+
+    def curvature(y: Array) -> Array:
+        H = objective.derivatives(whole(y)[None], EXACT)[2][0][np.ix_(free, free)] / unit
+        return np.where(np.isfinite(H), H, 0.0)
+
+    with np.errstate(invalid="ignore", over="ignore"):
+        newton = minimize(
+            value,
+            x[free],
+            jac=lambda y: np.nan_to_num(fun(whole(y))[1][free] / unit),
+            hess=curvature,
+            method="trust-exact",
+            options={"gtol": 1e-10, "maxiter": 500},
+        )
     end = np.clip(whole(newton.x), *bounds.T)
     ends, values = descend(objective, np.array([end, x]), bounds)
     return np.asarray(ends[np.argmin(values)])

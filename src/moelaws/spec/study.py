@@ -105,6 +105,7 @@ class Simulation(Frozen):
     noise: NonNegative = 0.003  # standard deviation of ln of the loss
     seed: Whole = 1
     assumed: str = ""  # what the law takes for granted that no paper states
+    protocol: dict[Name, dict[str, Any]] = {}  # fit -> overrides, for tables of thousands of rows
 
 
 class Study(Frozen):
@@ -148,6 +149,8 @@ class Study(Frozen):
                 raise ValueError(
                     f"{label(entry)} needs the derived table {unknown!r}; known: {sorted(derived)}"
                 )
+        for unknown in set(self.simulation.protocol if self.simulation else ()) - fits:
+            raise ValueError(f"simulation: protocol: no fit {unknown!r}; known: {sorted(fits)}")
         for claim in self.claims:
             if claim.figure not in pictures:
                 raise ValueError(f"{claim.id}: figure: the study has no figure {claim.figure!r}")
@@ -187,13 +190,17 @@ class Study(Frozen):
             lost |= more
         pictures = {e.id for e in self.pictures if not _lacks(e, lost)}
         left = {
-            "fits": tuple(f for f in self.fits if f.name not in lost),
+            "fits": tuple(self._simulated(f) for f in self.fits if f.name not in lost),
             "derived": tuple(d for d in self.derived if d.name not in lost),
             "figures": tuple(f for f in self.figures if f.id in pictures),
             "tables": tuple(t for t in self.tables if t.id in pictures),
             "claims": tuple(c for c in self.claims if c.figure in pictures and not _lacks(c, lost)),
         }
         return self.model_copy(update={**left, "keep_weights": ""})
+
+    def _simulated(self, fit: Fit) -> Fit:
+        override = self.simulation.protocol.get(fit.name, {}) if self.simulation else {}
+        return fit.model_copy(update={"protocol": {**fit.protocol, **override}})
 
 
 def _lacks(entry: Reader, lost: set[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
@@ -45,21 +45,27 @@ def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = Non
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_label_text(label)
     low, high = sorted(axis.get_view_interval())
-    axis.set_major_locator(FixedLocator(list(ticks) or style.round_ticks(low, high)))
+    shown = list(ticks) or style.round_ticks(low, high)
+    if len(shown) < 3 and not ticks:  # less than a factor of two
+        even = MaxNLocator(5).tick_values(low, high)
+        shown = [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(shown))
     axis.set_major_formatter(FuncFormatter(lambda x, _: (text or style.power)(x)))
     axis.set_minor_locator(NullLocator())
 
 
 def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
-    """The x axis as compute, its ticks a fifth of it apart."""
+    """The x axis as compute: powers of ten, or where it has but one other ticks a fifth apart."""
     panel.ax.set_xscale("log")
     low, high = sorted(panel.ax.xaxis.get_view_interval())
     if high < 1.5 * low:  # one budget
         low, high = low / 2, high * 2
         panel.ax.set_xlim(low, high)
     gap = (high / low) ** (1 / 5)
+    candidates = style.round_ticks(low, high, 6)
+    decades = [tick for tick in candidates if np.isclose(np.log10(tick) % 1, 0)]
     ticks: list[float] = []
-    for tick in style.round_ticks(low, high, 6):
+    for tick in decades if len(decades) > 1 else candidates:
         if not ticks or tick > gap * ticks[-1]:
             ticks.append(tick)
     log_axis(panel.ax.xaxis, label, ticks)

@@ -48,15 +48,16 @@ def leverage_arrow(inputs: Inputs) -> Sheet:
         panel.ax.annotate("", (C, L), (C_dense, L), arrowprops=arrow)
         panel.ax.annotate(
             f"EL = {C_dense / C:.2g}",
-            ((C * C_dense) ** 0.5, L),
-            xytext=(0, -11),
+            (max(C, C_dense), L),
+            xytext=(5, 4),
             textcoords="offset points",
-            ha="center",
             color="#b02a00",
         )
     else:
         sheet.warn(f"the dense curve never comes down to the loss of A = {percent(A)} at C = {C:g}")
     _limits(panel, [dense, moe])
+    panel.ax.set_xscale("log")
+    panel.ax.set_xlim(right=2 * panel.ax.get_xlim()[1])  # room for the arrow's label
     compute_axis(panel)
     panel.ax.legend(loc="upper right")
     return sheet

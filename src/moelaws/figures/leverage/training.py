@@ -23,8 +23,9 @@ def draw(inputs: Inputs) -> Sheet:
         return sheet
     for (_, run), colour in zip(runs.iterrows(), style.ordered_colours(len(runs)), strict=True):
         dense = run["S"] == 0
-        label = "dense" if dense else f"MoE, $A$ = {percent(1 - run['S'])}"
-        label += f"\n{style.short(run['N_active'])} active of\n{style.short(run['N_total'])}"
+        total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
+        mixture = f"MoE, $A$ = {percent(1 - run['S'])}:\n{active} of {total} active"
+        label = f"dense: {total}" if dense else mixture
         history = _smooth(inputs.history(str(run["run_id"])))
         series = "dense" if dense else "mixture"
         panel.line(series, history["tokens"], history["loss"], color=colour, label=label)
