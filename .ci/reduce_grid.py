@@ -19,8 +19,12 @@ for path in sorted(Path("config/studies").glob("*.yaml")):
         continue
     demo = study["grids"]["demo"]
     demo.setdefault("derive", {}).setdefault("steps", {"rule": "given"})["min_steps"] = 5
-    demo["sweeps"] = [s for s in demo["sweeps"] if s.get("axes", {}).get("seed", 0) == 0]
+    # A sweep with a name is what some fit or figure is of.
+    repeats = [s for s in demo["sweeps"] if not s.get("name") and s["axes"].get("seed", 0) != 0]
+    demo["sweeps"] = [sweep for sweep in demo["sweeps"] if sweep not in repeats]
     for sweep in demo["sweeps"]:
+        if isinstance(seeds := sweep.get("axes", {}).get("seed"), list):
+            sweep["axes"]["seed"] = seeds[:1]
         for axes in (sweep.get("axes", {}), *sweep.get("zip", ())):
             axes |= {name: tenth(axes[name]) for name in SPENT if name in axes}
     for fit in study["fits"]:

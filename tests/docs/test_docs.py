@@ -8,7 +8,6 @@ anything. A comment `not run: why` before a block leaves it out.
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ import pytest
 from moelaws import laws
 from moelaws.cli import COMMANDS
 from moelaws.records.layout import Results
+from moelaws.spec.hyperparameters import read_pinned
 from moelaws.tables.schema import COLUMNS
 from moelaws.training import weights
 from repository import REPOSITORY, copy_repository
@@ -167,12 +167,9 @@ def test_the_columns_are_the_tables():
     assert {"N_total", "C", "L"} < named <= {column.name for column in COLUMNS}
 
 
-def test_the_learning_rates_evidence_is_the_table_shown():
-    page = (REPOSITORY / "docs/demo.md").read_text()
-    with (REPOSITORY / "docs/learning_rate.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 24
-    for row in rows:
-        label = f"| {int(row['d_model'])} | {float(row['S']):g} |"
-        shown = f"{float(row['lr']):g}: {float(row['L']):.4f}"
-        assert any(label in line and shown in line for line in page.splitlines())
+def test_the_demos_learning_rates_are_those_pinned():
+    page = " ".join((REPOSITORY / "docs/demo.md").read_text().split())
+    pinned = read_pinned("demo", REPOSITORY)
+    assert pinned is not None
+    assert f"lr = {pinned.lr.coefficient:.3g} C^{pinned.lr.exponent:.3f}" in page
+    assert f"batches of {pinned.batch_tokens.at(1e11):.0f} tokens" in page

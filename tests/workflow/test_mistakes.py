@@ -75,3 +75,15 @@ def test_mistakes_on_the_command_line(fresh, assignment, message):
 def test_mistakes_in_fits(fresh, edit, message):
     fresh.edit("config/studies/sparsity.yaml", *edit)
     assert message in refused(fresh)
+
+
+def test_a_sweep_over_its_limits_is_refused_and_a_dry_run_warns(fresh):
+    limits = ("--config", "limits={cpu_hours: 1e-6}")
+    dry = fresh.snakemake("-n", *limits)
+    assert "more than limits.cpu_hours = 1e-06" in dry.stderr
+    refused = fresh.snakemake(*limits, check=False)
+    assert refused.returncode != 0
+    assert (
+        "refused: more than limits in config/config.yaml allow" in refused.stdout + refused.stderr
+    )
+    assert fresh.summaries() == []

@@ -237,7 +237,8 @@ CLAIMS = {
         "grows about as the square root of compute.",
         "leverage, App E.2, Table 5: exponents 0.5095 and 0.5422",
         "Supported where both exponents' 90 % intervals (Student t, minima of parabolas) lie "
-        "within 0.4 and 0.6; not supported where one lies wholly outside; cannot tell where a minimum is a bound.",
+        "within 0.4 and 0.6; not supported where one lies wholly outside; cannot tell where a "
+        "minimum is a bound.",
         half,
     ),
     "smaller_model": Claim(
