@@ -88,6 +88,14 @@ def leverage_joint() -> pd.DataFrame:
     return pd.concat([activations, granularities], ignore_index=True)
 
 
+def leverage_loss() -> pd.DataFrame:
+    """The same architectures with their dense counterpart, by sparsity: A = 1 - S."""
+    mixtures = leverage_joint()
+    dense = _grid(A=(1.0,), G=(2.0,), C=mixtures["C"].unique())
+    runs = pd.concat([dense, mixtures], ignore_index=True)
+    return runs.assign(S=1 - runs["A"]).drop(columns="A")
+
+
 def leverage_hyperparameters() -> pd.DataFrame:
     """Near-optimal points of seven budgets, a dozen each."""
     return _grid(C=np.repeat(np.geomspace(3e17, 3e20, 7), 12))
@@ -140,5 +148,8 @@ DESIGNS: dict[str, Design] = {
     "leverage.hyperparameters:batch": Design(leverage_hyperparameters, 0.2, _NEAR),
     "leverage.hyperparameters:lr": Design(leverage_hyperparameters, 0.2, _NEAR),
     "leverage.joint": Design(leverage_joint, 0.03, "leverage, Tables 8 and 9"),
+    "leverage.loss": Design(
+        leverage_loss, LOSS_NOISE, "leverage, Tables 8 and 9, an assumed dense curve", starts=100
+    ),
     "sparsity.loss": Design(sparsity_loss, LOSS_NOISE, "sparsity, Table 1", starts=500),
 }

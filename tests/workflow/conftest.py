@@ -30,6 +30,26 @@ GRID = {
 }  # fmt: skip
 
 
+# Of the sparsity study's entries enough of each kind, for each is a process to start.
+KEPT = {
+    *("loss", "isoflop_total", "isoflop_active", "chinchilla"),
+    *("optima", "sparsity_optima", "trends"),
+    *("F1a", "F2b", "F3a", "F3b", "F4", "F6a", "F7", "F11", "T3"),
+}
+
+
+def only(study, kept):
+    """The study's entries named in ``kept``, and the claims whose needs are."""
+    needs = lambda e: {*e.get("fits", ()), *e.get("derived", ())}  # noqa: E731
+    for kind in ("fits", "derived", "figures", "tables"):
+        study[kind] = [e for e in study[kind] if e.get("name", e.get("id")) in kept]
+        assert all(needs(entry) <= kept for entry in study[kind])
+    study["claims"] = [c for c in study["claims"] if needs(c) | {c["figure"]} <= kept]
+    study.pop("simulation")
+    assert all(study[kind] for kind in ("fits", "derived", "figures", "tables", "claims"))
+    return study
+
+
 class Copy:
     """A copy of the repository under test."""
 
@@ -39,7 +59,7 @@ class Copy:
         # Real text that no test edits: one package of the standard library.
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         self.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
-        study = self.study()
+        study = only(self.study(), KEPT)
         study["grids"] = {"demo": GRID}
         for fit in study["fits"]:
             fit["bootstrap"] = 5

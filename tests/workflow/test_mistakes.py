@@ -68,7 +68,7 @@ def test_mistakes_on_the_command_line(fresh, assignment, message):
             ("law: chinchilla", "law: chinchilla\n  protocol: {starts: 9}"),
             "protocol.starts is unknown; chinchilla allows objective, delta, sample, grid",
         ),
-        (("id: F7", "id: F99"), "figure F99: code flops draws F7"),
+        (("id: F7", "id: F99"), "F99: code flops makes F7"),
         (("code: flops", "code: flop"), "no module moelaws.figures.sparsity.flop"),
     ],
 )

@@ -32,7 +32,7 @@ def fits_of(copy, law):
 def users_of(copy, fits):
     """How many derived tables and figures use one of these fits, directly or by a table."""
     study = copy.study()
-    derived = {d["name"] for d in study["derived"] if set(d["fits"]) & set(fits)}
+    derived = {d["name"] for d in study["derived"] if set(d.get("fits", ())) & set(fits)}
     figures = [
         f["id"]
         for f in study["figures"]
@@ -103,7 +103,7 @@ def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
     fits = fits_of(finished, law)
     derived, figures = users_of(finished, fits)
     with edited(finished, f"src/moelaws/laws/{law.replace('.', '/')}.py", r"\Z", "\n# Edited.\n"):
-        planned = finished.planned("figures")
+        planned = finished.planned()
     assert planned["fit"] == len(fits)
     assert planned.get("derive", 0) >= derived
     assert figures <= planned["draw"]
@@ -129,10 +129,11 @@ def test_a_figures_code_edited_redraws_that_figure(finished):
 
 def test_two_studies_share_a_run(finished):
     study = finished.study()
-    study.update(study="twin", title="The same runs", fits=[], derived=[], figures=[])
+    study.update(study="twin", title="The same runs")
+    study |= {kind: [] for kind in ("fits", "derived", "figures", "tables", "claims")}
     finished.write_study(study)
     try:
-        planned = finished.planned("tables")
+        planned = finished.planned("tables", "--config", "studies=sparsity,twin")
     finally:
         (finished.root / "config/studies/twin.yaml").unlink()
     assert planned == {"tables": 1, "aggregate": 1}

@@ -13,10 +13,6 @@ def simulated(tmp_path_factory):
     copy = Copy(tmp_path_factory.mktemp("simulated"))
     study = copy.study()
     study["simulation"] = {"law": "sparsity.loss", "mapping": {"N": "N_total"}, "noise": 0.003}
-    keep = {"F3a", "T3"}
-    for kind in ("figures", "tables"):
-        study[kind] = [entry for entry in study[kind] if entry["id"] in keep]
-    study["claims"] = [claim for claim in study["claims"] if claim["figure"] in keep]
     copy.write_study(study)
     copy.snakemake("--config", "source=simulated", "tier=demo")
     return copy
