@@ -8,7 +8,7 @@ import pytest
 
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project
+from moelaws.spec.project import Project, chosen_studies, load_project
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
@@ -93,3 +93,10 @@ def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():
     assert load_project(REPOSITORY, {"source": "simulated"}, path).tier == "paper"
     assert load_project(REPOSITORY, {"source": "simulated", "tier": "gpu"}, path).tier == "gpu"
     assert load_project(REPOSITORY, {}, path).tier == "demo"
+
+
+def test_all_studies_are_the_papers_and_the_search_goes_by_its_name():
+    names = [study.study for study in chosen_studies(Project(studies="all"), REPOSITORY)]
+    assert names == ["allocation", "generalization", "leverage", "sectional", "sparsity"]
+    asked = chosen_studies(Project(studies=("hyperparameters",)), REPOSITORY)
+    assert [study.study for study in asked] == ["hyperparameters"]

@@ -96,8 +96,10 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
 
     Where losses are simulated, without those that have no law to simulate, nor what needs more.
     """
-    names = study_names(root) if project.studies == "all" else project.studies
+    every = project.studies == "all"
+    names = study_names(root) if every else project.studies
     studies = tuple(load_study(name, root) for name in names)
+    studies = tuple(study for study in studies if not (every and study.by_name))
     if project.source == "trained":
         return studies
     possible = tuple(s.of_simulated() for s in studies if s.simulation or not s.grids)

@@ -113,6 +113,7 @@ class Study(Frozen):
 
     study: Name
     title: str
+    by_name: bool = False  # made when it is asked for by its name; `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
     keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
     simulation: Simulation | None = None
