@@ -17,6 +17,7 @@ from moelaws.spec.errors import UserError
 PACKAGE = Path(moelaws.__file__).parent
 
 
+@cache
 def closure(*modules: str) -> tuple[Path, ...]:
     """Source files of ``modules`` (dotted names) and of all that they import from this package.
 

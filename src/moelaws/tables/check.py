@@ -6,6 +6,7 @@ Light enough for the Snakefile: laws import NumPy alone.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from moelaws import laws
@@ -68,6 +69,7 @@ def _file(module: str) -> Path:
     return PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
 
 
+@cache
 def _assigned(path: Path, wanted: str) -> ast.expr | None:
     """What a module's ``wanted`` is, by its text: importing it would take pandas or Matplotlib."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
