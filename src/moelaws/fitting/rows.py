@@ -171,7 +171,13 @@ def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
 
 
 def in_sweep(table: pd.DataFrame, sweep: str) -> Mask:
-    """Which rows (n,) the study's sweep ``sweep`` asked for."""
+    """Which rows (n,) the study's sweep ``sweep`` asked for.
+
+    Raises:
+        UserError: for a table without the column sweep.
+    """
+    if "sweep" not in table.columns:
+        raise UserError(f"sweep is {sweep!r}, but the table has no column sweep")
     names = table["sweep"].astype(str).str.split(",")
     return np.array([sweep in of_row for of_row in names], dtype=bool)
 
@@ -179,9 +185,10 @@ def in_sweep(table: pd.DataFrame, sweep: str) -> Mask:
 def _in_sweep(table: pd.DataFrame, sweep: str, label: str) -> Mask:
     if not sweep:
         return np.ones(len(table), dtype=bool)
-    if "sweep" not in table.columns:
-        raise UserError(f"{label}: sweep is {sweep!r}, but the table has no column sweep")
-    return in_sweep(table, sweep)
+    try:
+        return in_sweep(table, sweep)
+    except UserError as error:
+        raise UserError(f"{label}: {error}") from None
 
 
 def _refuse_twice(table: pd.DataFrame, kept: Mask, label: str) -> None:
