@@ -61,7 +61,7 @@ def draw(inputs: Inputs) -> Sheet:
         f"$S$ = {percent(run['S'])}, $r$ = {run['r']:.2f}",
         loc="left",
     )
-    panel.ax.legend(loc="upper right")
+    panel.ax.legend(loc="lower left")  # where neither curve ever is
     return sheet
 
 
