@@ -72,7 +72,9 @@ def test_a_verdict_carries_its_rule_and_numbers(monkeypatch):
 
 def test_simulated_verdicts_say_so():
     found = {"study": "toy", "title": "A toy", "source": "simulated", "claims": []}
-    assert "**From simulated data**" in page([found], "paper", {"toy": Path()})
+    text = page([found | {"assumed": "a dense curve"}], "paper", {"toy": Path()})
+    assert "**From simulated data**" in text
+    assert "Assumed: a dense curve" in text
 
 
 def test_a_claim_without_a_rule_is_refused(monkeypatch):

@@ -140,8 +140,7 @@ def test_simulated_losses_leave_out_what_no_law_gives(tmp_path) -> None:
 
 
 def words(sheet: Sheet) -> str:
-    title = sheet.figure._suptitle  # type: ignore[attr-defined]
-    return title.get_text() if title is not None else ""
+    return sheet.figure.get_suptitle()
 
 
 def tabular(table: str, inputs: Inputs) -> Tabular:

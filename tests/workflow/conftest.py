@@ -40,7 +40,10 @@ KEPT = {
 
 def only(study, kept):
     """The study's entries named in ``kept``, and the claims whose needs are."""
-    needs = lambda e: {*e.get("fits", ()), *e.get("derived", ())}  # noqa: E731
+
+    def needs(entry):
+        return {*entry.get("fits", ()), *entry.get("derived", ())}
+
     for kind in ("fits", "derived", "figures", "tables"):
         study[kind] = [e for e in study[kind] if e.get("name", e.get("id")) in kept]
         assert all(needs(entry) <= kept for entry in study[kind])

@@ -40,10 +40,12 @@ def judge(study: Study, inputs: Inputs) -> dict[str, Any]:
                 **asdict(finding),
             }
         )
+    simulated = study.simulation if "simulated" in inputs.sources else None
     return {
         "study": study.study,
         "title": study.title,
         "source": "+".join(inputs.sources) or "computed",
+        "assumed": " ".join(simulated.assumed.split()) if simulated else "",
         "claims": judged,
     }
 
@@ -88,6 +90,8 @@ def page(verdicts: Sequence[Mapping[str, Any]], tier: str, figures: Mapping[str,
         lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
     for study in verdicts:
         lines += ["", f"## {study['study']}", "", f"{study['title']}. {_basis(study['source'])}"]
+        if study["assumed"]:
+            lines += ["", f"Assumed: {study['assumed']}"]
         for claim in study["claims"]:
             lines += ["", *_section(claim, figures[study["study"]])]
     return "\n".join(lines) + "\n"

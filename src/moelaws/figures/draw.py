@@ -47,7 +47,7 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     seen = inputs.only(entry.fits, entry.derived)
     with mpl.rc_context(style.RC):
         sheet: Sheet = _code(entry, study.study)(seen)
-        _tag(sheet, seen.sources)
+        _tag(sheet, _mark(study, seen.sources))
     return sheet
 
 
@@ -63,7 +63,7 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
     seen = inputs.only(entry.fits, entry.derived)
     made: Tabular = _code(entry, study.study, "TABLES")(seen)
     caption = f"{entry.id}: {' '.join(entry.caption.split())}"
-    if mark := _mark(seen.sources):
+    if mark := _mark(study, seen.sources):
         caption = f"{mark}. {caption}"
     made.write(out, caption, f"tab:{study.study}-{entry.id}")
     return made.warnings
@@ -84,17 +84,18 @@ def _code(entry: Figure | PaperTable, study: str, kind: str = "FIGURES") -> Any:
     return made[entry.id]
 
 
-def _tag(sheet: Sheet, sources: Sequence[str]) -> None:
+def _tag(sheet: Sheet, mark: str) -> None:
     """Say on the figure's face where its losses come from, unless all were trained here."""
-    if mark := _mark(sources):
+    if mark:
         sheet.figure.suptitle(
             mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
         )
 
 
-def _mark(sources: Sequence[str]) -> str:
+def _mark(study: Study, sources: Sequence[str]) -> str:
     others = [source for source in sources if source != "trained"]
     if not others:
         return ""
     mixed = " and trained" if "trained" in sources else ""
-    return f"{' and '.join(others)}{mixed} data".upper()
+    assumed = "simulated" in sources and study.simulation and study.simulation.assumed
+    return f"{' and '.join(others)}{mixed} data{', partly assumed' if assumed else ''}".upper()
