@@ -44,7 +44,9 @@ def test_nothing_is_clipped_and_simulated_losses_say_so(
     picture = np.asarray(canvas.buffer_rgba())[..., :3]
     for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
         assert (edge == 255).all()  # a clipped word leaves ink at the page's edge
-    assert ("SIMULATED DATA" in _words(sheet)) == (SETTINGS[setting].source == "simulated")
+    simulated = SETTINGS[setting].source == "simulated"
+    assert ("SIMULATED DATA" in _words(sheet)) == simulated
+    assert (set(sheet.data.get("data", ())) == {"SIMULATED DATA"}) == simulated
     for panel in sheet.panels:
         if panel.ax.name == "3d":
             continue

@@ -32,7 +32,9 @@ def test_tables_are_written_and_marked_where_simulated(
     case = make_case(PAPER)
     tabulate(case.study, table, case.inputs, out)
     assert out.with_suffix(".md").read_text().startswith("SIMULATED DATA")
-    assert len(pd.read_csv(out)) == len(frame(case, table))
+    written = pd.read_csv(out)
+    assert len(written) == len(frame(case, table))
+    assert written["data"].str.startswith("SIMULATED DATA").all()
 
 
 def test_searched_values_are_those_of_the_runs(make_case: MakeCase) -> None:

@@ -47,7 +47,8 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     seen = inputs.only(entry.fits, entry.derived)
     with mpl.rc_context(style.RC):
         sheet: Sheet = _code(entry, study.study)(seen)
-        _tag(sheet, _mark(study, seen.sources))
+        sheet.mark = _mark(study, seen.sources)
+        _tag(sheet)
     return sheet
 
 
@@ -63,9 +64,7 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
     seen = inputs.only(entry.fits, entry.derived)
     made: Tabular = _code(entry, study.study, "TABLES")(seen)
     caption = f"{entry.id}: {' '.join(entry.caption.split())}"
-    if mark := _mark(study, seen.sources):
-        caption = f"{mark}. {caption}"
-    made.write(out, caption, f"tab:{study.study}-{entry.id}")
+    made.write(out, caption, f"tab:{study.study}-{entry.id}", _mark(study, seen.sources))
     return made.warnings
 
 
@@ -84,11 +83,11 @@ def _code(entry: Figure | PaperTable, study: str, kind: str = "FIGURES") -> Any:
     return made[entry.id]
 
 
-def _tag(sheet: Sheet, mark: str) -> None:
-    """Say on the figure's face where its losses come from, unless all were trained here."""
-    if mark:
+def _tag(sheet: Sheet) -> None:
+    """Say the sheet's mark on the figure's face."""
+    if sheet.mark:
         sheet.figure.suptitle(
-            mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
+            sheet.mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
         )
 
 

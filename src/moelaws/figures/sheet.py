@@ -43,15 +43,20 @@ class Sheet:
             for panel in self.panels:
                 panel.ax.set_title(f"({panel.name})", loc="left")
         self.warnings: list[str] = []
+        self.mark = ""  # where the losses come from, unless all were trained here
         self._records: list[pd.DataFrame] = []
 
     @property
     def data(self) -> pd.DataFrame:
-        """The plotted numbers, tidy: panel, series, x, y, low, high (of y); z for surfaces."""
+        """The plotted numbers, tidy: panel, series, x, y, low, high (of y); z for surfaces.
+
+        A marked sheet's have a column ``data`` that says the mark.
+        """
         names = ["panel", "series", "x", "y", "low", "high", "z"]
         frame = pd.concat(self._records) if self._records else pd.DataFrame(columns=names)
         frame = frame.reindex(columns=names)
-        return frame.drop(columns="z") if frame["z"].isna().all() else frame
+        frame = frame.drop(columns="z") if frame["z"].isna().all() else frame
+        return frame.assign(data=self.mark) if self.mark else frame
 
     def warn(self, text: str) -> None:
         """Keep a warning for the user; each once."""

@@ -89,10 +89,15 @@ class Tabular:
         ]
         return "\n".join(lines) + "\n"
 
-    def write(self, path: Path, caption: str, label: str) -> None:
-        """``path`` is the CSV's; Markdown and LaTeX go beside it."""
+    def write(self, path: Path, caption: str, label: str, mark: str = "") -> None:
+        """``path`` is the CSV's; Markdown and LaTeX go beside it.
+
+        A ``mark`` begins their captions, and the CSV says it in a column ``data``.
+        """
+        frame = self.frame.assign(data=mark) if mark else self.frame
+        caption = f"{mark}. {caption}" if mark else caption
         with replacing(path) as temporary:
-            self.frame.to_csv(temporary, index=False, lineterminator="\n")
+            frame.to_csv(temporary, index=False, lineterminator="\n")
         write_text(path.with_suffix(".md"), self.markdown(caption))
         write_text(path.with_suffix(".tex"), self.latex(caption, label))
 
