@@ -1,7 +1,10 @@
 """Learning rates and batches that the project chooses: pinned, published or the papers' tables."""
 
+import math
+
 import pytest
 
+from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.expand import expand
 from moelaws.grids.hyperparameters import batch_size, learning_rate, settled
 from moelaws.grids.text import CorpusChoice
@@ -103,3 +106,27 @@ def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
     pinned = expand(parse(Grid, grid, "g"), TEXT, "g", choice=Choice("auto", PINNED))
     assert [a.run_id == b.run_id for a, b in zip(auto, pinned, strict=True)] == [False, False, True]
     assert pinned[0].config.optimizer.lr == pytest.approx(4 * 1e10**-0.25, rel=1e-5)
+
+
+def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
+    grid = {
+        "settings": {
+            "context": 128, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 16,
+            "n_experts": 8, "top_k": 2, "d_expert": 16, "D": 409_600,
+        },
+        "derive": {
+            "lr": {"rule": "chosen"}, "batch": {"rule": "chosen"},
+            "steps": {"rule": "tokens", "convention": "leverage", "min_steps": 1},
+        },
+        "sweeps": [{"axes": {"seed": 0}}],
+    }  # fmt: skip
+    choice = Choice("pinned", PINNED)
+    (run,) = expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)
+    cost = train_flops_per_token(run.config.model, "leverage") * 409_600
+    assert run.config.optimizer.lr == pytest.approx(4 * cost**-0.25, rel=1e-5)
+    assert run.config.batch == math.floor(0.01 * cost**0.5 / 128 + 0.5)
+    assert run.C is None  # no budget that the grid named
+    assert run.config.tokens == pytest.approx(409_600, rel=0.01)
+    del grid["derive"]["steps"]["convention"]
+    with pytest.raises(UserError, match="C is missing"):
+        expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)

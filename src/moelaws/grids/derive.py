@@ -20,11 +20,8 @@ from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
 
 
-def derive_settings(point: Point, rules: Derivations, choice: Choice) -> Point:
-    """``point`` with experts, widths, heads, batch and learning rate derived where not set.
-
-    Args:
-        choice: what rules that are ``chosen`` come to.
+def derive_architecture(point: Point, rules: Derivations) -> Point:
+    """``point`` with experts, widths and heads derived where not set.
 
     Raises:
         UserError: where a rule lacks a setting, or what follows is not a whole number.
@@ -42,10 +39,26 @@ def derive_settings(point: Point, rules: Derivations, choice: Choice) -> Point:
         point["n_heads"] = heads_from_width(point, rules.n_heads)
     if "n_heads" in point:
         point.setdefault("n_kv", point["n_heads"])
+    return point
+
+
+def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choice: Choice) -> Point:
+    """``point`` with batch and learning rate derived where not set.
+
+    Args:
+        model: the point's, whose FLOPs tell what compute a point of D tokens spends.
+        choice: what rules that are ``chosen`` come to.
+
+    Raises:
+        UserError: where a rule lacks a setting.
+    """
+    point, known, steps = dict(point), dict(point), rules.steps
+    if isinstance(steps, StepsFromTokens) and steps.convention and "D" in point:
+        known["C"] = train_flops_per_token(model, steps.convention) * point["D"]
     if rules.batch and "batch" not in point:
-        point["batch"] = batch_size(point, settled("batch", rules.batch, choice))
+        point["batch"] = batch_size(known, settled("batch", rules.batch, choice))
     if rules.lr and "lr" not in point:
-        point["lr"] = learning_rate(point, settled("lr", rules.lr, choice))
+        point["lr"] = learning_rate(known, settled("lr", rules.lr, choice))
     return point
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.grids.derive import derive_settings, planned_steps
+from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid, Settings
 from moelaws.spec.hyperparameters import Choice
+from moelaws.spec.model import Model
 from moelaws.spec.run import RunConfig
 
 
@@ -87,10 +88,12 @@ def _run(
 ) -> Run:
     rule = grid.derive.batch
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
-    point = derive_settings(with_vocabulary(point, corpus), grid.derive, choice)
+    point = derive_architecture(with_vocabulary(point, corpus), grid.derive)
+    model = parse(Model, _model(point), label)
+    point = derive_hyperparameters(point, model, grid.derive, choice)
     config: dict[str, Any] = {
-        "model": _model(point),
-        "corpus": corpus_of(corpus, point.get("vocab_size") or _missing("vocab_size")),
+        "model": model,
+        "corpus": corpus_of(corpus, model.vocab_size),
         "batch": point.get("batch"),
         "balance_group": point.get("balance_group", point.get("batch")),
         "optimizer": _pick(point, _OPTIMIZER),
@@ -99,14 +102,14 @@ def _run(
             **_pick(point, _SCHEDULE),
         },
         "seed": point.get("seed", 0) + seed,
-        "steps": 1,  # planned below, of a model that is known to be sound
+        "steps": 1,  # planned below, of a batch that is known to be sound
         **_pick(point, ("precision", "max_epochs")),
     }
     if "evaluation_sequences" in point:
         config["evaluation"] = {"sequences": point["evaluation_sequences"]}
     config = {name: value for name, value in config.items() if value is not None}
     parsed = parse(RunConfig, config, label)
-    steps = planned_steps(point, parsed.model, grid.derive, batch_from)
+    steps = planned_steps(point, model, grid.derive, batch_from)
     parsed = parsed.model_copy(update={"steps": steps})
     return Run(parsed.run_id, parsed, point.get("C"))
 
@@ -123,10 +126,6 @@ def _model(point: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pick(point: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: point[name] for name in names if name in point}
-
-
-def _missing(setting: str) -> NoReturn:
-    raise UserError(f"{setting} is missing; set it under settings or in a sweep")
 
 
 def _show(axes: Mapping[str, Any]) -> str:

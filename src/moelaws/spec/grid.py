@@ -126,10 +126,14 @@ class StepsFromCompute(Frozen):
 
 
 class StepsFromTokens(Frozen):
-    """steps = D / (batch * context), rounded; refused below ``min_steps``."""
+    """steps = D / (batch * context), rounded; refused below ``min_steps``.
+
+    With a ``convention``, what D tokens cost by it is the point's C for the rules of lr and batch.
+    """
 
     rule: Literal["tokens"]
     min_steps: Count
+    convention: ConventionName | None = None
 
 
 class StepsGiven(Frozen):
