@@ -4,7 +4,6 @@ import json
 
 import pandas as pd
 import pytest
-from planned_study import small
 
 from moelaws import laws
 from moelaws.analysis.plan import fits_of, fitted_table, plan
@@ -14,6 +13,7 @@ from moelaws.fitting.fit import fit
 from moelaws.records.layout import Results
 from moelaws.spec.study import Fit, Simulation
 from moelaws.tables.simulate import wanted
+from planned_study import small
 
 
 def planned_in(folder, **changes):

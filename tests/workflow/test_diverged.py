@@ -7,18 +7,19 @@ import pyarrow.parquet as pq
 
 def test_a_diverged_run(fresh):
     study = fresh.study()
-    study["grids"]["demo"]["sweeps"].append(
-        {"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "lr": 1e30, "clip": 0}}
-    )
+    study["grids"]["demo"]["sweeps"] = [
+        {"axes": {"C": [2e8, 4e8], "S": 0, "d_model": [8, 12, 16, 24]}},
+        {"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "lr": 1e30, "clip": 0}},
+    ]
     fresh.write_study(study)
-    fresh.snakemake(*(f"results/demo/fits/sparsity/{name}.json" for name in ("chinchilla",)))
+    fresh.snakemake("results/demo/fits/sparsity/chinchilla.json")
     table = pq.read_table(fresh.root / "results/demo/tables/sparsity.parquet").to_pandas()
     lost = table[table["status"] == "diverged"]
-    assert len(table) == 25
+    assert len(table) == 9
     assert len(lost) == 1
     assert lost["L"].isna().all()
     fit = json.loads((fresh.root / "results/demo/fits/sparsity/chinchilla.json").read_text())
-    assert fit["n"] == 24
+    assert fit["n"] == 8
     assert 1 in fit["left_out"].values()
 
     run = lost["run_id"].item()

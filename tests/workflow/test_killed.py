@@ -18,7 +18,7 @@ def slow(fresh):
     study = fresh.study()
     demo = study["grids"]["demo"]
     demo["settings"]["max_epochs"] = 100
-    demo["sweeps"] = [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": [8, 12]}}]
+    demo["sweeps"] = [{"axes": {"C": 4e9, "S": [0, 0.5], "d_model": [8, 12]}}]
     fresh.write_study(study)
     return fresh
 

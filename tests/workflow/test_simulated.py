@@ -5,12 +5,12 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from sweep_copy import Copy
+
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    from conftest import Copy
-
-    copy = Copy(tmp_path_factory.mktemp("simulated"))
+    copy = Copy.of_repository(tmp_path_factory.mktemp("simulated"))
     study = copy.study()
     study["simulation"] = {"law": "sparsity.loss", "mapping": {"N": "N_total"}, "noise": 0.003}
     copy.write_study(study)
