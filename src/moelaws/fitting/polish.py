@@ -40,7 +40,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     """
 
     def fun(x: Array) -> tuple[float, Array]:
-        f, gradient, _, _ = objective.derivatives(x[None], EXACT)
+        f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # no Hessian, which is dear
         return float(f[0]), gradient[0]
 
     # L-BFGS-B stops on absolute changes: an objective near 1e-4 is brought near 1 first.
