@@ -1,6 +1,12 @@
 """What tests share."""
 
 import pytest
+from hypothesis import settings
+
+# Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", max_examples=2000)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture
