@@ -116,7 +116,7 @@ def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
         },
         "derive": {
             "lr": {"rule": "chosen"}, "batch": {"rule": "chosen"},
-            "steps": {"rule": "tokens", "convention": "leverage", "min_steps": 1},
+            "steps": {"rule": "tokens", "laws_at": {"convention": "leverage"}, "min_steps": 1},
         },
         "sweeps": [{"axes": {"seed": 0}}],
     }  # fmt: skip
@@ -127,6 +127,10 @@ def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
     assert run.config.batch == math.floor(0.01 * cost**0.5 / 128 + 0.5)
     assert run.C is None  # no budget that the grid named
     assert run.config.tokens == pytest.approx(409_600, rel=0.01)
-    del grid["derive"]["steps"]["convention"]
+    grid["derive"]["steps"]["laws_at"]["D"] = 100 * 409_600
+    (other,) = expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)
+    assert other.config.optimizer.lr == pytest.approx(4 * (100 * cost) ** -0.25, rel=1e-5)
+    assert other.config.tokens == pytest.approx(409_600, rel=0.1)
+    del grid["derive"]["steps"]["laws_at"]
     with pytest.raises(UserError, match="C is missing"):
         expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)

@@ -53,8 +53,9 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
         UserError: where a rule lacks a setting.
     """
     point, known, steps = dict(point), dict(point), rules.steps
-    if isinstance(steps, StepsFromTokens) and steps.convention and "D" in point:
-        known["C"] = train_flops_per_token(model, steps.convention) * point["D"]
+    if isinstance(steps, StepsFromTokens) and (at := steps.laws_at):
+        tokens = at.D or needed(point, "D", steps.rule)
+        known["C"] = train_flops_per_token(model, at.convention) * tokens
     if rules.batch and "batch" not in point:
         point["batch"] = batch_size(known, settled("batch", rules.batch, choice))
     if rules.lr and "lr" not in point:

@@ -125,15 +125,23 @@ class StepsFromCompute(Frozen):
     min_steps: Count
 
 
+class ComputeOfTokens(Frozen):
+    """What ``D`` tokens, or else the point's own, cost in training FLOPs by a convention."""
+
+    convention: ConventionName
+    D: Positive | None = None
+
+
 class StepsFromTokens(Frozen):
     """steps = D / (batch * context), rounded; refused below ``min_steps``.
 
-    With a ``convention``, what D tokens cost by it is the point's C for the rules of lr and batch.
+    ``laws_at`` is the C of the point for rules of lr and batch. Laws over C are those of models of
+    the best size: where one architecture is trained on several budgets, one D holds its lr fixed.
     """
 
     rule: Literal["tokens"]
     min_steps: Count
-    convention: ConventionName | None = None
+    laws_at: ComputeOfTokens | None = None
 
 
 class StepsGiven(Frozen):
