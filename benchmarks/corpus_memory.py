@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.shards import META
 from moelaws.corpus.sources import resolve
 from moelaws.records.files import read_json
+from moelaws.records.memory import peak_memory
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.project import Dataset
 
@@ -108,7 +108,7 @@ def measure(folder: Path, form: str, vocab_size: int, tokenizer: Path | None) ->
         "form": form,
         "megabytes": round(size / 1e6, 1),
         "documents": sum(meta[split]["documents"] for split in ("train", "validation")),
-        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6),
+        "peak_megabytes": round(peak_memory() / 1e6),
         "megabytes_per_second": round(size / 1e6 / seconds, 2),
     }
     print(json.dumps(result))

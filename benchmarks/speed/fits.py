@@ -6,8 +6,6 @@ Tables hold losses of a law's published coefficients with 0.3 % noise.
 from __future__ import annotations
 
 import dataclasses
-import resource
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +20,7 @@ from moelaws.fitting.multistart import REACHED
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, solve
 from moelaws.laws.base import Array
+from moelaws.records.memory import peak_memory
 from recovery_designs import LOSS_NOISE, allocation_loss, sparsity_loss
 from speed.lbfgs import TIGHT, descend_from, value_and_gradient
 
@@ -77,7 +76,7 @@ def measure_bootstrap(draws: int) -> dict[str, Any]:
         "ends_that_each_starts_from": len(solution.ends),
         "seconds": seconds,
         "cpu_seconds": cpu,
-        "peak_mb": peak_mb(),
+        "peak_mb": peak_memory() / 1e6,
     }
 
 
@@ -91,12 +90,6 @@ def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
     return problem(
         law, columns, response, None, dataclasses.replace(law.protocol, sample=sample), 0
     )
-
-
-def peak_mb() -> float:
-    """The most memory that this process has held, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
 def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
@@ -124,7 +117,7 @@ def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
         "survived": search.survived,
         "reached": search.reached,
         "pruning_lost": search.pruning_lost,
-        "peak_mb": peak_mb(),
+        "peak_mb": peak_memory() / 1e6,
     }, solution
 
 

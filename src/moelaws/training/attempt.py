@@ -21,7 +21,7 @@ from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint, weights
-from moelaws.training.device import device_name, lacks_memory, peak_memory
+from moelaws.training.device import device_name, lacks_memory, peak_of
 from moelaws.training.evaluation import Evaluated, evaluate
 from moelaws.training.history import History
 from moelaws.training.load import Load
@@ -125,7 +125,7 @@ class Attempt:
             epochs=len(self.history) * self.config.batch / self.batches.windows,
             training_seconds=seconds,
             wall_seconds=self.wall_seconds(),
-            peak_memory=peak_memory(self.device),
+            peak_memory=peak_of(self.device),
             message=message,
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 
 import torch
 
+from moelaws.records.memory import peak_memory
 from moelaws.spec.errors import UserError
 
 # What allocations that fail say: torch's on the CPU, C++'s, oneDNN's (in bf16 products and GELU),
@@ -49,11 +49,9 @@ def device_name(device: str) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else "cpu"
 
 
-def peak_memory(device: str) -> int:
+def peak_of(device: str) -> int:
     """Bytes: of the GPU's tensors, or of this whole process on the CPU."""
-    if device == "cuda":
-        return torch.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return torch.cuda.max_memory_allocated() if device == "cuda" else peak_memory()
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -1,0 +1,21 @@
+"""The most memory that this process has held."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+
+def peak_memory() -> int:
+    """Bytes resident at the worst moment since this program began.
+
+    On Linux ``getrusage`` counts what the process that started this one held until then, which may
+    be a workflow of thousands of jobs; the kernel's status of this process does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists() and (found := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
+        return int(found[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
