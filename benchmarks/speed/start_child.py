@@ -79,10 +79,10 @@ def main() -> None:
     cli = load("moelaws.cli").cli
     load("moelaws.cli.train")
     load("moelaws.training.run")
-    attempt = load("moelaws.training.attempt")
-    attempt.PreparedCorpus.open = clocked("corpus_open", attempt.PreparedCorpus.open)
-    attempt.Transformer = clocked("model_build", attempt.Transformer)
-    attempt.Trainer._step = first_step(attempt.Trainer._step)
+    job = load("moelaws.training.job")
+    job.PreparedCorpus.open = clocked("corpus_open", job.PreparedCorpus.open)
+    job.Transformer = clocked("model_build", job.Transformer)
+    job.Trainer._step = first_step(job.Trainer._step)
     try:
         cli(["train", *sys.argv[1:]], standalone_mode=False)
     except Done:

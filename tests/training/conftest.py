@@ -11,6 +11,8 @@ from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.run import RunConfig
+from moelaws.training import run
+from moelaws.training.job import TrainingOptions
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +64,13 @@ def configure(corpus):
 @pytest.fixture
 def results(tmp_path):
     return Results(tmp_path / "results")
+
+
+@pytest.fixture
+def train(results, corpus):
+    """Trains a configuration; keywords are those of ``train`` and the training's options."""
+
+    def make(config, results=results, corpus=corpus[1], out=None, log=lambda line: None, **options):
+        return run.train(config, results, corpus, TrainingOptions(**options), out, log)
+
+    return make

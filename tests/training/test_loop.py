@@ -8,7 +8,7 @@ from moelaws.corpus.batches import Batches
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
-from moelaws.training import attempt, checkpoint, loop, run
+from moelaws.training import checkpoint, job, loop
 from moelaws.training.history import History
 from moelaws.training.loop import PATIENCE, SETTLE, Trainer
 
@@ -51,12 +51,12 @@ def test_losses_that_stay_above_uniform_guessing_end_the_run(configure, corpus, 
     monkeypatch.setattr(trainer, "_gradients", worse)
     assert not trainer.run()
     assert trainer.step == len(trainer.history) == 7 + PATIENCE
-    assert max(trainer.load.ends) <= trainer.step
+    assert max(trainer.expert_load.ends) <= trainer.step
 
 
-def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, results, corpus, monkeypatch):
+def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, train, monkeypatch):
     full = iter([True, True, False, True])
-    said, saved, save = [], [], checkpoint.save
+    lines, saved, save = [], [], checkpoint.save
 
     def fails(*words):
         if next(full, True):
@@ -66,13 +66,13 @@ def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, results, c
 
     monkeypatch.setattr(checkpoint, "save", fails)
     config = configure(steps=4)
-    summary = run.train(config, results, corpus[1], checkpoint_seconds=0.0, say=said.append)
+    summary = train(config, checkpoint_seconds=0.0, log=lines.append)
     assert summary.status == "completed"
     assert len(saved) == 1
-    assert sum("Training goes on" in line for line in said) == 3
+    assert sum("Training goes on" in line for line in lines) == 3
 
 
-def test_checkpoints_follow_wall_time(configure, results, corpus, monkeypatch):
+def test_checkpoints_follow_wall_time(configure, train, monkeypatch):
     """A step takes 7 s of a clock of our own: every fifth is 30 s after the last checkpoint."""
     now = 0.0
     saved = []
@@ -84,7 +84,7 @@ def test_checkpoints_follow_wall_time(configure, results, corpus, monkeypatch):
         step(trainer)
 
     monkeypatch.setattr(Trainer, "_step", slow)
-    monkeypatch.setattr(attempt.time, "monotonic", lambda: now)
-    monkeypatch.setattr(attempt.Attempt, "save", lambda self, trainer: saved.append(trainer.step))
-    run.train(configure(steps=17), results, corpus[1], say=lambda line: None)
+    monkeypatch.setattr(job.time, "monotonic", lambda: now)
+    monkeypatch.setattr(job.TrainingJob, "save", lambda self, trainer: saved.append(trainer.step))
+    train(configure(steps=17))
     assert saved == [5, 10, 15]

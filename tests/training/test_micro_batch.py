@@ -28,7 +28,7 @@ def after(trainer, steps=3):
     for _ in range(steps):
         trainer._step()
     trainer.history.settle()
-    tensors = [*trainer.model.parameters(), *trainer.load.windows]
+    tensors = [*trainer.model.parameters(), *trainer.expert_load.windows]
     return [t.detach().clone() for t in tensors], trainer.history.rows
 
 
@@ -75,9 +75,9 @@ def test_a_backward_pass_that_fails_halfway_leaves_no_gradient(configure, corpus
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
     monkeypatch.setattr(loop.torch.autograd, "backward", fails_once)
-    said = []
-    found, same = after(trainer(config, corpus, 4, say=said.append), 1)
-    assert said == ["out of memory: going on with micro-batches of 2 sequences"]
+    lines = []
+    found, same = after(trainer(config, corpus, 4, log=lines.append), 1)
+    assert lines == ["out of memory: going on with micro-batches of 2 sequences"]
     assert rows[0][:7] == same[0][:7]
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 

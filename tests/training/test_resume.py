@@ -15,7 +15,6 @@ from moelaws.records import provenance
 from moelaws.records.code import training_code
 from moelaws.records.files import read_json
 from moelaws.records.summary import RunSummary
-from moelaws.training.run import train
 
 # A checkpoint after every step, then as a user's process would be.
 EVERY_STEP = """
@@ -24,9 +23,11 @@ from pathlib import Path
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
+from moelaws.training.job import TrainingOptions
 from moelaws.training.run import train
 config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard input")
-train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), checkpoint_seconds=0.0)
+options = TrainingOptions(checkpoint_seconds=0.0)
+train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
 
 
@@ -61,7 +62,7 @@ def losses_and_all(results, config):
 
 
 def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
-    configure, results, corpus, tmp_path, monkeypatch
+    configure, train, results, corpus, tmp_path, monkeypatch
 ):
     config = configure(steps=300, batch=2)
     saved = results.checkpoint(config.run_id) / "latest.pt"
@@ -71,14 +72,14 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
     process.kill()
     process.communicate()
     assert not results.summary(config.run_id).exists()
-    said = []
+    lines = []
     monkeypatch.setattr(provenance, "training_code", lambda: "edited meanwhile")
-    resumed = train(config, results, corpus[1], say=said.append)
-    step = next(int(s.split(" step ")[1].split("/")[0]) for s in said if "resumed" in s)
+    resumed = train(config, log=lines.append)
+    step = next(int(s.split(" step ")[1].split("/")[0]) for s in lines if "resumed" in s)
     assert 0 < step < 300
 
     undisturbed = type(results)(tmp_path / "undisturbed")
-    whole = train(config, undisturbed, corpus[1], say=said.append)
+    whole = train(config, results=undisturbed, log=lines.append)
     for name in ("loss", "loss_se", "bits_per_byte", "train_loss", "balance", "tokens", "epochs"):
         assert getattr(resumed, name) == getattr(whole, name), name
     assert losses_and_all(results, config) == losses_and_all(undisturbed, config)
@@ -92,9 +93,11 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("damage", ["truncated", "of another run", "of other data"])
-def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(configure, results, corpus, damage):
+def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
+    configure, train, results, corpus, damage
+):
     config, other = configure(steps=20), configure(steps=21)
-    expected = train(config, type(results)(results.root / "clean"), corpus[1], say=lambda _: None)
+    expected = train(config, results=type(results)(results.root / "clean"))
     path = results.checkpoint(config.run_id) / "latest.pt"
     process = start(["-c", EVERY_STEP, results.root, corpus[1]], other)
     elsewhere = results.checkpoint(other.run_id) / "latest.pt"
@@ -108,9 +111,9 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(configure, results,
         saved = torch.load(elsewhere, weights_only=True)
         saved["identity"] = {"run": config.run_id, "data": "0" * 64}
         torch.save(saved, path)
-    said = []
-    assert train(config, results, corpus[1], say=said.append).loss == expected.loss
-    assert any("checkpoint refused, the run starts over" in line for line in said)
+    lines = []
+    assert train(config, log=lines.append).loss == expected.loss
+    assert any("checkpoint refused, the run starts over" in line for line in lines)
     assert elsewhere.exists()  # nothing else is lost
 
 

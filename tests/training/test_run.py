@@ -11,22 +11,17 @@ from moelaws.records.files import read_json
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training.run import train
 
 DENSE = {"kind": "dense", "d_ffn": 16}
-
-
-def quiet(line):
-    """Takes the lines that a run says."""
 
 
 def history_of(results, config):
     return pq.read_table(results.run(config.run_id) / "history.parquet").to_pydict()
 
 
-def test_the_record_of_a_completed_run(configure, results, corpus):
+def test_the_record_of_a_completed_run(configure, train, results, corpus):
     config = configure(steps=60)
-    summary = train(config, results, corpus[1], say=quiet)
+    summary = train(config)
     assert summary.status == "completed"
     assert summary.steps == 60
     assert summary.tokens == 60 * 4 * 16 == config.tokens
@@ -54,41 +49,41 @@ def test_the_record_of_a_completed_run(configure, results, corpus):
     assert history["seconds"] == sorted(history["seconds"])
 
 
-def test_a_run_that_is_done_is_not_trained_again(configure, results, corpus):
+def test_a_run_that_is_done_is_not_trained_again(configure, train, corpus):
     config = configure(steps=2)
-    first = train(config, results, corpus[1], say=quiet)
+    first = train(config)
     # Not even its corpus is needed any more.
-    assert train(config, results, corpus[1] / "gone", say=quiet) == first
+    assert train(config, corpus=corpus[1] / "gone") == first
 
 
-def test_the_seed_decides_everything(configure, results, corpus, tmp_path):
+def test_the_seed_decides_everything(configure, train, tmp_path):
     config = configure(steps=5)
-    a = train(config, results, corpus[1], say=quiet)
-    b = train(config, results, corpus[1], say=quiet, out=tmp_path / "again")
-    c = train(configure(steps=5, seed=1), results, corpus[1], say=quiet)
+    a = train(config)
+    b = train(config, out=tmp_path / "again")
+    c = train(configure(steps=5, seed=1))
     assert a.loss == b.loss
     assert a.balance == b.balance
     assert a.loss != c.loss
 
 
-def test_back_ends_train_alike(configure, results, corpus, tmp_path):
+def test_back_ends_train_alike(configure, train, tmp_path):
     config = configure(steps=4, evaluation={"sequences": 4})
-    a = train(config, results, corpus[1], say=quiet)
-    b = train(config, results, corpus[1], backend="reference", say=quiet, out=tmp_path / "other")
+    a = train(config)
+    b = train(config, backend="reference", out=tmp_path / "other")
     assert a.loss == pytest.approx(b.loss, abs=1e-5)
     assert read_json(tmp_path / "other/provenance.json")["backend"] == "reference"
 
 
-def test_dense_models_have_no_load(configure, results, corpus):
-    summary = train(configure(DENSE, steps=3), results, corpus[1], say=quiet)
+def test_dense_models_have_no_load(configure, train, results):
+    summary = train(configure(DENSE, steps=3))
     assert summary.status == "completed"
     assert summary.balance is None
     assert not (results.run(summary.run_id) / "load.parquet").exists()
 
 
-def test_a_diverging_run_is_a_result(configure, results, corpus):
+def test_a_diverging_run_is_a_result(configure, train, results):
     config = configure(steps=400, optimizer={"lr": 30.0, "clip": 0})
-    summary = train(config, results, corpus[1], say=quiet)
+    summary = train(config)
     assert summary.status == "diverged"
     assert summary.loss is None
     assert summary.steps < 400
@@ -96,72 +91,74 @@ def test_a_diverging_run_is_a_result(configure, results, corpus):
     assert history["step"][-1] == summary.steps == len(history["loss"])
 
 
-def test_lack_of_memory_is_told_and_tried_again(configure, results, corpus):
+def test_lack_of_memory_is_told_and_tried_again(configure, train):
     experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 10**12}
     config = configure(experts)
     for _ in range(2):
-        said = []
-        summary = train(config, results, corpus[1], say=said.append)
+        lines = []
+        summary = train(config, log=lines.append)
         assert summary.status == "out_of_memory"
         assert "on cpu" in summary.message
-        assert any("back end" in line for line in said)  # it was tried, not remembered
+        assert any("back end" in line for line in lines)  # it was tried, not remembered
 
 
-def test_refusals_come_before_training(configure, results, corpus, tmp_path):
+def test_refusals_come_before_training(configure, train, corpus, tmp_path):
     config = configure()
     with pytest.raises(UserError, match="device cuda cannot be used"):
-        train(config, results, corpus[1], device="cuda", say=quiet)
+        train(config, device="cuda")
     with pytest.raises(UserError, match="max_epochs is 1"):
-        train(configure(steps=10**6), results, corpus[1], say=quiet)
+        train(configure(steps=10**6))
     with pytest.raises(UserError, match=r"no prepared corpus"):
-        train(config, results, tmp_path / "nothing", say=quiet)
+        train(config, corpus=tmp_path / "nothing")
     with pytest.raises(UserError, match="back end 'warp' is unknown"):
-        train(config, results, tmp_path / "nothing", backend="warp", say=quiet)
+        train(config, corpus=tmp_path / "nothing", backend="warp")
     other = configure(corpus={**corpus[0].model_dump(), "seed": 9})
     with pytest.raises(UserError, match=f"holds corpus {corpus[0].corpus_id}"):
-        train(other, results, corpus[1], say=quiet)
+        train(other)
     with pytest.raises(UserError, match="must be a multiple of 2"):
-        train(config, results, corpus[1], micro_batch=3, say=quiet)
+        train(config, micro_batch=3)
 
 
-def test_a_dense_model_may_have_any_width(configure, results, corpus):
+def test_a_dense_model_may_have_any_width(configure, train):
     config = configure(DENSE, model={"d_model": 18, "n_heads": 1}, steps=1)
-    assert train(config, results, corpus[1], say=quiet).status == "completed"
+    assert train(config).status == "completed"
 
 
-def test_a_run_that_could_not_begin_is_listed_with_its_configuration(configure, results, tmp_path):
+def test_a_run_that_could_not_begin_is_listed_with_its_configuration(
+    configure, train, results, tmp_path
+):
     config = configure()
     with pytest.raises(UserError, match=r"no prepared corpus"):
-        train(config, results, tmp_path / "nothing", say=quiet)
+        train(config, corpus=tmp_path / "nothing")
     record = read_record(results, config.run_id)
     assert record.status == "interrupted"
     assert RunConfig.model_validate(record.config) == config
 
 
-def test_another_runs_folder_is_refused(configure, results, corpus, tmp_path):
+def test_another_runs_folder_is_refused(configure, train, tmp_path):
     mine, other = configure(steps=2), configure(steps=3)
-    train(mine, results, corpus[1], say=quiet, out=tmp_path / "one")
+    train(mine, out=tmp_path / "one")
     with pytest.raises(UserError, match=f"holds run {mine.run_id}, not {other.run_id}"):
-        train(other, results, corpus[1], say=quiet, out=tmp_path / "one")
+        train(other, out=tmp_path / "one")
 
 
-def test_a_bad_thread_count_is_refused(configure, results, corpus, monkeypatch):
+def test_a_bad_thread_count_is_refused(configure, train, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     with pytest.raises(UserError, match="OMP_NUM_THREADS is 'many'"):
-        train(configure(), results, corpus[1], say=quiet)
+        train(configure())
 
 
-def test_the_summary_is_plain_json(configure, results, corpus):
+def test_the_summary_is_plain_json(configure, train, results):
     config = configure(DENSE, steps=1)
-    summary = train(config, results, corpus[1], say=quiet)
+    summary = train(config)
     assert json.loads(results.summary(config.run_id).read_text()) == summary.model_dump(mode="json")
 
 
-def test_a_users_own_files_in_the_given_folder_are_left_alone(configure, corpus, results, tmp_path):
+def test_a_users_own_files_in_the_given_folder_are_left_alone(configure, train, tmp_path):
     """Folders of common names stand in many places that --out may name."""
     mine = [tmp_path / name / "mine.bin" for name in ("weights", "checkpoint")]
     for path in mine:
         path.parent.mkdir()
         path.write_text("precious")
-    train(configure(steps=2), results, corpus[1], out=tmp_path, say=quiet)
+    train(configure(steps=2), out=tmp_path)
     assert [path.read_text() for path in mine] == ["precious"] * 2

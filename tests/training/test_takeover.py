@@ -6,8 +6,7 @@ import signal
 import pytest
 
 from moelaws.records.files import read_json
-from moelaws.training import attempt as module
-from moelaws.training.run import train
+from moelaws.training import job as module
 from moelaws.training.signals import Stopped
 
 
@@ -32,40 +31,40 @@ def contents(folder):
     return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_what_the_other_finished_is_returned_and_left_alone(configure, results, corpus, away):
+def test_what_the_other_finished_is_returned_and_left_alone(configure, train, results, away):
     config, others = configure(), {}
     folder = results.run(config.run_id)
 
     def taken_over():
         (folder / "lock").unlink()
-        others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+        others["summary"] = train(config)
         others["record"] = contents(folder)
 
     away(taken_over)
-    said = []
-    assert train(config, results, corpus[1], say=said.append) == others["summary"]
+    lines = []
+    assert train(config, log=lines.append) == others["summary"]
     assert contents(folder) == others["record"]
-    assert any("took this run over" in line for line in said)
+    assert any("took this run over" in line for line in lines)
 
 
 def test_where_the_other_died_too_the_newest_checkpoint_is_continued(
-    configure, results, corpus, away, tmp_path
+    configure, train, results, away, tmp_path
 ):
     config = configure()
-    whole = train(config, results, corpus[1], out=tmp_path / "whole", say=lambda _: None)
+    whole = train(config, out=tmp_path / "whole")
     folder = results.run(config.run_id)
     away((folder / "lock").unlink)
-    said = []
-    found = train(config, results, corpus[1], checkpoint_seconds=0.0, say=said.append)
+    lines = []
+    found = train(config, checkpoint_seconds=0.0, log=lines.append)
     assert found.loss == whole.loss
-    assert any(f"resumed at step {config.steps}/" in line for line in said)
+    assert any(f"resumed at step {config.steps}/" in line for line in lines)
     assert not (folder / "lock").exists()
     assert len(read_json(folder / "provenance.json")["resumed_from"]) == 1
 
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_asked_to_stop_without_the_lock_nothing_is_written(
-    configure, results, corpus, away, finished
+    configure, train, results, away, finished
 ):
     config, others = configure(), {}
     folder = results.run(config.run_id)
@@ -73,21 +72,21 @@ def test_asked_to_stop_without_the_lock_nothing_is_written(
     def taken_over():
         (folder / "lock").unlink()
         if finished:
-            others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+            others["summary"] = train(config)
         others["record"] = contents(results.root)
         os.kill(os.getpid(), signal.SIGTERM)
 
     away(taken_over)
     if finished:
-        assert train(config, results, corpus[1], say=lambda _: None) == others["summary"]
+        assert train(config) == others["summary"]
     else:
         with pytest.raises(Stopped):
-            train(config, results, corpus[1], say=lambda _: None)
+            train(config)
     assert contents(results.root) == others["record"]
 
 
 def test_a_write_that_fails_because_of_the_other_is_no_failure(
-    configure, results, corpus, away, monkeypatch
+    configure, train, results, away, monkeypatch
 ):
     """The other one clears half-written checkpoints, this one's among them."""
     config = configure()
@@ -97,9 +96,9 @@ def test_a_write_that_fails_because_of_the_other_is_no_failure(
     def cleared(path, identity, state):
         monkeypatch.setattr(module.checkpoint, "save", save)
         (folder / "lock").unlink()
-        others["summary"] = train(config, results, corpus[1], say=lambda _: None)
+        others["summary"] = train(config)
         raise module.UserError(f"{path}: cannot be written: No such file or directory")
 
     monkeypatch.setattr(module.checkpoint, "save", cleared)
-    summary = train(config, results, corpus[1], checkpoint_seconds=0.0, say=lambda _: None)
+    summary = train(config, checkpoint_seconds=0.0)
     assert summary == others["summary"]

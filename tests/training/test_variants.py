@@ -43,7 +43,7 @@ def through_a_file(state):
 
 def outcome(trainer):
     rows = [row[:-1] for row in trainer.history.rows]  # without the time
-    return rows, trainer.load.windows, [p.detach() for p in trainer.model.parameters()]
+    return rows, trainer.expert_load.windows, [p.detach() for p in trainer.model.parameters()]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -87,8 +87,10 @@ def test_continued_inside_a_window_the_load_is_counted_whole(corpus):
         continued = trainer(config, corpus[1])
         continued.restore(state)
         continued.run()
-        assert len(continued.load.windows) == len(whole.load.windows)
-        for found, want in zip(continued.load.windows, whole.load.windows, strict=True):
+        assert len(continued.expert_load.windows) == len(whole.expert_load.windows)
+        for found, want in zip(
+            continued.expert_load.windows, whole.expert_load.windows, strict=True
+        ):
             assert torch.equal(found, want)
 
 
@@ -100,6 +102,7 @@ from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
+from moelaws.training.job import TrainingOptions
 from moelaws.training.run import train
 left, save = int(sys.argv[3]), checkpoint.save
 def save_and_die(*words):
@@ -110,7 +113,8 @@ def save_and_die(*words):
         os.kill(os.getpid(), signal.SIGKILL)
 checkpoint.save = save_and_die
 config = parse(RunConfig, json.loads(sys.stdin.read()), "standard input")
-train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), checkpoint_seconds=0.0)
+options = TrainingOptions(checkpoint_seconds=0.0)
+train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
 
 

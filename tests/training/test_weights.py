@@ -8,83 +8,78 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.records.files import read_json
 from moelaws.records.runs import read_record, retry
 from moelaws.spec.errors import UserError
-from moelaws.training import attempt, weights
+from moelaws.training import job, weights
 from moelaws.training.evaluation import evaluate
-from moelaws.training.run import train
 
 
-def quiet(line):
-    """Takes the lines that a run says."""
-
-
-def test_kept_weights_measure_what_the_run_measured(configure, results, corpus):
+def test_kept_weights_measure_what_the_run_measured(configure, train, results, corpus):
     config = configure(model={"tied_embeddings": True})
-    summary = train(config, results, corpus[1], keep_weights=True, say=quiet)
+    summary = train(config, keep_weights=True)
     found, model = weights.load(results.weights(config.run_id))
     assert found == config
     held_out = validation(PreparedCorpus.open(corpus[1]), 64, 16)
     assert evaluate(model, held_out, 16).loss == pytest.approx(summary.loss, rel=1e-6)
 
 
-def test_a_run_done_without_them_is_trained_again_once(configure, results, corpus):
+def test_a_run_done_without_them_is_trained_again_once(configure, train, results):
     config = configure(steps=3)
-    first = train(config, results, corpus[1], say=quiet)
+    first = train(config)
     assert not weights.kept(results.weights(config.run_id), config.run_id)
-    said = []
-    again = train(config, results, corpus[1], keep_weights=True, say=said.append)
-    assert any("weights were not kept" in line for line in said)
+    lines = []
+    again = train(config, keep_weights=True, log=lines.append)
+    assert any("weights were not kept" in line for line in lines)
     assert weights.kept(results.weights(config.run_id), config.run_id)
     assert again.loss == first.loss
-    said.clear()
-    assert train(config, results, corpus[1], keep_weights=True, say=said.append) == again
-    assert said == []
+    lines.clear()
+    assert train(config, keep_weights=True, log=lines.append) == again
+    assert lines == []
 
 
-def test_a_diverged_run_says_why_it_has_none(configure, results, corpus):
+def test_a_diverged_run_says_why_it_has_none(configure, train, results):
     config = configure(steps=400, optimizer={"lr": 30.0, "clip": 0})
-    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    train(config, keep_weights=True)
     folder = results.weights(config.run_id)
     assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
     with pytest.raises(UserError, match="no such file"):
         weights.load(folder)
     # Also where the run was marked only after it had ended.
     weights.forget(folder)
-    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    train(config, keep_weights=True)
     assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
 
 
 def test_lack_of_memory_while_training_again_leaves_the_result(
-    configure, results, corpus, monkeypatch
+    configure, train, results, monkeypatch
 ):
     config = configure(steps=3)
-    first = train(config, results, corpus[1], say=quiet)
+    first = train(config)
 
     def fails(*words):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(attempt, "Transformer", fails)
-    assert train(config, results, corpus[1], keep_weights=True, say=quiet) == first
+    monkeypatch.setattr(job, "Transformer", fails)
+    assert train(config, keep_weights=True) == first
     assert read_json(results.summary(config.run_id))["status"] == "completed"
     assert read_json(results.kept(config.run_id)) == {"status": "out_of_memory"}
     assert results.lacked_memory(config.run_id).exists()  # the next call tries again
 
 
-def test_weights_go_with_the_record_that_they_belong_to(configure, results, corpus):
+def test_weights_go_with_the_record_that_they_belong_to(configure, train, results):
     config = configure(steps=2)
-    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    train(config, keep_weights=True)
     folder = results.weights(config.run_id)
     (folder / ".model.0123abcd.tmp.safetensors").write_text("of a trainer that was killed")
     retry(results, read_record(results, config.run_id))
     assert not folder.exists()
-    train(config, results, corpus[1], keep_weights=True, say=quiet)
+    train(config, keep_weights=True)
     results.summary(config.run_id).unlink()
-    train(config, results, corpus[1], say=quiet)
+    train(config)
     assert not weights.kept(folder, config.run_id)
 
 
-def test_a_damaged_file_is_refused(configure, results, corpus, tmp_path):
+def test_a_damaged_file_is_refused(configure, train, tmp_path):
     config = configure(steps=1)
-    train(config, results, corpus[1], keep_weights=True, say=quiet, out=tmp_path)
+    train(config, keep_weights=True, out=tmp_path)
     path = tmp_path / "weights" / weights.FILE
     content = path.read_bytes()
     path.write_bytes(content[:-7])

@@ -62,21 +62,13 @@ def command(
     tree = Results(Path(results))
     folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)
 
+    from moelaws.training.job import TrainingOptions
     from moelaws.training.run import train
     from moelaws.training.signals import Stopped
 
     try:
-        summary = train(
-            run,
-            tree,
-            folder,
-            device,
-            backend,
-            micro_batch,
-            keep_weights,
-            progress=True,
-            out=Path(out) if out else None,
-        )
+        options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
+        summary = train(run, tree, folder, options, Path(out) if out else None)
     except Stopped as stopped:
         state = "checkpoint written" if stopped.saved else "no checkpoint written"
         click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)

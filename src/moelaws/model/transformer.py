@@ -145,10 +145,10 @@ class Transformer(nn.Module):
             return Losses(cross_entropy, zero, zero, None)
         balance = torch.stack([r.balance for r in routings]).mean()
         z = torch.stack([r.z for r in routings]).mean()
-        return Losses(cross_entropy, balance, z, load(routings))
+        return Losses(cross_entropy, balance, z, assignments(routings))
 
 
-def load(routings: list[Routing]) -> Tensor:
+def assignments(routings: list[Routing]) -> Tensor:
     """Assignments by layer and expert, int64 (L, E)."""
     return torch.stack([r.counts_GE for r in routings]).sum(1)
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moelaws.corpus.batches import Validation
-from moelaws.model.transformer import Transformer, load
+from moelaws.model.transformer import Transformer, assignments
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluation:
     """Validation loss in nats per token, its standard error, bits per byte, and the assignments
     by layer and expert (L, E) of models with experts."""
 
@@ -32,7 +32,7 @@ def evaluate(
     held_out: Validation,
     batch: int,
     check: Callable[[], None] = lambda: None,
-) -> Evaluated:
+) -> Evaluation:
     """Measure ``model`` on the held-out sequences, ``batch`` of them at a time.
 
     ``check`` is called between batches and may raise to stop.
@@ -48,7 +48,7 @@ def evaluate(
             if counts_LE is not None:
                 counts.append(counts_LE)
     loss_T = torch.cat(nats).cpu().double().numpy()
-    return Evaluated(
+    return Evaluation(
         loss=float(loss_T.mean()),
         loss_se=clustered_se(loss_T, held_out.documents.reshape(-1)),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
@@ -60,7 +60,7 @@ def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]
     """Nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
-    return loss_T, load(routings) if routings else None
+    return loss_T, assignments(routings) if routings else None
 
 
 def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:

@@ -16,8 +16,8 @@ from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 from moelaws.training.device import lacks_memory
+from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
-from moelaws.training.load import Load
 from moelaws.training.memory import give_back
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.schedule import rate
@@ -54,13 +54,13 @@ class Trainer:
         model: Transformer,
         data: Data,
         micro_batch: int | None = None,
-        say: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """``micro_batch`` in sequences, a multiple of the smallest; the whole batch if None.
 
-        ``say`` takes a line when it is halved.
+        ``log`` takes a line when it is halved.
         """
-        self.config, self.model, self.data, self.say = config, model, data, say
+        self.config, self.model, self.data, self.log = config, model, data, log
         self.optimizer = Optimizer(model.named_parameters(), config.optimizer)
         self.history = History()
         self.step = 0
@@ -71,7 +71,7 @@ class Trainer:
         moe = ffn if isinstance(ffn, MoE) else None
         self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
         self.jitter = moe.jitter if moe else 0.0
-        self.load = Load(config.steps, moe.n_dense_layers if moe else 0)
+        self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
 
     def run(self, after_step: Callable[[], None] = lambda: None) -> bool:
         """Train to the last step; False when the loss diverged before, history kept up to there.
@@ -86,7 +86,7 @@ class Trainer:
                 diverged = self.history.diverged_at(threshold, PATIENCE)
                 if diverged is not None:
                     self.history.cut(diverged)
-                    self.load.cut(diverged)
+                    self.expert_load.cut(diverged)
                     self.step = diverged
                     return False
             if done:
@@ -109,7 +109,7 @@ class Trainer:
         while found is None:
             groups = -(-self.micro_batch // config.smallest_micro_batch)
             self.micro_batch = -(-groups // 2) * config.smallest_micro_batch
-            self.say(f"out of memory: going on with micro-batches of {self.micro_batch} sequences")
+            self.log(f"out of memory: going on with micro-batches of {self.micro_batch} sequences")
             give_back(self.device)
             found = self._gradients(tokens)
         losses, counts_LE = found
@@ -119,7 +119,7 @@ class Trainer:
         seen = self.step * config.batch * config.model.context
         self.history.add([self.step, seen, lr], torch.cat((losses, norm.view(1))), self.seconds)
         if counts_LE is not None:
-            self.load.add(self.step, counts_LE)
+            self.expert_load.add(self.step, counts_LE)
 
     def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
         """Accumulate the gradient of a batch (batch, context + 1).
@@ -175,7 +175,7 @@ class Trainer:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state(),
             "history": self.history.state(),
-            "load": self.load.state(),
+            "load": self.expert_load.state(),
             "micro_batch": self.micro_batch,
             "data": self.data.state(),
         }
@@ -187,7 +187,7 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])
-        self.load.restore(state["load"], self.device)
+        self.expert_load.restore(state["load"], self.device)
         self.step, self.seconds = state["step"], state["seconds"]
         self.micro_batch = min(self.micro_batch, state["micro_batch"])
 

@@ -65,7 +65,7 @@ def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACT
     return Balance(**means, capacity_factor=capacity_factor, never_used=never_used)
 
 
-class Load:
+class ExpertLoad:
     """Assignments by layer and expert, summed over ``WINDOWS`` runs of steps."""
 
     def __init__(self, steps: int, first_layer: int) -> None:

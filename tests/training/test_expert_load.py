@@ -9,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.training.load import COLUMNS, WINDOWS, Load, balance, metrics
-from moelaws.training.run import train
+from moelaws.training.expert_load import COLUMNS, WINDOWS, ExpertLoad, balance, metrics
 
 
 def test_load_metrics_of_the_sectional_papers_definitions():
@@ -45,7 +44,7 @@ def test_what_overflows_is_what_free_capacity_lacks(counts, factor):
 
 @pytest.mark.parametrize("steps", [7, WINDOWS, 33, 100])
 def test_windows_cover_every_step_once(steps):
-    load = Load(steps, 0)
+    load = ExpertLoad(steps, 0)
     for step in range(1, steps + 1):
         load.add(step, torch.full((2, 3), step))
     assert len(load.ends) == min(steps, WINDOWS)
@@ -53,7 +52,7 @@ def test_windows_cover_every_step_once(steps):
     assert (sum(load.windows) == steps * (steps + 1) // 2).all()
 
 
-def test_the_record_counts_every_assignment_of_every_layer(configure, results, corpus):
+def test_the_record_counts_every_assignment_of_every_layer(configure, train, results):
     ffn = {
         "kind": "moe",
         "n_experts": 4,
@@ -63,7 +62,7 @@ def test_the_record_counts_every_assignment_of_every_layer(configure, results, c
         "d_ffn": 8,
     }
     config = configure(ffn, model={"n_layers": 3}, steps=30)
-    summary = train(config, results, corpus[1], say=lambda line: None)
+    summary = train(config)
     table = pq.read_table(results.run(config.run_id) / "load.parquet")
     for name, (unit, about) in COLUMNS.items():
         assert table.schema.field(name).metadata == {

@@ -1,0 +1,302 @@
+"""One process' training of a run: it trains and evaluates, and continues a checkpoint if it can."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moelaws.corpus.batches import Batches, Validation, validation
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.model.backends import Backend
+from moelaws.model.transformer import Transformer
+from moelaws.records.lock import Lock
+from moelaws.records.provenance import collect
+from moelaws.records.summary import RunSummary, Status
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.training import checkpoint
+from moelaws.training.device import device_name, lacks_memory, peak_of
+from moelaws.training.evaluation import Evaluation, evaluate
+from moelaws.training.expert_load import ExpertLoad, balance
+from moelaws.training.history import History
+from moelaws.training.loop import Trainer
+from moelaws.training.memory import give_back
+from moelaws.training.progress import Report, reporting
+from moelaws.training.record import Outcome, RunFolders
+from moelaws.training.signals import Stop, Stopped
+
+EVALUATION_TOKENS = 4096  # tokens that are evaluated at a time
+# What a run's provenance keeps of the processes that trained it before the last one.
+OF_A_PROCESS = (
+    "started", "code", "commit", "dirty", "host", "device", "backend", "threads", "micro_batch",
+)  # fmt: skip
+
+Log = Callable[[str], None]
+
+
+def to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class TakenOver(Exception):  # noqa: N818, it is no error
+    """Another trainer broke this one's lock: nothing may be written any more."""
+
+
+def check_held(lock: Lock) -> None:
+    if not lock.held():
+        raise TakenOver
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How this machine trains a run. The options are not part of the run's identity."""
+
+    device: str = "auto"  # auto, cpu or cuda
+    backend: str = "auto"  # of the routed experts: auto or a name in model.backends.BACKENDS
+    # Sequences computed at a time, a multiple of the balance group; None is the whole batch. It is
+    # halved where memory lacks, and a resumed run takes no more than before.
+    micro_batch: int | None = None
+    # Keep the final weights of a completed run; a run that is done without them is trained again.
+    keep_weights: bool = False
+    progress: bool = False  # report the progress on standard error
+    checkpoint_seconds: float = 30.0  # wall time between checkpoints
+
+
+DEFAULTS = TrainingOptions()
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What is known of a training before its run is locked; its device is not ``auto``."""
+
+    config: RunConfig
+    options: TrainingOptions
+    backend: Backend
+    reason: str  # why that back end
+    corpus: Path  # folder of the prepared corpus
+    folders: RunFolders
+    log: Log
+
+
+@dataclass
+class TrainingJob:
+    """The training and evaluation of one run, whose data is checked and whose lock is held."""
+
+    plan: TrainingPlan
+    lock: Lock
+    stop: Stop
+    batches: Batches
+    held_out: Validation
+    provenance: dict[str, Any]
+    earlier_seconds: float = 0.0  # wall time of the processes before this one
+    began: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def open(cls, plan: TrainingPlan, lock: Lock, stop: Stop) -> TrainingJob:
+        """Opens and checks the data of ``plan``, and notes what code and machine train it.
+
+        Raises:
+            UserError: for data of another corpus, or more passes over it than ``max_epochs``.
+        """
+        config, device = plan.config, plan.options.device
+        context = config.model.context
+        data = PreparedCorpus.open(plan.corpus)
+        if data.corpus != config.corpus:
+            raise UserError(
+                f"{plan.corpus}: holds corpus {data.corpus.corpus_id}, but run {config.run_id} is "
+                f"on {config.corpus.corpus_id}; prepare that one (moelaws corpus) or name its "
+                "folder"
+            )
+        batches = Batches(data, config.batch, context, config.seed, config.max_epochs)
+        batches.check(config.steps)
+        provenance = {
+            **collect(),
+            "device": device_name(device),
+            "backend": plan.backend.name,
+            "threads": torch.get_num_threads(),
+            "corpus_files": data.shard_hashes,
+            "resumed_from": [],
+        }
+        held_out = validation(data, config.evaluation.sequences, context)
+        return cls(plan, lock, stop, batches, held_out, provenance)
+
+    def log(self, line: str) -> None:
+        self.plan.log(f"{self.plan.config.run_id}: {line}")
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What a checkpoint must be of."""
+        return {
+            "run": self.plan.config.run_id,
+            "data": self.provenance["corpus_files"]["train.bin"],
+        }
+
+    def wall_seconds(self) -> float:
+        """Of this process and those before it that left a checkpoint."""
+        return self.earlier_seconds + time.perf_counter() - self.began
+
+    def execute(self) -> Outcome:
+        """Trains and evaluates, and continues from the checkpoint where there is a good one.
+
+        Raises:
+            Stopped: after a SIGTERM or SIGINT, with ``saved`` when a checkpoint is written.
+            TakenOver: when another trainer took the run.
+        """
+        config, options = self.plan.config, self.plan.options
+        trainer: Trainer | None = None
+        evaluation: Evaluation | None = None
+        message = ""
+        try:
+            trainer = self.build_trainer()
+            self.resume(trainer)
+            evaluation = self.train_and_evaluate(trainer)
+            status: Status = "completed" if evaluation else "diverged"
+        except (RuntimeError, MemoryError) as error:
+            if not lacks_memory(error):
+                raise
+            status, message = "out_of_memory", self.describe_lack(trainer, error)
+        history, expert_load = History(), ExpertLoad(config.steps, 0)
+        seconds, model = 0.0, None
+        self.provenance["micro_batch"] = options.micro_batch
+        if trainer:
+            history, expert_load = trainer.history, trainer.expert_load
+            seconds, model = trainer.seconds, trainer.model if evaluation else None
+            self.provenance["micro_batch"] = trainer.micro_batch
+            trainer = None  # the record takes a little memory too
+        give_back(torch.device(options.device))
+        history.settle()
+        summary = self.summarize(status, history, evaluation, seconds, message)
+        return Outcome(summary, self.provenance, history, expert_load, evaluation, model)
+
+    def build_trainer(self) -> Trainer:
+        config, options = self.plan.config, self.plan.options
+        model = Transformer(config.model, config.seed, self.plan.backend, config.precision)
+        model.to(options.device)
+        return Trainer(config, model, self.batches, options.micro_batch, self.log)
+
+    def summarize(
+        self,
+        status: Status,
+        history: History,
+        evaluation: Evaluation | None,
+        training_seconds: float,
+        message: str,
+    ) -> RunSummary:
+        """The summary of a run that ended with ``status``; completed runs have an evaluation."""
+        config, steps = self.plan.config, len(history)
+        tokens = steps * config.batch * config.model.context
+        counts_LE = evaluation.counts_LE if evaluation else None
+        return RunSummary(
+            run_id=config.run_id,
+            status=status,
+            loss=evaluation.loss if evaluation else None,
+            loss_se=evaluation.loss_se if evaluation else None,
+            bits_per_byte=evaluation.bits_per_byte if evaluation else None,
+            train_loss=history.recent_loss(),
+            steps=steps,
+            tokens=tokens,
+            epochs=steps * config.batch / self.batches.windows,
+            balance=None if counts_LE is None else balance(counts_LE),
+            wall_seconds=self.wall_seconds(),
+            tokens_per_second=tokens / training_seconds if training_seconds else 0.0,
+            peak_memory_bytes=peak_of(self.plan.options.device),
+            message=message,
+        )
+
+    def describe_lack(self, trainer: Trainer | None, error: BaseException) -> str:
+        sequences = trainer.micro_batch if trainer else self.plan.config.smallest_micro_batch
+        return (
+            f"on {self.provenance['device']}, with {sequences} sequences at a time; a smaller "
+            f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
+        )
+
+    def resume(self, trainer: Trainer) -> None:
+        state, refusal = checkpoint.load(self.plan.folders.checkpoint, self.identity)
+        if refusal:
+            self.log(f"checkpoint refused, the run starts over: {refusal}")
+        if state is not None:
+            trainer.restore(state["trainer"])
+            self.earlier_seconds = float(state["wall_seconds"])
+            self.provenance["resumed_from"] = state["processes"]
+            self.log(
+                f"resumed at step {trainer.step}/{self.plan.config.steps}, "
+                f"{trainer.micro_batch} sequences at a time"
+            )
+
+    def save(self, trainer: Trainer) -> None:
+        """Writes a checkpoint.
+
+        Raises:
+            UserError: where the disk has no room for it.
+            TakenOver: where another trainer took the run.
+        """
+        check_held(self.lock)
+        self.provenance["micro_batch"] = trainer.micro_batch
+        this_process = {key: self.provenance[key] for key in OF_A_PROCESS}
+        state: dict[str, Any] = {
+            "trainer": trainer.state(),
+            "wall_seconds": self.wall_seconds(),
+            "processes": [*self.provenance["resumed_from"], this_process],
+        }
+        checkpoint.save(self.plan.folders.checkpoint, self.identity, state)
+
+    def train_and_evaluate(self, trainer: Trainer) -> Evaluation | None:
+        """Returns the evaluation, or None where the run diverged.
+
+        A signal on the way leaves a checkpoint and raises Stopped.
+        """
+        options = self.plan.options
+        try:
+            with self.reporting(trainer) as report:
+                last_saved = time.monotonic()
+
+                def after_step() -> None:
+                    nonlocal last_saved
+                    self.stop.check()
+                    report(trainer.step, trainer.history.loss())
+                    if time.monotonic() - last_saved >= options.checkpoint_seconds:
+                        try:
+                            self.save(trainer)
+                        except UserError as error:  # the disk may have room again at the next one
+                            self.log(f"{error} Training goes on.")
+                        last_saved = time.monotonic()
+
+                if not trainer.run(after_step):
+                    return None
+                evaluation = self.evaluate(trainer.model)
+        except Stopped as stopped:
+            try:
+                self.save(trainer)
+                stopped.saved = True
+            except UserError as error:
+                self.log(str(error))
+            raise
+        return evaluation if math.isfinite(evaluation.loss) else None
+
+    def reporting(self, trainer: Trainer) -> AbstractContextManager[Report]:
+        """A function that shows the step and its loss, where progress is asked for."""
+        config = self.plan.config
+        if not self.plan.options.progress:
+            return nullcontext(lambda step, loss: None)
+        tokens_per_step = config.batch * config.model.context
+        return reporting(config.run_id, config.steps, tokens_per_step, trainer.step)
+
+    def evaluate(self, model: Transformer) -> Evaluation:
+        """Evaluates on the held-out set, in smaller and smaller batches where memory lacks."""
+        batch = max(1, EVALUATION_TOKENS // self.plan.config.model.context)
+        while True:
+            try:
+                return evaluate(model, self.held_out, batch, self.stop.check)
+            except (RuntimeError, MemoryError) as error:
+                if not lacks_memory(error) or batch == 1:
+                    raise
+            batch //= 2
+            give_back(torch.device(self.plan.options.device))
