@@ -12,7 +12,6 @@ from moelaws.records.code import closure, digest, training_code
 from moelaws.records.files import replacing, write_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import acquire
-from moelaws.records.progress import Progress
 from moelaws.records.runs import all_records, differences, find_record, retry
 from moelaws.spec.errors import UserError
 from repository import moelaws
@@ -129,13 +128,3 @@ def test_no_room_on_the_disk_is_one_clear_line(tmp_path):
     done = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True)
     assert done.stdout == f"{path}: cannot be written: File too large\n", done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_time_left_is_weighted_by_flops(tmp_path):
-    results = Results(tmp_path)
-    progress = Progress(results, {"a": 1.0, "b": 3.0}, started=0.0)
-    assert progress.line() == (0, "0/2 runs, 0% of the FLOPs")
-    put(results, "a", "completed")
-    count, text = progress.line()
-    assert count == 1
-    assert text.startswith("1/2 runs, 25% of the FLOPs, about ")

@@ -9,7 +9,7 @@ import click
 
 from moelaws.cli.fit import OBJECTIVES, map_option, pairs, read, seed_option, unit_option
 from moelaws.cli.output import check_out, json_option, print_json, print_table
-from moelaws.cli.progress import bars
+from moelaws.records.progress import reporting
 
 
 @click.command("compare")
@@ -51,7 +51,7 @@ def command(
     entry = {"name": "comparison", "law": refs, "mapping": mapping, "units": units, **given}
     spec = parse(Fit, entry | {"protocol": protocol}, "compare")
     frame, declared = read(table)
-    with bars() as progress:
+    with reporting(lines=False) as progress:
         found = compare(
             candidates, frame, spec, seed=seed, label=str(table), units=declared, progress=progress
         )

@@ -69,12 +69,14 @@ def run(
 ) -> None:
     """Prepare ``corpus`` in ``folder``, showing how far it is, and print what is there."""
     from moelaws.corpus.prepare import prepare
-    from moelaws.corpus.progress import reporting
+    from moelaws.corpus.progress import shown_by
     from moelaws.corpus.shards import PreparedCorpus
+    from moelaws.records.progress import reporting
 
     # A scheduler's end of the job is an interruption too: nothing half-made stays behind.
     signal.signal(signal.SIGTERM, _interrupt)
-    with reporting(f"corpus {sources.name}") as progress:
+    with reporting() as report:
+        progress = shown_by(report, f"corpus {sources.name}")
         prepare(corpus, sources, folder, progress, pretrained)
     meta = PreparedCorpus.open(folder, verify=False).meta
     if as_json:

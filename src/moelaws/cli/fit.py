@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.output import check_out, json_option, print_json, print_table
-from moelaws.cli.progress import bars
+from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def command(
 
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with bars() as progress:
+    with reporting(lines=False) as progress:
         report = fit(
             law, frame, entry, seed=seed, label=str(table), units=declared, progress=progress
         )

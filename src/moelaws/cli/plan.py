@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.cli.progress import bars
 from moelaws.cli.project import project_options
+from moelaws.records.progress import reporting
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def command(
     sweep = expand_study(entry, project)
     made, about = simulated(sweep, asked, repeats, params)
     costs = _costs(sweep, repeats, rows)
-    with tempfile.TemporaryDirectory() as folder, bars() as show:
+    with tempfile.TemporaryDirectory() as folder, reporting(lines=False) as show:
         results = Results(Path(folder))
         write(made, results.table(project.tier, study, simulated=True), about)
         planned = fits_of(entry, asked, sample)

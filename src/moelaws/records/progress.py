@@ -1,62 +1,115 @@
-"""How far a sweep is: runs done of all, and the time left weighted by FLOPs."""
+"""How far long work is, on standard error: bars on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 from moelaws.records.layout import Results
 
+LINES = 5.0  # seconds between the lines of a stage
+DRAWINGS = 0.1  # seconds between the drawings of a bar
 
-@dataclass
-class Progress:
-    """Progress of the runs of ``flops`` (run id -> training FLOPs) since this was made."""
 
-    results: Results
-    flops: Mapping[str, float]
-    started: float = field(default_factory=time.monotonic)
+class Report(Protocol):
+    """Takes how far a stage is; a stage begins with the first report of it."""
 
-    def __post_init__(self) -> None:
-        self.before = self._done()
+    def __call__(
+        self, stage: str, done: float, total: float | None, note: str = "", **amounts: float
+    ) -> None:
+        """``total`` is None where it is unknown. ``note`` says what is done, DONE/TOTAL by default.
 
-    def _done(self) -> set[str]:
-        return {run for run in self.flops if self.results.summary(run).exists()}
+        ``amounts`` are what has passed by name, such as ``tokens``: they are shown a second.
+        """
 
-    def line(self) -> tuple[int, str]:
-        """Number of runs done, and a line that says so with the time left."""
-        done = self._done()
-        total = sum(self.flops.values())
-        spent = sum(self.flops[run] for run in done)
-        fresh = sum(self.flops[run] for run in done - self.before)
-        text = f"{len(done)}/{len(self.flops)} runs, {spent / total:.0%} of the FLOPs"
-        if fresh and spent < total:
-            left = (total - spent) * (time.monotonic() - self.started) / fresh
-            text += f", about {_duration(left)} left"
-        return len(done), text
+
+@contextmanager
+def reporting(lines: bool = True) -> Iterator[Report]:
+    """A report that works while the block runs; ``lines`` says whether a log gets lines."""
+    if not sys.stderr.isatty():
+        yield _Stages(_print, LINES if lines else math.inf)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as bars:
+        tasks: dict[str, Any] = {}
+
+        def draw(stage: str, done: float, total: float | None, text: str) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total, text="")
+            bars.update(tasks[stage], completed=done, total=total, text=text, refresh=True)
+
+        yield _Stages(draw, DRAWINGS, at_once=True)
 
 
 def watch(results: Results, flops: Mapping[str, float], every: float = 5.0) -> None:
-    """Print a line on standard error whenever runs were finished, from a thread of its own.
+    """Prints a line on standard error whenever runs (id -> training FLOPs) were finished.
 
-    Ends with the process, or when all is done. Silent where nothing is left to train.
+    A thread of its own looks ``every`` so many seconds. It ends with the process, or when all is
+    done; where nothing is left to train it is silent.
     """
-    progress = Progress(results, flops)
-    if len(progress.before) == len(flops):
-        return
 
-    def report() -> None:
-        last = -1
-        while last < len(flops):
-            count, text = progress.line()
-            if count != last:
-                print(f"moelaws: {text}", file=sys.stderr, flush=True)
-                last = count
+    def finished() -> list[str]:
+        return [run for run in flops if results.summary(run).exists()]
+
+    def follow() -> None:
+        report, total, count = _Stages(_print, 0.0), sum(flops.values()), -1
+        while count < len(flops):
+            runs = finished()
+            if len(runs) != count:
+                count, spent = len(runs), sum(flops[run] for run in runs)
+                note = f"{count}/{len(flops)} runs, {spent / total:.0%} of the FLOPs"
+                report("moelaws", spent, total, note)
             time.sleep(every)
 
-    threading.Thread(target=report, daemon=True).start()
+    if len(finished()) < len(flops):
+        threading.Thread(target=follow, daemon=True).start()
+
+
+class _Stages:
+    """A report that shows a stage every so many seconds, and the end of one that was shown."""
+
+    def __init__(
+        self,
+        show: Callable[[str, float, float | None, str], None],
+        interval: float,
+        at_once: bool = False,
+    ) -> None:
+        self.show, self.interval, self.at_once = show, interval, at_once
+        self.first: dict[str, tuple[float, float, dict[str, float]]] = {}
+        self.last: dict[str, float] = {}
+
+    def __call__(
+        self, stage: str, done: float, total: float | None, note: str = "", **amounts: float
+    ) -> None:
+        now = time.monotonic()
+        if stage not in self.first:
+            self.first[stage] = now, done, amounts
+            self.last[stage] = -math.inf if self.at_once else now
+        began, done_before, amounts_before = self.first[stage]
+        ended = done == total and (self.at_once or self.last[stage] > began)
+        if now - self.last[stage] < self.interval and not ended:
+            return
+        self.last[stage], seconds = now, now - began
+        texts = [note or (f"{done:g}" if total is None else f"{done:g}/{total:g}")]
+        if seconds > 0:
+            for name, amount in amounts.items():
+                if speed := (amount - amounts_before[name]) / seconds:
+                    texts.append(f"{speed:,.{0 if speed >= 100 else 1}f} {name}/s")
+        if total is not None and done_before < done < total:
+            texts.append(f"{_duration(seconds * (total - done) / (done - done_before))} left")
+        self.show(stage, done, total, ", ".join(texts))
+
+
+def _print(stage: str, done: float, total: float | None, text: str) -> None:
+    print(f"{stage}: {text}", file=sys.stderr, flush=True)
 
 
 def _duration(seconds: float) -> str:

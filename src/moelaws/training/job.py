@@ -6,7 +6,6 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.backends import Backend
 from moelaws.model.transformer import Transformer
 from moelaws.records.lock import Lock
+from moelaws.records.progress import Report, reporting
 from moelaws.records.provenance import collect
 from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
@@ -29,7 +29,6 @@ from moelaws.training.expert_load import ExpertLoad, balance
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer
 from moelaws.training.memory import give_back
-from moelaws.training.progress import Report, reporting
 from moelaws.training.record import Outcome, RunFolders
 from moelaws.training.signals import Stop, Stopped
 
@@ -254,14 +253,14 @@ class TrainingJob:
         A signal on the way leaves a checkpoint and raises Stopped.
         """
         options = self.plan.options
+        last_saved = time.monotonic()
         try:
-            with self.reporting(trainer) as report:
-                last_saved = time.monotonic()
+            with reporting() as report:
 
                 def after_step() -> None:
                     nonlocal last_saved
                     self.stop.check()
-                    report(trainer.step, trainer.history.loss())
+                    self.show(trainer, report)
                     if time.monotonic() - last_saved >= options.checkpoint_seconds:
                         try:
                             self.save(trainer)
@@ -269,6 +268,7 @@ class TrainingJob:
                             self.log(f"{error} Training goes on.")
                         last_saved = time.monotonic()
 
+                self.show(trainer, report)
                 if not trainer.run(after_step):
                     return None
                 evaluation = self.evaluate(trainer.model)
@@ -281,13 +281,15 @@ class TrainingJob:
             raise
         return evaluation if math.isfinite(evaluation.loss) else None
 
-    def reporting(self, trainer: Trainer) -> AbstractContextManager[Report]:
-        """A function that shows the step and its loss, where progress is asked for."""
-        config = self.plan.config
-        if not self.plan.options.progress:
-            return nullcontext(lambda step, loss: None)
-        tokens_per_step = config.batch * config.model.context
-        return reporting(config.run_id, config.steps, tokens_per_step, trainer.step)
+    def show(self, trainer: Trainer, report: Report) -> None:
+        """Reports the step and its loss, where progress is asked for."""
+        if self.plan.options.progress:
+            config, step, loss = self.plan.config, trainer.step, trainer.history.loss()
+            # Losses come from the device a few steps late: at first there is none.
+            known = "-" if math.isnan(loss) else f"{loss:.4f}"
+            note = f"step {step}/{config.steps}, loss {known}"
+            tokens = step * config.batch * config.model.context
+            report(config.run_id, step, config.steps, note, tokens=tokens)
 
     def evaluate(self, model: Transformer) -> Evaluation:
         """Evaluates on the held-out set, in smaller and smaller batches where memory lacks."""
