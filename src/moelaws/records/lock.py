@@ -39,61 +39,43 @@ class Lock:
 @contextmanager
 def acquire(
     folder: Path,
-    wait_seconds: float = float("inf"),
-    on_wait: Callable[[str], None] | None = None,
+    on_wait: Callable[[str], None] = lambda owner: None,
     heartbeat: float = HEARTBEAT,
     stale: float = STALE,
 ) -> Iterator[Lock]:
-    """Hold ``folder/lock`` while the block runs; waits for another holder.
+    """Holds ``folder/lock`` while the block runs; waits for another holder until it ends or dies.
 
-    Args:
-        wait_seconds: how long to wait for another holder.
-        on_wait: called once with a description of the holder when waiting begins.
+    ``on_wait`` is called once with a description of the holder when waiting begins.
 
     Raises:
-        UserError: when the lock is still held after ``wait_seconds``.
+        UserError: when the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder / "lock", uuid4().hex)
-    deadline = time.monotonic() + wait_seconds
-    told = False
+    waits = False
     while not _try_create(lock):
         owner = _read(lock.path)
         if _is_dead(lock.path, owner, stale):
             _break(lock.path, owner)
             continue
-        who = f"{owner.get('host', '?')}, process {owner.get('pid', '?')}" + (
-            f", job {owner['job']}" if owner.get("job") else ""
-        )
-        if time.monotonic() >= deadline:
-            raise UserError(f"{lock.path}: held by {who}; try again when it is done")
-        if on_wait and not told:
-            on_wait(who)
-            told = True
+        if not waits:
+            job = f", job {owner['job']}" if owner.get("job") else ""
+            on_wait(f"{owner.get('host', '?')}, process {owner.get('pid', '?')}{job}")
+            waits = True
         time.sleep(min(0.5, heartbeat))
     stop = threading.Event()
-    beat = threading.Thread(target=_beat, args=(lock, stop, heartbeat), daemon=True)
-    beat.start()
+    threading.Thread(target=_beat, args=(lock, stop, heartbeat), daemon=True).start()
     try:
         yield lock
     finally:
         stop.set()
-        _release(lock)
-
-
-def _release(lock: Lock, tries: int = 5) -> None:
-    """Remove the lock if it is still held; a network file system's hiccup is waited out."""
-    for _ in range(tries):
-        try:
+        with suppress(OSError):  # what is left is the lock of a dead process
             if lock.held():
                 lock.path.unlink(missing_ok=True)
-            return
-        except OSError:
-            time.sleep(0.2)
 
 
 def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
-    """Who holds the lock of ``folder`` (token, host, pid, job); empty if nobody alive does."""
+    """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does."""
     path = folder / "lock"
     try:
         owner = _read(path)
@@ -103,7 +85,7 @@ def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
 
 
 def _try_create(lock: Lock) -> bool:
-    """Create the lock file with its content in one step: a link fails where the name exists."""
+    """Creates the lock file with its content in one step: a link fails where the name exists."""
     owner = {
         "token": lock.token,
         "host": socket.gethostname(),
@@ -114,14 +96,14 @@ def _try_create(lock: Lock) -> bool:
     draft = lock.path.with_name(f".lock.{lock.token}")
     try:
         draft.write_text(json.dumps(owner))
-        os.link(draft, lock.path)
-    except FileExistsError:
-        return False
+        # The name may also exist because of this very link: NFS asks again when a reply is lost.
+        with suppress(FileExistsError):
+            os.link(draft, lock.path)
     except OSError as error:
         raise UserError(f"{lock.path}: cannot be written: {error.strerror}") from None
     finally:
         draft.unlink(missing_ok=True)
-    return True
+    return lock.held()
 
 
 def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
@@ -140,7 +122,7 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:
-    """Remove the lock of ``owner``; of several that try, one renames it away."""
+    """Removes the lock of ``owner``; of several that try, one renames it away."""
     aside = path.with_name(f".broken.{uuid4().hex}")
     try:
         os.rename(path, aside)
@@ -173,12 +155,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _process(pid: int) -> list[str] | None:
-    """Boot and process namespace, and start time: one process for certain; None off Linux."""
+    """Returns what names one process for certain: boot, namespace, start time. None off Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink("/proc/self/ns/pid")
         # Fields after the parenthesised command name, which may hold spaces; 20th is start time.
-        started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return [f"{boot} {namespace}", started]
+    # A zombie is dead, though a container without an init process keeps it.
+    return None if fields[0] == "Z" else [f"{boot} {namespace}", fields[19]]
