@@ -8,24 +8,21 @@ import re
 import resource
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
-from corpus_helpers import corpus_of
+from corpus_helpers import corpus_of, documents
 from hub_server import serving
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.rows import joined
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
-from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Dataset, Project
@@ -56,13 +53,6 @@ def prepared(folder: Path, out: Path, vocab_size: int = 300, **setting: Any) -> 
     prepare(corpus_of(source, vocab_size, validation=0.2), source, out)
     assert list(out.parent.glob(".*")) == []  # the spooled rows are gone
     return PreparedCorpus.open(out)
-
-
-def documents(corpus: PreparedCorpus, split: str) -> list[str]:
-    shard = getattr(corpus, split)
-    tokenizer = Tokenizer.load(corpus.folder / "tokenizer.json")
-    ends = np.flatnonzero(shard == corpus.end_of_document) + 1
-    return [tokenizer.decode(shard[a:b].tolist()) for a, b in pairwise([0, *ends])]
 
 
 @pytest.mark.parametrize("form", ["parquet", "jsonl", "csv"])

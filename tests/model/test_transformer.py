@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy.special import erf
 
-from moelaws.accounting.parameters import count_parameters as counted_from_spec
+from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
-from moelaws.model.transformer import Transformer, count_parameters
+from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
@@ -54,7 +54,13 @@ def tokens(model, batch=3, seed=0):
     ],
 )
 def test_the_built_models_tensors_are_what_accounting_counts(model):
-    assert count_parameters(Transformer(model, 0)) == counted_from_spec(model).groups()
+    expected = count_parameters(model).groups()
+    counts = dict.fromkeys(expected, 0)
+    for name, parameter in Transformer(model, 0).named_parameters():
+        parts = name.split(".")
+        norm = any(part.endswith("norm") for part in parts)
+        counts["norms" if norm else next(p for p in parts if p in counts)] += parameter.numel()
+    assert counts == expected
 
 
 def numpy_logits(model, spec, ids):
@@ -161,7 +167,6 @@ def test_tied_embeddings_are_one_matrix_with_both_gradients():
     built.losses(batch).cross_entropy.backward()
     # Token 4 is read; all the others get a gradient from the softmax alone.
     assert (built.embedding.grad.abs().sum(1) > 0).all()
-    assert count_parameters(built)["unembedding"] == 0
 
 
 def test_bf16_stays_close_to_fp32_and_keeps_fp32_weights():

@@ -27,7 +27,7 @@ def test_the_record_of_a_completed_run(configure, train, results, corpus):
     assert summary.tokens == 60 * 4 * 16 == config.tokens
     assert summary.loss < math.log(280) - 0.3  # it has learned something
     assert 0 < summary.loss_se < 0.2
-    windows = (PreparedCorpus.open(corpus[1]).train_tokens - 1) // 16
+    windows = (len(PreparedCorpus.open(corpus[1]).train) - 1) // 16
     assert summary.epochs == pytest.approx(60 * 4 / windows)
     assert summary.balance.capacity_factor == 1.25
     assert summary.peak_memory_bytes > 10**7

@@ -28,18 +28,13 @@ class Batches:
         self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
         self.max_epochs = max_epochs
         self.step = 0
-        self.windows = (corpus.train_tokens - 1) // context
+        self.windows = (len(corpus.train) - 1) // context
         if self.windows < 1:
             raise UserError(
-                f"{corpus.folder}: {corpus.train_tokens} training tokens are fewer than one "
+                f"{corpus.folder}: {len(corpus.train)} training tokens are fewer than one "
                 f"context of {context}; add text or shorten model.context"
             )
         self._orders: dict[int, NDArray[np.intp]] = {}
-
-    @property
-    def epochs(self) -> float:
-        """Passes over the training text so far."""
-        return self.step * self.batch / self.windows
 
     def check(self, steps: int) -> None:
         """Raises: UserError: when ``steps`` steps need more than ``max_epochs`` passes."""
@@ -114,10 +109,10 @@ def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validati
     Raises:
         UserError: when the validation text is too short for so many.
     """
-    last = corpus.validation_tokens - 1
+    last = len(corpus.validation) - 1
     if sequences * context > last:
         raise UserError(
-            f"{corpus.folder}: {corpus.validation_tokens} validation tokens hold "
+            f"{corpus.folder}: {len(corpus.validation)} validation tokens hold "
             f"{max(last, 0) // context} sequences of {context}; evaluation.sequences is "
             f"{sequences}: lower it, raise corpus.validation or add text"
         )

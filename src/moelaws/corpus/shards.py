@@ -26,9 +26,9 @@ SHARDS = {"train": "train.bin", "validation": "validation.bin"}
 class PreparedCorpus:
     """Tokens of both splits, read as they are needed.
 
-    ``train`` (train_tokens,) and ``validation`` (validation_tokens,) are memory maps of unsigned
-    integers; ``validation_starts`` (documents + 1,) int64 says where each validation document
-    begins, and ends with their total; ``token_bytes`` (V,) int64 the bytes a token stands for.
+    ``train`` and ``validation``, (tokens,), are memory maps of unsigned integers.
+    ``validation_starts``, (documents + 1,) int64, says where each validation document begins, and
+    ends with their total. ``token_bytes``, (V,) int64, has the bytes that each token stands for.
     """
 
     folder: Path
@@ -65,18 +65,6 @@ class PreparedCorpus:
             ) from None
         token_bytes = Tokenizer.load(folder / TOKENIZER).token_bytes
         return cls(folder, corpus, meta, shards["train"], shards["validation"], starts, token_bytes)
-
-    @property
-    def train_tokens(self) -> int:
-        return len(self.train)
-
-    @property
-    def validation_tokens(self) -> int:
-        return len(self.validation)
-
-    @property
-    def vocab_size(self) -> int:
-        return self.corpus.vocab_size
 
     @property
     def end_of_document(self) -> int:

@@ -23,18 +23,6 @@ from moelaws.spec.model import Model, MoE
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
-# Parameter groups in the order that they are reported in.
-GROUPS = (
-    "embedding",
-    "unembedding",
-    "attention",
-    "router",
-    "routed_experts",
-    "shared_experts",
-    "dense_ffn",
-    "norms",
-)
-
 
 class Losses(NamedTuple):
     """Of one batch: nats per token, the auxiliary losses averaged over the layers with experts
@@ -151,13 +139,3 @@ class Transformer(nn.Module):
 def assignments(routings: list[Routing]) -> Tensor:
     """Assignments by layer and expert, int64 (L, E)."""
     return torch.stack([r.counts_GE for r in routings]).sum(1)
-
-
-def count_parameters(model: nn.Module) -> dict[str, int]:
-    """Parameters of the built model by group; absent groups are 0."""
-    counts = dict.fromkeys(GROUPS, 0)
-    for name, parameter in model.named_parameters():
-        parts = name.split(".")
-        group = next((p for p in parts if p.endswith("norm")), None)
-        counts["norms" if group else next(p for p in parts if p in counts)] += parameter.numel()
-    return counts

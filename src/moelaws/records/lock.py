@@ -25,6 +25,10 @@ HEARTBEAT = 10.0  # seconds between heartbeats
 STALE = 90.0  # seconds without one after which a lock from another node is broken
 
 
+class TakenOver(Exception):  # noqa: N818, it is no error
+    """Another trainer broke this one's lock: nothing may be written any more."""
+
+
 @dataclass(frozen=True)
 class Lock:
     """A held lock. ``held`` is false once another trainer has broken it."""
@@ -34,6 +38,11 @@ class Lock:
 
     def held(self) -> bool:
         return bool(_read(self.path).get("token") == self.token)
+
+    def check(self) -> None:
+        """Raises: TakenOver: when another trainer holds it."""
+        if not self.held():
+            raise TakenOver
 
 
 @contextmanager

@@ -45,15 +45,6 @@ def to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-class TakenOver(Exception):  # noqa: N818, it is no error
-    """Another trainer broke this one's lock: nothing may be written any more."""
-
-
-def check_held(lock: Lock) -> None:
-    if not lock.held():
-        raise TakenOver
-
-
 @dataclass(frozen=True)
 class TrainingOptions:
     """How this machine trains a run. The options are not part of the run's identity."""
@@ -237,7 +228,7 @@ class TrainingJob:
             UserError: where the disk has no room for it.
             TakenOver: where another trainer took the run.
         """
-        check_held(self.lock)
+        self.lock.check()
         self.provenance["micro_batch"] = trainer.micro_batch
         this_process = {key: self.provenance[key] for key in OF_A_PROCESS}
         state: dict[str, Any] = {

@@ -22,7 +22,6 @@ from moelaws.training.job import (
     TrainingJob,
     TrainingOptions,
     TrainingPlan,
-    check_held,
     to_stderr,
 )
 from moelaws.training.memory import keep_freed_memory
@@ -110,13 +109,13 @@ def _train_and_record(
     plan.log(f"{config.run_id}: {plan.reason}")
     outcome = TrainingJob.open(plan, lock, stop).execute()
     summary = outcome.summary
-    check_held(lock)
+    lock.check()
     if options.keep_weights:
         if outcome.model is not None:
             weights.save(folders.weights, config, outcome.model)
         else:
             weights.save_none(folders.weights, summary.status)
-        check_held(lock)  # gigabytes take a while
+        lock.check()  # gigabytes take a while
     if recorded is not None and summary.status != "completed":
         note_lack_of_memory(folders.record, summary)
         return recorded  # what was measured stays
