@@ -109,18 +109,6 @@ def test_a_convention_is_the_models_flops_but_for_the_terms_it_names(name, model
     assert train_flops_per_token(model, name) == 3 * (forward - missing)
 
 
-def test_what_each_convention_leaves_out_or_counts_otherwise():
-    named = {name: ({*c.left_out}, {*c.instead}) for name, c in CONVENTIONS.items()}
-    assert named == {
-        "sparsity": ({"router"}, {"keys_values"}),
-        "allocation": (set(), {"router"}),
-        "allocation_printed": (set(), {"router", "values"}),
-        "leverage": ({"logits"}, set()),
-        "leverage_printed": ({"output", "router"}, {"shared_experts"}),
-        "six_n": ({"scores", "values"}, set()),
-    }
-
-
 @each_architecture
 def test_the_backward_pass_is_twice_the_forward_pass(model):
     forward, _ = counted(model)

@@ -1,7 +1,5 @@
 """The environments of MegaBlocks differ from the tested one in what they must, and nothing else."""
 
-import re
-
 from repository import REPOSITORY
 
 
@@ -18,9 +16,3 @@ def test_the_gpu_environment_is_the_tested_one_but_for_torch():
         "torch", "setuptools", "triton",
     }  # fmt: skip
     assert "torch==2.7.0" in gpu  # the release that MegaBlocks 0.10.0 asks for
-
-
-def test_the_page_names_the_pinned_versions():
-    page = (REPOSITORY / "docs/megablocks.md").read_text()
-    named = set(re.findall(r"(?:megablocks|stanford-stk)==[\d.]+", page))
-    assert named == {pin for pin in pins("megablocks.txt") if not pin.startswith("triton")}

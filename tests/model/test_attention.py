@@ -74,19 +74,6 @@ def test_agrees_with_the_explicit_computation(n_heads, n_kv, qk_norm, head_width
             torch.testing.assert_close(y_ND.double(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_grouped_queries_are_full_attention_with_repeated_key_value_heads():
-    grouped, rotation = build(n_heads=4, n_kv=2)
-    full, _ = build(n_heads=4, n_kv=4)
-    W = grouped.width
-    with torch.no_grad():
-        q, k, v = grouped.w_qkv.split((4 * W, 2 * W, 2 * W))
-        repeated = [w.view(2, W, -1).repeat_interleave(2, dim=0).flatten(0, 1) for w in (k, v)]
-        full.w_qkv.copy_(torch.cat((q, *repeated)))
-        full.w_out.copy_(grouped.w_out)
-        x_BND = torch.randn(3, 16, 32)
-        torch.testing.assert_close(grouped(x_BND, rotation), full(x_BND, rotation))
-
-
 def test_no_position_sees_a_later_one():
     attention, rotation = build()
     x_BND = torch.randn(1, 16, 32)

@@ -11,7 +11,7 @@ from moelaws.model.experts import MoELayer, RoutedExperts, weight_shapes
 from moelaws.model.mlp import GeluMLP, SwiGLU
 from moelaws.model.router import Routing, count
 from moelaws.spec.errors import UserError
-from moelaws.spec.model import DenseFFN, Model, MoE
+from moelaws.spec.model import Model, MoE
 
 ROUTINGS = ("random", "all on one", "some empty")
 
@@ -143,13 +143,6 @@ def model_of_width(d_model, ffn=ROUTED):
     )  # fmt: skip
 
 
-def test_a_dense_model_needs_no_back_end():
-    dense = model_of_width(18, DenseFFN(kind="dense", d_ffn=7))
-    backend, line = choose_backend("auto", dense, "cpu", "fp32")
-    assert backend.name == "torch"
-    assert "dense" in line
-
-
 @pytest.mark.parametrize(("missing", "picked"), [("", "megablocks"), ("no such", "torch")])
 def test_on_a_gpu_auto_prefers_megablocks_and_says_why_not(monkeypatch, missing, picked):
     """Which of them a GPU finds usable is decided here; the choice among them is not."""
@@ -160,13 +153,6 @@ def test_on_a_gpu_auto_prefers_megablocks_and_says_why_not(monkeypatch, missing,
     assert backend.name == picked
     assert "on cuda" in line
     assert ("not megablocks: no such" in line) == bool(missing)
-
-
-def test_auto_says_what_it_picked():
-    backend, line = choose_backend("auto", model_of_width(8), "cpu", "fp32")
-    assert backend.name == "torch"
-    assert "torch" in line
-    assert "cpu" in line
 
 
 @pytest.mark.parametrize(

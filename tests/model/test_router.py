@@ -13,20 +13,6 @@ def router(E, K, normalize=False, std=0.5):
     return Router(moe, 8, std, torch.Generator().manual_seed(0))
 
 
-def test_gates_are_the_largest_probabilities():
-    x_TD = torch.randn(50, 8)
-    layer = router(6, 2)
-    routing = layer(x_TD)
-    p_TE = F.softmax(x_TD @ layer.weight.t(), dim=-1)
-    torch.testing.assert_close(routing.gates_TK, p_TE.topk(2).values)
-    assert torch.equal(routing.experts_TK, p_TE.topk(2).indices)
-
-
-def test_normalised_gates_sum_to_one():
-    routing = router(6, 3, normalize=True)(torch.randn(50, 8))
-    torch.testing.assert_close(routing.gates_TK.sum(1), torch.ones(50))
-
-
 def test_balance_loss_is_one_when_uniform_and_e_when_one_expert_gets_all():
     layer = router(8, 1)
     eye = torch.eye(8)
@@ -47,12 +33,6 @@ def test_balance_is_measured_over_each_group_by_itself():
     assert layer(x_TD, groups=2).counts_GE.tolist() == [[4, 0], [0, 4]]
 
 
-def test_grouped_balance_is_the_mean_of_the_groups():
-    layer, x_TD = router(5, 2), torch.randn(40, 8)
-    apart = [layer(part).balance for part in x_TD.chunk(4)]
-    torch.testing.assert_close(layer(x_TD, groups=4).balance, torch.stack(apart).mean())
-
-
 def test_balance_gradient_lowers_the_overloaded_expert():
     layer = router(4, 1, std=0.01)
     x_TD = torch.ones(64, 8)
@@ -60,16 +40,6 @@ def test_balance_gradient_lowers_the_overloaded_expert():
     favourite = int(routing.experts_TK[0, 0])
     (gradient,) = torch.autograd.grad(routing.balance, layer.weight)
     assert (gradient[favourite] > 0).all()
-
-
-def test_z_loss_is_the_mean_squared_logsumexp():
-    layer, x_TD = router(4, 2), torch.randn(30, 8)
-    expected = torch.logsumexp(x_TD @ layer.weight.t(), dim=1).square().mean()
-    torch.testing.assert_close(layer(x_TD).z, expected)
-    with torch.no_grad():
-        layer.weight.zero_()
-    # All logits 0: (ln E)^2.
-    assert layer(x_TD).z.item() == pytest.approx(torch.log(torch.tensor(4.0)).item() ** 2)
 
 
 def test_counts_are_the_assignments():
@@ -86,7 +56,8 @@ def test_gradients_of_gates_and_losses_agree_with_a_plain_softmax(normalize):
     weight = layer.weight.detach().double().requires_grad_()
     logits_TE = x_TD.double() @ weight.t()
     p_TE = F.softmax(logits_TE, dim=-1)
-    gates_TK = p_TE.gather(1, found.experts_TK)
+    gates_TK, experts_TK = p_TE.topk(2)
+    assert torch.equal(found.experts_TK, experts_TK)
     if normalize:
         gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
     share_GE = F.one_hot(found.experts_TK, 6).sum(1).view(2, 20, 6).double().mean(1) / 2
@@ -123,13 +94,3 @@ def test_jitter_multiplies_the_routers_inputs_and_each_group_has_its_own():
     # Without generators, as in evaluation, there is none.
     still = router(x_TD).gates_TK
     assert (still == still[0]).all()
-
-
-def test_normalised_gates_are_the_softmax_over_the_selected():
-    moe = MoE(kind="moe", n_experts=6, top_k=3, d_expert=8)
-    router = Router(moe, 8, 0.5, torch.Generator().manual_seed(0))
-    x_TD = torch.randn(50, 8)
-    found = router(x_TD)
-    logits_TE = x_TD @ router.weight.t()
-    expected = logits_TE.gather(1, found.experts_TK).softmax(-1)
-    torch.testing.assert_close(found.gates_TK, expected)

@@ -177,12 +177,3 @@ def test_bf16_stays_close_to_fp32_and_keeps_fp32_weights():
     sum(b[:3]).backward()
     assert all(p.dtype == p.grad.dtype == torch.float32 for p in rough.parameters())
     assert {t.dtype for t in b[:3]} == {torch.float32}
-
-
-def test_the_first_layers_are_dense_where_asked():
-    ffn = MoE(kind="moe", n_experts=4, top_k=2, d_expert=6, n_dense_layers=2, d_ffn=30)
-    model = spec(ffn, n_layers=3)
-    built = Transformer(model, 0)
-    assert [layer.moe is None for layer in built.layers] == [True, True, False]
-    assert built.layers[0].dense_ffn.w_down.shape == (16, 30)
-    assert built.losses(tokens(model)).counts_LE.shape == (1, 4)

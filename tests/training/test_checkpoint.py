@@ -28,10 +28,6 @@ def test_what_was_saved_comes_back(saved):
     assert [p.name for p in saved.parent.iterdir()] == ["latest.pt"]
 
 
-def test_none_there_is_no_reason(tmp_path):
-    assert checkpoint.load(tmp_path / "none.pt", IDENTITY) == (None, "")
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 def test_a_truncated_one_is_refused(saved, share):
     content = saved.read_bytes()

@@ -117,14 +117,19 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
     assert elsewhere.exists()  # nothing else is lost
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, code):
+@pytest.mark.parametrize(
+    ("signum", "times", "code"), [(signal.SIGTERM, 3, 143), (signal.SIGINT, 1, 130)]
+)
+def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times, code):
+    """Also where a scheduler repeats it."""
     config = configure(steps=30_000, batch=2, max_epochs=100)
     words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
     process = start(words, config)
     wait_for((results.run(config.run_id) / "config.json").exists, process)
-    time.sleep(0.2)
-    process.send_signal(signum)
+    time.sleep(0.3)
+    for _ in range(times):
+        process.send_signal(signum)
+        time.sleep(0.001)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert f"stopped by {signal.Signals(signum).name}; checkpoint written" in errors
@@ -132,22 +137,6 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, code):
     assert (results.checkpoint(config.run_id) / "latest.pt").exists()
     assert not (results.run(config.run_id) / "lock").exists()
     assert not results.summary(config.run_id).exists()
-
-
-def test_a_scheduler_that_repeats_its_signal_still_gets_a_checkpoint(configure, results, corpus):
-    config = configure(steps=30_000, batch=2, max_epochs=100)
-    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
-    process = start(words, config)
-    wait_for((results.run(config.run_id) / "config.json").exists, process)
-    time.sleep(0.3)
-    for _ in range(3):
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.001)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143, errors
-    assert "checkpoint written" in errors
-    assert (results.checkpoint(config.run_id) / "latest.pt").exists()
-    assert not (results.run(config.run_id) / "lock").exists()
 
 
 def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
