@@ -163,7 +163,7 @@ def test_lines_before_the_first_start_are_a_document_and_the_end_is_kept() -> No
     ("texts", "setting", "says"),
     [
         (STORIES, {"column": "story"}, "no column 'story'; there are: id, text"),
-        (STORIES, {"column": "id"}, "column 'id' is of type int64; text is wanted"),
+        (STORIES, {"column": "id"}, "column 'id' is of type int64, not text"),
         (STORIES, {"split": "tset"}, "Bad split: tset. Available splits: ['train']"),
         (STORIES, {"subset": "big"}, "subset 'big', .*BuilderConfig 'big' not found"),
         (STORIES, {"bytes": 5}, "no text in column 'text' of split 'train' within the first 5"),

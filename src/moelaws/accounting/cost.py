@@ -57,16 +57,18 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
     # fp32 weights, gradients and two moments; bf16 casts of the weights live through a step.
     bytes_per_parameter = 16.0 + (2.0 if config.precision == "bf16" else 0.0)
     states = bytes_per_parameter * count_parameters(model).total
-    least = config.smallest_micro_batch
-    unit = least * model.context * activation_bytes(model, config.precision)
-    units = part = config.batch // least
-    while device.own_memory and part > 1 and states + part * unit > device.own_memory:
-        part = math.ceil(part / 2)
-    training = states + part * unit
+    group = config.smallest_micro_batch
+    bytes_per_group = group * model.context * activation_bytes(model, config.precision)
+    groups = at_once = config.batch // group
+    while (
+        device.own_memory and at_once > 1 and states + at_once * bytes_per_group > device.own_memory
+    ):
+        at_once = math.ceil(at_once / 2)
+    training = states + at_once * bytes_per_group
 
     per_token = train_flops_per_token(model, "sparsity")
     evaluated = config.evaluation.sequences * model.context / 3  # forward alone
-    passes = config.steps * math.ceil(units / part)
+    passes = config.steps * math.ceil(groups / at_once)
     overhead = device.seconds_per_layer_step * model.n_layers * passes
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training

@@ -54,8 +54,8 @@ def command(
 
     sources = resolve(setting or project.corpus, Path())
     choice = choose_corpus(project, sources)
-    asked = {} if vocab_size is None else {"vocab_size": vocab_size}
-    corpus = corpus_of(choice, with_vocabulary(asked, choice).get("vocab_size", VOCABULARY))
+    vocabulary = {} if vocab_size is None else {"vocab_size": vocab_size}
+    corpus = corpus_of(choice, with_vocabulary(vocabulary, choice).get("vocab_size", VOCABULARY))
     folder = out or Results().corpus(corpus.corpus_id)
     run(corpus, sources, folder, choice.pretrained, as_json)
 
@@ -83,20 +83,20 @@ def run(
         print_json({"folder": str(folder), **meta})
         return
     splits = ("train", "validation")
-    made_of = meta["sources"]
-    parts = f"{made_of['rows']} rows" if "rows" in made_of else f"{made_of['files']} files"
+    text = meta["sources"]
+    size = f"{text['rows']} rows" if "rows" in text else f"{text['files']} files"
     print_table(
         ("split", "documents", "bytes", "tokens", "bytes/token"),
         [
             (s, m["documents"], m["bytes"], m["tokens"], m["bytes"] / m["tokens"])
             for s, m in ((s, meta[s]) for s in splits)
         ],
-        f"corpus {meta['corpus_id']} ({made_of['name']}, {parts}, vocabulary {corpus.vocab_size}) "
+        f"corpus {meta['corpus_id']} ({text['name']}, {size}, vocabulary {corpus.vocab_size}) "
         f"in {folder}",
     )
     for count, what in (
         (meta["duplicates_dropped"], "exact copies of documents, dropped"),
-        (made_of.get("empty_rows"), "rows without text, left out"),
+        (text.get("empty_rows"), "rows without text, left out"),
         (meta.get("bytes_changed_by_tokenizer"), "bytes of lines that the tokenizer changes"),
     ):
         if count:

@@ -45,9 +45,9 @@ def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None
         if (status is None or r.status == status) and (not stale or r.is_stale(code))
     ]
     if again:
-        asked = [r for r in records if r.status in UNSUCCESSFUL or (stale and r.summary)]
-        retry(results, asked)
-        click.echo(f"{len(asked)} runs will be trained at the next call of snakemake", err=True)
+        retried = [r for r in records if r.status in UNSUCCESSFUL or (stale and r.summary)]
+        retry(results, retried)
+        click.echo(f"{len(retried)} runs will be trained at the next call of snakemake", err=True)
     if as_json:
         print_json([r.as_dict() for r in records])
         return

@@ -17,7 +17,7 @@ from moelaws.spec.errors import UserError
 
 LARGEST = 1 << 20  # bytes of a document, so that memory stays flat
 SMALLEST_CUT = 1 << 12
-MANY_PARTS = 64  # from here on a part is a document
+MANY_SPANS = 64  # from here on a span is a document
 
 # A document in 40 bytes. The key drawn for it comes first and numbers are big-endian, so that
 # sorting the records' bytes, in place, sorts by that key, and copies by where they lie.
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 
 class Stored(Protocol):
-    """Text on disk: ``parts`` of files, each of which is a document where it is not too large."""
+    """Text on disk: ``spans`` of files, each of which is a document where it is not too large."""
 
     @property
     def name(self) -> str: ...
@@ -40,8 +40,8 @@ class Stored(Protocol):
     @property
     def paths(self) -> Sequence[Path]: ...
     @property
-    def n_parts(self) -> int: ...
-    def parts(self) -> Iterator[tuple[int, int, int]]:
+    def n_spans(self) -> int: ...
+    def spans(self) -> Iterator[tuple[int, int, int]]:
         """The number of the file in ``paths``, the first byte, bytes; in the files' order."""
 
 
@@ -164,17 +164,18 @@ def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
 
 
 def _records(seed: int, text: Stored, progress: Progress) -> NDArray[Any]:
-    """A record for each document, (documents,); empty parts have none.
+    """A record for each document, (documents,); empty spans have none.
 
-    A part is a document. Large parts, and those of a corpus that has few of them, are cut at
+    A span is a document. Large spans, and those of a corpus that has few of them, are cut at
     empty lines.
     """
-    few = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
-    limit = LARGEST if text.n_parts >= MANY_PARTS else few
+    limit = LARGEST
+    if text.n_spans < MANY_SPANS:
+        limit = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
     records = bytearray()
     done = 0
     with _Files(text.paths) as files:
-        for number, start, size in text.parts():
+        for number, start, size in text.spans():
             for piece in pieces(files.at(number, start), size, limit):
                 digest = hashlib.sha256(piece)
                 drawn = hashlib.sha256(f"{seed}:{digest.hexdigest()}".encode())
@@ -206,9 +207,9 @@ def pieces(file: BinaryIO, size: int, limit: int) -> Iterator[bytes]:
 
 def _cut(buffer: bytes, limit: int) -> int:
     for separator in (b"\n\n", b"\n"):
-        found = buffer.rfind(separator, limit // 2, limit)
-        if found >= 0:
-            return found + len(separator)
+        place = buffer.rfind(separator, limit // 2, limit)
+        if place >= 0:
+            return place + len(separator)
     cut = limit
     while buffer[cut] & 0xC0 == 0x80:  # inside a character
         cut -= 1

@@ -78,8 +78,8 @@ def _stored(
         yield sources
         return
     with _folder_beside(out) as folder:
-        told = sources.bytes
-        yield spool(sources, folder / "rows", lambda done: progress("fetch", done, told, 0))
+        total = sources.bytes
+        yield spool(sources, folder / "rows", lambda done: progress("fetch", done, total, 0))
 
 
 def is_prepared(corpus: Corpus, out: Path) -> bool:
@@ -111,17 +111,17 @@ def _write(
     pretrained: Pretrained | None,
 ) -> None:
     stored: Stored = text
-    parts = split(corpus, stored, lambda done, total: progress("index", done, total, 0))
+    sides = split(corpus, stored, lambda done, total: progress("index", done, total, 0))
     if pretrained is None:
-        texts = _texts_to_learn_from(parts.train, progress)
+        texts = _texts_to_learn_from(sides.train, progress)
         tokenizer, reproduction = Tokenizer.train(texts, corpus.vocab_size), None
         tokenizer.save(folder / TOKENIZER)
     else:
         tokenizer = Tokenizer(pretrained.text)
-        reproduction = Reproduction(tokenizer, parts.train.bytes + parts.validation.bytes)
+        reproduction = Reproduction(tokenizer, sides.train.bytes + sides.validation.bytes)
         write_text(folder / TOKENIZER, pretrained.text)
     counts: dict[str, Any] = {}
-    for name, documents in (("train", parts.train), ("validation", parts.validation)):
+    for name, documents in (("train", sides.train), ("validation", sides.validation)):
         starts = _encode(tokenizer, documents, folder / SHARDS[name], name, progress, reproduction)
         counts[name] = {
             "documents": len(documents),
@@ -138,7 +138,7 @@ def _write(
         "corpus": corpus.model_dump(mode="json"),
         "corpus_id": corpus.corpus_id,
         "sources": {"name": text.name, "bytes": text.bytes, **_counted(text)},
-        "duplicates_dropped": parts.duplicates,
+        "duplicates_dropped": sides.duplicates,
         "end_of_document": tokenizer.end_of_document,
         **counts,
         "files": {

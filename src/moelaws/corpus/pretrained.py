@@ -61,7 +61,7 @@ def _check(tokenizer: dict[str, Any], path: Path) -> None:
     kind = model.get("type", "BPE")  # older files leave it out
     if kind != "BPE" or not any(p["type"] == "ByteLevel" for p in _pre_tokenizers(tokenizer)):
         raise UserError(
-            f"tokenizer: {path}: a {kind} that is not byte-level; a byte-level BPE is wanted, such "
+            f"tokenizer: {path}: a {kind} that is not byte-level; take a byte-level BPE, such "
             "as GPT-2's or Llama 3's: of any other it is not known which bytes a token stands for"
         )
     if model.get("dropout"):

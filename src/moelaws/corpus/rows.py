@@ -41,17 +41,17 @@ class Spool:
         return (self.path,)
 
     @property
-    def n_parts(self) -> int:
+    def n_spans(self) -> int:
         return len(self.starts) - 1
 
-    def parts(self) -> Iterator[tuple[int, int, int]]:
-        """File, first byte and bytes of each part: the documents."""
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """File, first byte and bytes of each span: the documents."""
         for start, end in pairwise(self.starts):
             yield 0, start, end - start
 
 
 def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) -> Spool:
-    """Write the text of ``source`` to ``path``; ``progress`` is told the bytes so far.
+    """Write the text of ``source`` to ``path``; ``progress`` takes the bytes so far.
 
     Raises:
         UserError: where the data set cannot be reached or lacks what is asked for, its column is
@@ -73,10 +73,12 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
             starts.append(starts[-1] + len(document))
             progress(starts[-1])
     if len(starts) == 1:
-        few = f" within the first {setting.bytes} bytes" if setting.bytes and counts["rows"] else ""
+        limit = (
+            f" within the first {setting.bytes} bytes" if setting.bytes and counts["rows"] else ""
+        )
         raise UserError(
             f"corpus {source.name}: no text in column {setting.column!r} of split "
-            f"{setting.split!r}{few}: {counts['rows']} rows read, {counts['empty']} of them empty"
+            f"{setting.split!r}{limit}: {counts['rows']} rows read, {counts['empty']} of them empty"
         )
     return Spool(source.name, path, starts, **counts)
 
@@ -91,10 +93,10 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
     """
     start = re.compile(document_starts)
     document = bytearray()
-    found = False
+    has_start = False
     for line in lines:
         if start.search(line.decode("utf-8")):
-            found = True
+            has_start = True
             if document.strip():
                 yield bytes(document)
                 document.clear()
@@ -104,7 +106,7 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
                 f"corpus: document_starts is {document_starts!r}; it is found in no row of the "
                 f"last {len(document)} bytes: a row in which it is found starts a document"
             )
-    if document and not found:
+    if document and not has_start:
         raise UserError(
             f"corpus: document_starts is {document_starts!r}; it is found in no row: a row in "
             "which it is found starts a document"
@@ -127,7 +129,7 @@ def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
             kind = str(table.schema.field(column).type)
             if kind not in ("string", "large_string", "string_view", "null"):
                 raise UserError(
-                    f"corpus {source.name}: column {column!r} is of type {kind}; text is wanted. "
+                    f"corpus {source.name}: column {column!r} is of type {kind}, not text. "
                     f"There are: {', '.join(f'{f.name} ({f.type})' for f in table.schema)}"
                 )
             for row in table.column(column).to_pylist():
@@ -140,7 +142,7 @@ def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
     except StopIteration:  # what the library makes of a set without rows
         return
     except Exception as error:  # whatever the library, the network or the data's format raise
-        raise UserError(_told(source, error)) from error
+        raise UserError(_failure(source, error)) from error
 
 
 def _stream(source: DatasetSource) -> Any:
@@ -162,16 +164,16 @@ def _stream(source: DatasetSource) -> Any:
     )
 
 
-def _told(source: DatasetSource, error: Exception) -> str:
-    said = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, ConnectionError) or "offline" in said.lower():
+def _failure(source: DatasetSource, error: Exception) -> str:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, ConnectionError) or "offline" in reason.lower():
         advice = (
             "the Hugging Face hub is not reached from here: check the network, or fetch the data "
             "set elsewhere and set dataset to its folder, without commit"
         )
     else:
         advice = "check dataset, commit, subset and split"
-    asked = source.setting.model_dump(exclude_none=True)
-    keys = [key for key in ("dataset", "commit", "subset", "split") if key in asked]
-    where = ", ".join(f"{key} {asked[key]!r}" for key in keys)
-    return f"corpus: {where}: {said}; {advice}"
+    names = source.setting.model_dump(exclude_none=True)
+    keys = [key for key in ("dataset", "commit", "subset", "split") if key in names]
+    where = ", ".join(f"{key} {names[key]!r}" for key in keys)
+    return f"corpus: {where}: {reason}; {advice}"

@@ -57,11 +57,11 @@ class Sources:
         return tuple(path for _, path in self.files)
 
     @property
-    def n_parts(self) -> int:
+    def n_spans(self) -> int:
         return len(self.files)
 
-    def parts(self) -> Iterator[tuple[int, int, int]]:
-        """File, first byte and bytes of each part: the files as they are."""
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """File, first byte and bytes of each span: the files as they are."""
         for number, (_, path) in enumerate(self.files):
             yield number, 0, path.stat().st_size
 

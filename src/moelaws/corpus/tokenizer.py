@@ -151,12 +151,12 @@ class Reproduction:
         Raises:
             UserError: when more than 0.1 % of all text is changed.
         """
-        data, made = text.encode("utf-8"), self.tokenizer.decode_bytes(tokens)
-        if data == made:
+        data, decoded = text.encode("utf-8"), self.tokenizer.decode_bytes(tokens)
+        if data == decoded:
             return
-        before, after = data.split(b"\n"), made.split(b"\n")
+        before, after = data.split(b"\n"), decoded.split(b"\n")
         if len(before) != len(after):
-            before, after = [data], [made]
+            before, after = [data], [decoded]
         lines = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
         self.changed += sum(max(len(a), len(b)) for a, b in lines)
         if self.changed > TOLERATED * self.total:

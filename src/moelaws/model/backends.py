@@ -87,7 +87,7 @@ def choose_backend(name: str, model: Model, device: str, precision: str) -> tupl
         obstacle = BACKENDS[name].obstacle(model, device, precision)
         if obstacle:
             raise UserError(f"back end {name} cannot be used: {obstacle}")
-        return BACKENDS[name], f"back end {name} on {device}, as asked"
+        return BACKENDS[name], f"back end {name} on {device}, as chosen"
     passed_over = ""
     for candidate in AUTO[device]:
         backend = BACKENDS[candidate]

@@ -100,7 +100,7 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
 
     Returns float32 (L + 1, T, D).
     """
-    parts: list[Tensor] = []
+    batches: list[Tensor] = []
     with torch.no_grad():
         for start in range(0, len(sample.tokens_BN), BATCH):
             x_BND = F.embedding(
@@ -112,8 +112,8 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
             for block in model.layers:
                 x_BND, _ = block(x_BND, model.rotation, model.dtype, 1, ())
                 stages.append(x_BND[at])
-            parts.append(torch.stack(stages))
-    return torch.cat(parts, dim=1).float().numpy()
+            batches.append(torch.stack(stages))
+    return torch.cat(batches, dim=1).float().numpy()
 
 
 def _write(out: Path, sample: Sample, states: NDArray[np.float32]) -> None:

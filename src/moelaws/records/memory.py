@@ -15,7 +15,7 @@ def peak_memory() -> int:
     be a workflow of thousands of jobs; the kernel's status of this process does not.
     """
     status = Path("/proc/self/status")
-    if status.exists() and (found := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
-        return int(found[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    if status.exists() and (peak := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
+        return int(peak[1]) * 1024
+    maximum = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return maximum if sys.platform == "darwin" else maximum * 1024

@@ -76,8 +76,8 @@ def find_record(results: Results, prefix: str) -> Record:
     """
     ids = sorted(p.name for p in results.runs.glob(f"{prefix}*")) if prefix.isalnum() else []
     if len(ids) != 1:
-        found = f"{len(ids)} runs begin so: {', '.join(ids[:5])}" if ids else "no such run"
-        raise UserError(f"run {prefix!r}: {found}; `moelaws runs` lists them")
+        reason = f"{len(ids)} runs begin so: {', '.join(ids[:5])}" if ids else "no such run"
+        raise UserError(f"run {prefix!r}: {reason}; `moelaws runs` lists them")
     return read_record(results, ids[0])
 
 

@@ -43,13 +43,13 @@ def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, s
                 return None, f"{path}: damaged ({damaged})"
         # Never pickled code: a checkpoint is data.
         content = torch.load(path, map_location="cpu", weights_only=True)
-        found = content["identity"] if content["format"] == FORMAT else None
+        saved_identity = content["identity"] if content["format"] == FORMAT else None
     except Exception as error:  # torch raises what the broken byte happens to break
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return None, f"{path}: cannot be read ({reason})"
-    if found is None:
+    if saved_identity is None:
         return None, f"{path}: of another version"
     for key, value in identity.items():
-        if found.get(key) != value:
-            return None, f"{path}: of another {key} ({found.get(key)}, not {value})"
+        if saved_identity.get(key) != value:
+            return None, f"{path}: of another {key} ({saved_identity.get(key)}, not {value})"
     return content["state"], ""

@@ -24,7 +24,7 @@ def threads() -> int:
     """OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
     if not text.isdecimal() or int(text) < 1:
-        raise UserError(f"OMP_NUM_THREADS is {text!r}; a whole number from 1 is wanted")
+        raise UserError(f"OMP_NUM_THREADS is {text!r}; it must be a whole number of at least 1")
     return int(text)
 
 

@@ -42,8 +42,8 @@ def evaluate(
     with torch.no_grad():
         for start in range(0, len(held_out.tokens), batch):
             check()
-            part = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
-            losses_T, counts_LE = _measure(model, part)
+            tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
+            losses_T, counts_LE = _measure(model, tokens)
             nats.append(losses_T)
             if counts_LE is not None:
                 counts.append(counts_LE)

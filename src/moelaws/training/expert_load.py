@@ -46,11 +46,11 @@ def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, N
     p_LE = counts_LE / total_L1
     entropy_L = -np.sum(p_LE * np.log(np.where(p_LE > 0, p_LE, 1.0)), axis=1)
     capacity_L1 = capacity_factor * total_L1 / E
-    most = math.log(E)
+    uniform = math.log(E)  # entropy of the uniform load
     return {
         "cv": p_LE.std(1) * E,
-        "entropy": entropy_L / most if E > 1 else np.ones_like(entropy_L),
-        "kl": most - entropy_L,
+        "entropy": entropy_L / uniform if E > 1 else np.ones_like(entropy_L),
+        "kl": uniform - entropy_L,
         "overflow": np.maximum(counts_LE - capacity_L1, 0).sum(1) / total_L1[:, 0],
         "unused": 1 - np.minimum(counts_LE, capacity_L1).sum(1) / (E * capacity_L1[:, 0]),
         "never_used": (counts_LE == 0).sum(1),

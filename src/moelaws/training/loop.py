@@ -105,14 +105,14 @@ class Trainer:
     def _step(self) -> None:
         config = self.config
         tokens = torch.from_numpy(self.data.next()).to(self.device)
-        found = self._gradients(tokens)
-        while found is None:
+        measured = self._gradients(tokens)
+        while measured is None:
             groups = -(-self.micro_batch // config.smallest_micro_batch)
             self.micro_batch = -(-groups // 2) * config.smallest_micro_batch
             self.log(f"out of memory: going on with micro-batches of {self.micro_batch} sequences")
             give_back(self.device)
-            found = self._gradients(tokens)
-        losses, counts_LE = found
+            measured = self._gradients(tokens)
+        losses, counts_LE = measured
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
         norm = self.optimizer.step(lr)
         self.step += 1
@@ -132,8 +132,8 @@ class Trainer:
         smallest = self.config.smallest_micro_batch
         try:
             for first in range(0, len(tokens), self.micro_batch):
-                part = self._micro_batch(tokens, first)
-                losses, counts = losses + part[0], _sum(counts, part[1])
+                more_losses, more_counts = self._micro_batch(tokens, first)
+                losses, counts = losses + more_losses, _sum(counts, more_counts)
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error) or self.micro_batch <= smallest:
                 raise
@@ -144,18 +144,18 @@ class Trainer:
     def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
         """As ``_gradients``, of the sequences from ``first`` on, weighted by their share."""
         group = self.config.smallest_micro_batch
-        part = tokens[first : first + self.micro_batch]
-        groups = range(first // group, (first + len(part)) // group)
-        found = self.model.losses(part, len(groups), self._noise(groups))
+        sequences = tokens[first : first + self.micro_batch]
+        groups = range(first // group, (first + len(sequences)) // group)
+        losses = self.model.losses(sequences, len(groups), self._noise(groups))
         balance, z = self.coefficients
-        objective = found.cross_entropy
+        objective = losses.cross_entropy
         if balance:
-            objective = objective + balance * found.balance
+            objective = objective + balance * losses.balance
         if z:
-            objective = objective + z * found.z
-        share = len(part) / len(tokens)
+            objective = objective + z * losses.z
+        share = len(sequences) / len(tokens)
         torch.autograd.backward(objective * share)
-        return torch.stack(found[:3]).detach() * share, found.counts_LE
+        return torch.stack(losses[:3]).detach() * share, losses.counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
         """Generators of the groups' jitter, by seed, step and group: nothing else is random, so
@@ -192,5 +192,5 @@ class Trainer:
         self.micro_batch = min(self.micro_batch, state["micro_batch"])
 
 
-def _sum(total: Tensor | None, part: Tensor | None) -> Tensor | None:
-    return part if total is None or part is None else total + part
+def _sum(total: Tensor | None, more: Tensor | None) -> Tensor | None:
+    return more if total is None or more is None else total + more

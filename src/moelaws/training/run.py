@@ -87,7 +87,7 @@ def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
     if options.keep_weights and recorded is not None:
         if recorded.status != "completed":
             weights.save_none(folders.weights, recorded.status)
-        elif not weights.kept(folders.weights, config.run_id):
+        elif not weights.are_kept(folders.weights, config.run_id):
             plan.log(f"{config.run_id}: done, but its weights were not kept: it is trained again")
             summary = None
     if summary is None:

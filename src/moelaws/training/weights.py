@@ -15,8 +15,8 @@ from moelaws.spec.run import RunConfig
 FILE = "model.safetensors"
 
 
-def kept(folder: Path, run_id: str) -> bool:
-    """Whether the weights of the run are there, by their header."""
+def are_kept(folder: Path, run_id: str) -> bool:
+    """Returns whether the weights of the run are there, by their header."""
     from safetensors import SafetensorError, safe_open
 
     if not (folder / FILE).is_file() or not (folder / KEPT).is_file():
