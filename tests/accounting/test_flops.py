@@ -7,7 +7,9 @@ from moelaws.accounting.terms import forward_terms
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 
-def moe(layers, d, heads, kv, context, vocabulary, experts, k, width, shared=0, **ffn):
+def moe(sizes, experts, k, width, shared=0, **ffn):
+    """A model of ``sizes``: layers, d_model, heads, key-value heads, context, vocabulary."""
+    layers, d, heads, kv, context, vocabulary = sizes
     return Model(
         n_layers=layers, d_model=d, n_heads=heads, n_kv=kv, context=context,
         vocab_size=vocabulary,
@@ -16,10 +18,10 @@ def moe(layers, d, heads, kv, context, vocabulary, experts, k, width, shared=0, 
 
 
 # The leverage paper's third base model, with the 64 routed experts of its Table 12.
-G3 = moe(10, 640, 10, 2, 4096, 126_464, 64, 2, 640, shared=1)
+G3 = moe((10, 640, 10, 2, 4096, 126_464), 64, 2, 640, shared=1)
 # Table 1, leverage: the first of the 20 layers is dense.
 MINI = moe(
-    20, 2048, 16, 4, 4096, 126_464, 384, 12, 384, shared=1, n_dense_layers=1, d_ffn=5120
+    (20, 2048, 16, 4, 4096, 126_464), 384, 12, 384, shared=1, n_dense_layers=1, d_ffn=5120
 )  # fmt: skip
 DENSE = Model(
     n_layers=28, d_model=4096, n_heads=32, n_kv=8, context=4096, vocab_size=126_464,
@@ -57,7 +59,7 @@ def test_allocation_ratio(convention, attention, ratio):
 
 def test_sparsity_eq9_and_its_proxy():
     # 12 layers of width 768, two active experts of width 4d, the paper's context and vocabulary.
-    model = moe(12, 768, 12, 12, 2048, 50_432, 8, 2, 4 * 768)
+    model = moe((12, 768, 12, 12, 2048, 50_432), 8, 2, 4 * 768)
     flops = train_flops_per_token(model, "sparsity")
     assert flops == pytest.approx(1_647_968_256, rel=1e-9)
     proxy = train_flops_per_token(model, "six_n") - 3 * forward_terms(model)["router"]
@@ -85,7 +87,7 @@ def test_sparsity_eq9_as_the_paper_simplifies_it():
 def test_leverage_table_12_holds_compute_constant(layers, heads, kv, shapes, mean, spread):
     flops = [
         train_flops_per_token(
-            moe(layers, d, heads, kv, 4096, 126_464, 64, 2, width, shared=1), "leverage"
+            moe((layers, d, heads, kv, 4096, 126_464), 64, 2, width, shared=1), "leverage"
         )
         for d, width in shapes
     ]
@@ -98,7 +100,7 @@ def test_leverage_table_12_spans_the_allocation_papers_ratios():
     ends = [(8, 416, 8, 2, 208), (22, 1120, 20, 4, 1686), (8, 352, 8, 2, 450)]
     ratios = []
     for layers, d, heads, kv, width in ends:
-        model = moe(layers, d, heads, kv, 4096, 128_000, 64, 2, width, shared=1)
+        model = moe((layers, d, heads, kv, 4096, 128_000), 64, 2, width, shared=1)
         c_attention, c_experts = attention_and_ffn(model, "allocation")
         ratios.append(c_experts / c_attention)
     assert min(ratios) == pytest.approx(0.210, abs=5e-4)

@@ -7,7 +7,9 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 
-def spec(layers, d, heads, kv, ffn, context=4096, vocabulary=126_464):
+def spec(sizes, ffn, context=4096, vocabulary=126_464):
+    """A model of ``sizes``: layers, d_model, heads, key-value heads."""
+    layers, d, heads, kv = sizes
     return Model(
         n_layers=layers, d_model=d, n_heads=heads, n_kv=kv, context=context,
         vocab_size=vocabulary, ffn=ffn,
@@ -20,11 +22,11 @@ def test_moe_mini_and_dense_6b():
     mini = MoE(
         kind="moe", n_experts=384, top_k=12, d_expert=384, n_shared=1, n_dense_layers=1, d_ffn=5120
     )
-    counts = count_parameters(spec(20, 2048, 16, 4, mini))
+    counts = count_parameters(spec((20, 2048, 16, 4), mini))
     without = counts.embeddings + counts.norms + counts.router
     assert counts.total - without == 17_499_422_720
     assert counts.active - without == 823_918_592
-    counts = count_parameters(spec(28, 4096, 32, 8, DenseFFN(kind="dense", d_ffn=14_336)))
+    counts = count_parameters(spec((28, 4096, 32, 8), DenseFFN(kind="dense", d_ffn=14_336)))
     assert counts.total - counts.embeddings - counts.norms == 6_106_906_624
 
 
@@ -34,7 +36,7 @@ def test_moe_mini_and_dense_6b():
 def test_allocation_figure_4_sizes(kv, total, active):
     """Labelled 30M active, 550M in total; the shapes are inferred from the leverage paper's."""
     ffn = MoE(kind="moe", n_experts=64, top_k=2, d_expert=512, n_shared=1)
-    counts = count_parameters(spec(8, 512, 8, kv, ffn, vocabulary=128_000))
+    counts = count_parameters(spec((8, 512, 8, kv), ffn, vocabulary=128_000))
     without = counts.router + counts.norms
     assert counts.total - without == total
     assert counts.active - counts.embeddings - without == active
@@ -52,7 +54,7 @@ def test_allocation_figure_4_sizes(kv, total, active):
 def test_generalization_table_3(layers, width, active):
     """N_act: multi-head attention and two of eight GELU experts with their biases."""
     ffn = MoE(kind="moe", n_experts=8, top_k=2, d_expert=width, mlp="gelu")
-    counts = count_parameters(spec(layers, 512, 4, 4, ffn, context=128, vocabulary=50_257))
+    counts = count_parameters(spec((layers, 512, 4, 4), ffn, context=128, vocabulary=50_257))
     assert counts.active - counts.embeddings - counts.norms - counts.router == active
 
 
@@ -63,7 +65,7 @@ def test_six_n_is_six_flops_an_active_parameter_that_multiplies(mlp, tied):
         kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=3, mlp=mlp, n_dense_layers=1,
         d_ffn=20,
     )  # fmt: skip
-    model = spec(3, 16, 4, 2, ffn).model_copy(update={"tied_embeddings": tied})
+    model = spec((3, 16, 4, 2), ffn).model_copy(update={"tied_embeddings": tied})
     counts = count_parameters(model)
     multiplying = counts.active - counts.embeddings - counts.norms + 126_464 * 16
     if mlp == "gelu":  # biases: of a token's two experts and the shared MLP, and of the dense layer
@@ -74,7 +76,7 @@ def test_six_n_is_six_flops_an_active_parameter_that_multiplies(mlp, tied):
 def test_shared_gelu_experts_are_one_mlp_with_one_output_bias():
     def shared(n):
         ffn = MoE(kind="moe", n_experts=4, top_k=2, d_expert=10, n_shared=n, mlp="gelu")
-        return count_parameters(spec(3, 16, 2, 2, ffn)).shared_experts
+        return count_parameters(spec((3, 16, 2, 2), ffn)).shared_experts
 
     assert shared(0) == 0
     assert shared(1) == 3 * (2 * 16 * 10 + 10 + 16)

@@ -29,20 +29,20 @@ def machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("installed", "interpreted", "mlp", "device", "precision", "words"),
+    ("installed", "interpreted", "mlp", "target", "words"),
     [
-        (set(), True, "swiglu", "cuda", "bf16", ["megablocks, stk, triton", "pip install"]),
-        (PYTHON - {"stk"}, False, "swiglu", "cuda", "bf16", ["stk not installed", "envs/"]),
-        (set(), False, "gelu", "cuda", "bf16", ["ffn.mlp is gelu", "back end torch"]),
-        (PYTHON, False, "gelu", "cuda", "bf16", ["ffn.mlp is gelu", "back end torch"]),
-        (PYTHON, False, "swiglu", "cpu", "fp32", ["GPU", "--device cuda"]),
-        (PYTHON | {"grouped_gemm"}, True, "swiglu", "cpu", "bf16", ["GPU", "--device cuda"]),
-        (PYTHON | {"grouped_gemm"}, False, "swiglu", "cuda", "fp32", ["grouped_gemm", "bf16"]),
+        (set(), True, "swiglu", ("cuda", "bf16"), ["megablocks, stk, triton", "pip install"]),
+        (PYTHON - {"stk"}, False, "swiglu", ("cuda", "bf16"), ["stk not installed", "envs/"]),
+        (set(), False, "gelu", ("cuda", "bf16"), ["ffn.mlp is gelu", "back end torch"]),
+        (PYTHON, False, "gelu", ("cuda", "bf16"), ["ffn.mlp is gelu", "back end torch"]),
+        (PYTHON, False, "swiglu", ("cpu", "fp32"), ["GPU", "--device cuda"]),
+        (PYTHON | {"grouped_gemm"}, True, "swiglu", ("cpu", "bf16"), ["GPU", "--device cuda"]),
+        (PYTHON | {"grouped_gemm"}, False, "swiglu", ("cuda", "fp32"), ["grouped_gemm", "bf16"]),
     ],
 )
-def test_it_says_what_is_missing(machine, installed, interpreted, mlp, device, precision, words):
+def test_it_says_what_is_missing(machine, installed, interpreted, mlp, target, words):
     machine(installed, interpreted)
-    line = megablocks_obstacle(model_of(moe_of(mlp=mlp)), device, precision)
+    line = megablocks_obstacle(model_of(moe_of(mlp=mlp)), *target)
     assert "\n" not in line
     for word in words:
         assert word in line

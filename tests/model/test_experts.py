@@ -16,9 +16,10 @@ from moelaws.spec.model import Model, MoE
 ROUTINGS = ("random", "all on one", "some empty")
 
 
-def draw(T, D, E, K, width, routing, mlp="swiglu", seed=0):
-    """Inputs of a back end: x, chosen experts, gates, weights."""
-    g = torch.Generator().manual_seed(seed)
+def draw(T, shape, routing, mlp="swiglu"):
+    """Inputs of a back end for ``shape`` D, E, K, width: x, chosen experts, gates, weights."""
+    D, E, K, width = shape
+    g = torch.Generator().manual_seed(0)
     if routing == "all on one":
         experts_TK = torch.arange(K).expand(T, K).clone()
     else:
@@ -51,7 +52,7 @@ def value_and_gradients(name, inputs, dtype=torch.float32, mlp="swiglu"):
 )
 def test_torch_agrees_with_the_loop_in_output_and_all_gradients(D, K, E, width, routing, mlp):
     """Widths of all kinds: grouped matrix products want rows of whole 16 bytes, users do not."""
-    inputs = draw(40, D, E, K, width, routing, mlp)
+    inputs = draw(40, (D, E, K, width), routing, mlp)
     expected = value_and_gradients("reference", inputs, torch.float64, mlp)
     for got, want in zip(value_and_gradients("torch", inputs, mlp=mlp), expected, strict=True):
         torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)
@@ -60,7 +61,7 @@ def test_torch_agrees_with_the_loop_in_output_and_all_gradients(D, K, E, width, 
 @pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
 @pytest.mark.parametrize("D", [16, 20])
 def test_bf16_agrees_with_the_loop_to_its_precision(D, mlp):
-    inputs = draw(64, D, 8, 2, 24, "random", mlp)
+    inputs = draw(64, (D, 8, 2, 24), "random", mlp)
     expected = value_and_gradients("reference", inputs, torch.float64, mlp)
     found = value_and_gradients("torch", inputs, torch.bfloat16, mlp)
     for got, want in zip(found, expected, strict=True):

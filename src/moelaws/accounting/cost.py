@@ -47,7 +47,7 @@ class Cost:
 
 
 def estimate(config: RunConfig, device: Device = CPU) -> Cost:
-    """Seconds and bytes for training ``config`` on ``device``.
+    """Estimates seconds and bytes for training ``config`` on ``device``.
 
     A batch that the device's own memory does not hold goes through it in micro-batches, halved
     until they fit: ``device_bytes`` is at the largest that does, or at the smallest that there is
@@ -83,7 +83,7 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
 
 
 def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
-    """Bytes a token that wait for the backward pass, with the logits' gradient.
+    """Estimates the bytes a token that wait for the backward pass, with the logits' gradient.
 
     By what the built models keep: 16 d a layer of residual stream, norms and attention, the input,
     output and two hidden rows of each routed expert, four hidden rows of an MLP for all tokens.

@@ -27,7 +27,7 @@ class Convention:
     instead: Mapping[str, Callable[[Model], float]] = field(default_factory=dict)
 
     def forward(self, model: Model) -> dict[str, float]:
-        """Forward FLOPs per token by term, as this convention counts them."""
+        """Returns forward FLOPs per token by term, as this convention counts them."""
         exact = forward_terms(model)
         return {
             term: self.instead[term](model) if term in self.instead else exact[term]
@@ -92,13 +92,16 @@ CONVENTIONS: dict[ConventionName, Convention] = {
 
 
 def train_flops_per_token(model: Model, convention: ConventionName) -> float:
-    """Training FLOPs (forward and backward) per token of ``model``."""
+    """Returns the training FLOPs (forward and backward) per token of ``model``."""
     return float(TRAINING * sum(CONVENTIONS[convention].forward(model).values()))
 
 
 def attention_and_ffn(model: Model, convention: ConventionName) -> tuple[float, float]:
-    """(C_A, C_E), App C of allocation: forward FLOPs per token of all attention and of all
-    feed-forward layers, routers included where the convention counts them; r = C_E / C_A."""
+    """Returns (C_A, C_E), App C of allocation; r = C_E / C_A.
+
+    They are the forward FLOPs per token of all attention and of all feed-forward layers, routers
+    included where the convention counts them.
+    """
     counted = CONVENTIONS[convention].forward(model)
     attention, ffn = (
         float(sum(counted.get(term, 0) for term in group)) for group in (ATTENTION, FFN)

@@ -26,26 +26,26 @@ class Parameters:
 
     @property
     def total(self) -> int:
-        """N_total, embeddings included."""
+        """Returns N_total, embeddings included."""
         return sum(self.groups().values())
 
     @property
     def active(self) -> int:
-        """N_active, embeddings included: without the experts that a token does not pass."""
+        """Returns N_active, embeddings included: without the experts that a token does not pass."""
         return self.total - self.inactive_experts
 
     @property
     def embeddings(self) -> int:
-        """Input and output embeddings."""
+        """Returns the input and output embeddings."""
         return self.embedding + self.unembedding
 
     def groups(self) -> dict[str, int]:
-        """Parameters by group; their sum is the total."""
+        """Returns the parameters by group; their sum is the total."""
         return {name: n for name, n in vars(self).items() if name != "inactive_experts"}
 
 
 def count_parameters(model: Model) -> Parameters:
-    """Parameters of ``model``. The only biases are those of GELU MLPs, in their MLP's group."""
+    """Counts ``model``'s parameters. Only GELU MLPs have biases, which count in their group."""
     d, layers, moe_layers = model.d_model, model.n_layers, model.n_moe_layers
     head = model.width_of_head
     vocabulary = model.vocab_size * d
@@ -75,8 +75,10 @@ def count_parameters(model: Model) -> Parameters:
 
 
 def mlp_parameters(mlp: Mlp, d_model: int, width: int) -> int:
-    """Parameters of one MLP: SwiGLU 3 d w; GELU 2 d w + w + d (Table 3, generalization); 0 for
-    width 0, which is no MLP."""
+    """Returns the parameters of one MLP; width 0 is no MLP.
+
+    SwiGLU has 3 d w; GELU has 2 d w + w + d (Table 3, generalization).
+    """
     if width == 0:
         return 0
     biases = width + d_model if mlp == "gelu" else 0

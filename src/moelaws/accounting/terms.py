@@ -16,9 +16,10 @@ TERMS = (*ATTENTION, *FFN, "logits")
 
 
 def forward_terms(model: Model) -> dict[str, int]:
-    """Forward FLOPs per token, summed over the layers; with rho = n_kv / n_heads, n = context,
-    a = n_heads * head width (d unless it is set apart) and w the hidden width that a token
-    passes, a layer's are:
+    """Returns forward FLOPs per token, summed over the layers.
+
+    With rho = n_kv / n_heads, n = context, a = n_heads * head width (d unless it is set apart) and
+    w the hidden width that a token passes, a layer's are:
 
     queries and output 2 d a each, keys_values 4 d a rho, scores (QK^T) and values (weights times
     V) 2 n a each, router 2 d E, experts and dense_ffn 6 d w (SwiGLU) or 4 d w (GELU).

@@ -24,7 +24,7 @@ class Batches:
     def __init__(
         self, corpus: PreparedCorpus, batch: int, context: int, seed: int, max_epochs: float = 1.0
     ) -> None:
-        """Raises: UserError: where the text is shorter than one window."""
+        """Raises UserError where the text is shorter than one window."""
         self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
         self.max_epochs = max_epochs
         self.step = 0
@@ -37,7 +37,7 @@ class Batches:
         self._orders: dict[int, NDArray[np.intp]] = {}
 
     def check(self, steps: int) -> None:
-        """Raises: UserError: when ``steps`` steps need more than ``max_epochs`` passes."""
+        """Raises UserError when ``steps`` steps need more than ``max_epochs`` passes."""
         needed, allowed = steps * self.batch, self.max_epochs * self.windows
         if needed > allowed * (1 + 1e-9):
             raise UserError(
@@ -47,7 +47,7 @@ class Batches:
             )
 
     def next(self) -> NDArray[np.int64]:
-        """The tokens of the next step, (batch, context + 1)."""
+        """Returns the tokens of the next step, (batch, context + 1)."""
         self.check(self.step + 1)
         position = np.arange(self.step * self.batch, (self.step + 1) * self.batch)
         epoch, place = np.divmod(position, self.windows)
@@ -58,11 +58,11 @@ class Batches:
         return _windows(self.corpus.train, window * self.context, self.context)
 
     def state(self) -> dict[str, Any]:
-        """What ``restore`` needs; plain JSON."""
+        """Returns what ``restore`` needs; plain JSON."""
         return {"step": self.step, "identity": self._identity()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue where ``state`` was taken.
+        """Continues where ``state`` was taken.
 
         Raises:
             UserError: when it was taken with other data, batch, context or seed.
@@ -83,7 +83,7 @@ class Batches:
         }
 
     def _order(self, epoch: int) -> NDArray[np.intp]:
-        """The permutation of an epoch, (windows,)."""
+        """Returns the permutation of an epoch, (windows,)."""
         if epoch not in self._orders:
             # NumPy promises to keep the raw bits of a generator, not what permutation() makes of
             # them: sorting raw bits is the same order under every version.
@@ -104,7 +104,7 @@ class Validation:
 
 
 def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validation:
-    """``sequences`` windows without overlap, evenly strided over all validation documents.
+    """Takes ``sequences`` windows without overlap, evenly strided over the validation documents.
 
     Raises:
         UserError: when the validation text is too short for so many.

@@ -42,7 +42,7 @@ class Stored(Protocol):
     @property
     def n_spans(self) -> int: ...
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """The number of the file in ``paths``, the first byte, bytes; in the files' order."""
+        """Yields the file's number in ``paths``, the first byte, bytes; in the files' order."""
 
 
 class _Files:
@@ -53,7 +53,7 @@ class _Files:
         self._file: BinaryIO | None = None
 
     def at(self, number: int, start: int) -> BinaryIO:
-        """File ``number``, to be read from byte ``start``."""
+        """Returns file ``number``, to be read from byte ``start``."""
         if self._file is None or number != self._number:
             self.__exit__()
             self._file, self._number = self._paths[number].open("rb"), number
@@ -81,7 +81,7 @@ class Documents:
 
     @property
     def sizes(self) -> NDArray[np.int32]:
-        """Bytes of each, (documents,)."""
+        """Returns the bytes of each document, (documents,)."""
         sizes: NDArray[np.int32] = self.records["size"][self.chosen].astype(np.int32)
         return sizes
 
@@ -90,7 +90,7 @@ class Documents:
         return int(self.sizes.sum(dtype=np.int64))
 
     def __iter__(self) -> Iterator[str]:
-        """The text of each.
+        """Yields the text of each document.
 
         Raises:
             UserError: when a file has changed since it was indexed, or is not UTF-8.
@@ -120,7 +120,7 @@ class Split:
 
 
 def split(corpus: Corpus, text: Stored, progress: Progress = lambda done, total: None) -> Split:
-    """Documents in an order drawn from ``corpus.seed`` and their contents; copies are dropped.
+    """Orders documents by a draw from ``corpus.seed`` and their contents, and drops copies.
 
     Validation is filled, in that order, with documents that still fit into
     ``corpus.validation`` of the bytes; it gets the smallest document where none fits.
@@ -148,7 +148,7 @@ def split(corpus: Corpus, text: Stored, progress: Progress = lambda done, total:
 
 
 def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
-    """Which documents, (documents,), are for validation."""
+    """Tells which documents, (documents,), are for validation."""
     held_out = np.zeros(len(sizes), bool)
     room = share * int(sizes.sum(dtype=np.int64))
     smallest = int(sizes.min())
@@ -164,7 +164,7 @@ def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
 
 
 def _records(seed: int, text: Stored, progress: Progress) -> NDArray[Any]:
-    """A record for each document, (documents,); empty spans have none.
+    """Returns a record for each document, (documents,); empty spans have none.
 
     A span is a document. Large spans, and those of a corpus that has few of them, are cut at
     empty lines.
@@ -189,7 +189,7 @@ def _records(seed: int, text: Stored, progress: Progress) -> NDArray[Any]:
 
 
 def pieces(file: BinaryIO, size: int, limit: int) -> Iterator[bytes]:
-    """The next ``size`` bytes of a UTF-8 file in pieces of at most ``limit`` bytes.
+    """Reads the next ``size`` bytes of a UTF-8 file in pieces of at most ``limit`` bytes.
 
     They are cut behind an empty line if there is one in the piece's second half.
     """

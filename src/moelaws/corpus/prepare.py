@@ -35,7 +35,7 @@ def prepare(
     progress: Progress = lambda stage, done, total, tokens: None,
     pretrained: Pretrained | None = None,
 ) -> None:
-    """Write tokenizer.json, train.bin, validation.bin, validation_documents.npy and meta.json.
+    """Writes tokenizer.json, train.bin, validation.bin, validation_documents.npy and meta.json.
 
     A folder that is already there whole is kept. The work is done beside ``out`` and renamed, so
     copies that run at the same time end well and ``out`` is never seen half-made; the rows of a
@@ -73,7 +73,7 @@ def prepare(
 def _stored(
     sources: Sources | DatasetSource, out: Path, progress: Progress
 ) -> Iterator[Sources | Spool]:
-    """The text on this disk: files as they are, rows in a file that goes when the block ends."""
+    """Yields the text on this disk: files as they are, rows in a file for as long as the block."""
     if isinstance(sources, Sources):
         yield sources
         return
@@ -83,7 +83,7 @@ def _stored(
 
 
 def is_prepared(corpus: Corpus, out: Path) -> bool:
-    """Whether ``out`` holds this corpus, whole."""
+    """Tells whether ``out`` holds this corpus, whole."""
     if not (out / META).exists():
         return False
     try:
@@ -178,7 +178,7 @@ def _encode(
     progress: Progress,
     reproduction: Reproduction | None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Write the tokens of ``documents``; where each starts, and the end, (documents + 1,)."""
+    """Writes the tokens of ``documents``; returns their starts and the end, (documents + 1,)."""
     dtype = np.dtype("<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4")
     total = documents.bytes
     starts = np.zeros(len(documents) + 1, np.int64)
@@ -198,7 +198,7 @@ def _encode(
 
 
 def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
-    """Texts to tokenise at once, and their bytes."""
+    """Yields texts to tokenise at once, and their bytes."""
     batch: list[str] = []
     total = 0
     for text, size in zip(documents, documents.sizes, strict=True):
@@ -222,7 +222,7 @@ def _folder_beside(out: Path) -> Iterator[Path]:
 
 
 def _put_in_place(corpus: Corpus, folder: Path, out: Path) -> None:
-    """Rename ``folder`` to ``out``, unless another process has put the same corpus there."""
+    """Renames ``folder`` to ``out``, unless another process has put the same corpus there."""
     while True:
         try:
             os.rename(folder, out)  # replaces an empty folder, refuses a full one

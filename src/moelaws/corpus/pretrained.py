@@ -26,7 +26,7 @@ class Pretrained:
 
     @classmethod
     def read(cls, path: Path) -> Pretrained:
-        """The tokenizer in ``path``.
+        """Reads the tokenizer in ``path``.
 
         Raises:
             UserError: where there is none, or one that is no byte-level BPE or tokenises at random.
@@ -47,7 +47,7 @@ class Pretrained:
         return cls(path, text, hashlib.sha256(data).hexdigest(), size)
 
     def require(self, vocab_size: int) -> None:
-        """Raises: UserError: where a grid or the user asks for another vocabulary."""
+        """Raises UserError where a grid or the user asks for another vocabulary."""
         if vocab_size != self.vocab_size:
             raise UserError(
                 f"vocab_size is {vocab_size}, but the tokenizer {self.path} makes it "

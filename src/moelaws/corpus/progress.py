@@ -21,7 +21,7 @@ STAGES = {
 
 
 def shown_by(report: Report, name: str) -> Progress:
-    """The progress of the preparation of corpus ``name``, which ``report`` shows."""
+    """Returns a progress of the preparation of corpus ``name`` that ``report`` shows."""
 
     def progress(stage: str, done: int, total: int | None, tokens: int) -> None:
         of = "" if total is None else f" of {total / 1e6:.1f}"

@@ -45,13 +45,13 @@ class Spool:
         return len(self.starts) - 1
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """File, first byte and bytes of each span: the documents."""
+        """Yields the file, first byte and bytes of each document."""
         for start, end in pairwise(self.starts):
             yield 0, start, end - start
 
 
 def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) -> Spool:
-    """Write the text of ``source`` to ``path``; ``progress`` takes the bytes so far.
+    """Writes the text of ``source`` to ``path``; ``progress`` takes the bytes so far.
 
     Raises:
         UserError: where the data set cannot be reached or lacks what is asked for, its column is
@@ -84,7 +84,7 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
 
 
 def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
-    """Documents from rows that are lines: each ends with one newline, empty ones too.
+    """Joins rows that are lines to documents: each ends with one newline, empty ones too.
 
     A line in which ``document_starts`` is found begins a document.
 
@@ -116,7 +116,7 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
 
 
 def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
-    """The UTF-8 of each row's text, b"" where it has none; ``counts`` is kept up to date."""
+    """Yields each row's text as UTF-8, b"" where it has none; keeps ``counts`` up to date."""
     setting = source.setting
     column = setting.column
     try:

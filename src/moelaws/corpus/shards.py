@@ -41,7 +41,7 @@ class PreparedCorpus:
 
     @classmethod
     def open(cls, folder: Path, verify: bool = True) -> PreparedCorpus:
-        """Open a folder that ``prepare`` made; ``verify`` compares the files' SHA-256 too.
+        """Opens a folder that ``prepare`` made; ``verify`` compares the files' SHA-256 too.
 
         Raises:
             UserError: where the folder is not whole: prepare it again.
@@ -72,12 +72,12 @@ class PreparedCorpus:
 
     @property
     def shard_hashes(self) -> dict[str, str]:
-        """File name -> SHA-256, for a run's provenance."""
+        """Returns file name -> SHA-256, for a run's provenance."""
         return {name: record["sha256"] for name, record in self.meta["files"].items()}
 
 
 def file_record(path: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a file, as meta.json holds them."""
+    """Returns size and SHA-256 of a file, as meta.json holds them."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"bytes": path.stat().st_size, "sha256": digest}

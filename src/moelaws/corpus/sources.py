@@ -61,12 +61,12 @@ class Sources:
         return len(self.files)
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """File, first byte and bytes of each span: the files as they are."""
+        """Yields the number, first byte and bytes of each file: the files as they are."""
         for number, (_, path) in enumerate(self.files):
             yield number, 0, path.stat().st_size
 
     def digest(self, cache: Path | None = None) -> str:
-        """SHA-256 (hex) over the names and contents of all files; ``cache`` as in ``digest``.
+        """Returns the SHA-256 (hex) over all names and contents; ``cache`` is as in ``digest``.
 
         Raises:
             UserError: for a file that cannot be read or is not UTF-8.
@@ -74,7 +74,7 @@ class Sources:
         return digest(self.files, cache, _text_digest)
 
     def identity(self, cache: Path | None = None) -> Text:
-        """What a run's identity holds of this text; ``digest`` says what it raises."""
+        """Returns what a run's identity holds of this text; ``digest`` says what it raises."""
         return Text(digest=self.digest(cache))
 
 
@@ -87,16 +87,16 @@ class DatasetSource:
 
     @property
     def name(self) -> str:
-        """The data set's name; of a folder not its place."""
+        """Returns the data set's name; of a folder not its place."""
         return self.setting.dataset if self.folder is None else self.folder.name
 
     @property
     def bytes(self) -> int | None:
-        """At most so many bytes of text; None where that is unknown before it is read."""
+        """Returns the limit of bytes of text; None where it is unknown before it is read."""
         return self.setting.bytes
 
     def identity(self, cache: Path | None = None) -> HubDataset | FolderDataset:
-        """What a run's identity holds of this text, known before anything is downloaded.
+        """Returns what a run's identity holds of this text, before anything is downloaded.
 
         Raises:
             UserError: for a file of the folder that cannot be read.
@@ -113,7 +113,7 @@ class DatasetSource:
 def digest(
     files: Iterable[tuple[str, Path]], cache: Path | None, of_file: Callable[[Path], str]
 ) -> str:
-    """SHA-256 (hex) over the names and contents of ``files``.
+    """Returns the SHA-256 (hex) over the names and contents of ``files``.
 
     ``cache`` is a JSON file of the files' own digests by path, size and modification time; a cache
     that cannot be read or written costs time and nothing else.
@@ -142,7 +142,7 @@ def digest(
 def resolve(
     setting: str | list[str] | tuple[str, ...] | Dataset, base: Path
 ) -> Sources | DatasetSource:
-    """The text that a config's corpus setting stands for.
+    """Returns the text that a config's corpus setting stands for.
 
     ``setting`` is "stdlib", one or several paths or globs (``**`` goes into folders) of UTF-8
     text files, or a data set; paths are relative to ``base``.
@@ -177,7 +177,7 @@ def _sources(name: str, paths: list[Path], root: Path, where: str) -> Sources:
 
 
 def _folder_of(setting: Dataset, base: Path) -> Path | None:
-    """Where a data set lies; None on the hub."""
+    """Returns the folder of a data set; None on the hub."""
     name = setting.dataset
     if setting.commit is not None:
         if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
@@ -198,7 +198,7 @@ def _folder_of(setting: Dataset, base: Path) -> Path | None:
 
 
 def _files_below(folder: Path) -> list[tuple[str, Path]]:
-    """All files but hidden ones, as the ``datasets`` library sees a folder."""
+    """Lists all files but hidden ones, as the ``datasets`` library sees a folder."""
     paths = []
     for parent, inner, files in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".")]
@@ -207,7 +207,7 @@ def _files_below(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _matches(pattern: str, base: Path) -> list[Path]:
-    """Absolute paths of the files that ``pattern`` names."""
+    """Returns absolute paths of the files that ``pattern`` names."""
     full = os.path.abspath(base / os.path.expanduser(pattern))
     if os.path.isfile(full):  # first, so that a name with brackets in it is itself
         return [Path(full)]
@@ -239,13 +239,13 @@ def _stdlib(root: Path) -> Iterator[Path]:
 
 
 def _file_digest(path: Path) -> str:
-    """SHA-256 of one file."""
+    """Returns the SHA-256 of one file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _text_digest(path: Path) -> str:
-    """SHA-256 of one file, which must be UTF-8."""
+    """Returns the SHA-256 of one file, which must be UTF-8."""
     digest = hashlib.sha256()
     decode: Callable[[bytes, bool], str] = codecs.getincrementaldecoder("utf-8")().decode
     with path.open("rb") as file:

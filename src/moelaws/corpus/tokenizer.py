@@ -27,7 +27,7 @@ class Tokenizer:
     """A byte-level BPE of ``vocab_size`` entries, the last of which is ``end_of_document``."""
 
     def __init__(self, text: str) -> None:
-        """``text`` is the JSON of the ``tokenizers`` library.
+        """Reads ``text``, the JSON of the ``tokenizers`` library.
 
         Raises:
             UserError: where it is not such a JSON.
@@ -48,7 +48,7 @@ class Tokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Tokenizer:
-        """Learn the merges from ``texts``; the same texts in any order give the same tokenizer.
+        """Learns the merges from ``texts``; the same texts in any order give the same tokenizer.
 
         Raises:
             UserError: for a vocabulary below 257, or larger than the texts can fill.
@@ -82,7 +82,7 @@ class Tokenizer:
         write_text(path, self._backend.to_str())
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of one text, without an end of document."""
+        """Returns the tokens of one text, without an end of document."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -90,16 +90,16 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of ``tokens``; ends of documents vanish, broken UTF-8 shows as U+FFFD."""
+        """Returns the text of ``tokens``; ends of documents vanish, broken UTF-8 is U+FFFD."""
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes that ``tokens`` stand for."""
+        """Returns the bytes that ``tokens`` stand for."""
         return b"".join(map(self._token_texts.__getitem__, tokens))
 
     @property
     def token_bytes(self) -> NDArray[np.int64]:
-        """Bytes that each token stands for, (V,); 0 for the end of a document."""
+        """Returns the bytes that each token stands for, (V,); 0 for the end of a document."""
         return np.array([len(text) for text in self._token_texts], np.int64)
 
     @cached_property
@@ -114,7 +114,7 @@ class Tokenizer:
 
 
 def _byte_alphabet() -> dict[str, bytes]:
-    """The character by which byte-level vocabularies write each byte (GPT-2's table)."""
+    """Returns the byte that each character of byte-level vocabularies stands for (GPT-2's)."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(BYTES) if byte not in shown]
     characters = {chr(byte): bytes([byte]) for byte in shown}
@@ -125,7 +125,7 @@ _BYTE = _byte_alphabet()
 
 
 def check_vocab_size(vocab_size: int) -> None:
-    """Raises: UserError: below the smallest byte-level vocabulary."""
+    """Raises UserError below the smallest byte-level vocabulary."""
     if vocab_size < MINIMUM_VOCABULARY:
         raise UserError(
             f"vocab_size is {vocab_size}; a byte-level vocabulary has at least "
@@ -146,7 +146,7 @@ class Reproduction:
     changed: int = 0
 
     def check(self, text: str, tokens: Sequence[int]) -> None:
-        """Compare a document with its tokens.
+        """Compares a document with its tokens.
 
         Raises:
             UserError: when more than 0.1 % of all text is changed.

@@ -32,7 +32,7 @@ class Attention(nn.Module):
         self.k_norm = RMSNorm(self.width) if model.qk_norm else None
 
     def forward(self, x_BND: Tensor, rotation: Tensor) -> Tensor:
-        """Output (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
+        """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
         B, N, _ = x_BND.shape
         H, G, W = self.n_heads, self.n_kv, self.width
         qkv = F.linear(x_BND, self.w_qkv.to(x_BND.dtype)).view(B, N, H + 2 * G, W)
@@ -54,13 +54,13 @@ class Attention(nn.Module):
 
 
 def rotary(context: int, width: int, theta: float) -> Tensor:
-    """Rotations e^{i n theta^{-2j/W}}, complex (N, 1, W / 2) (Su et al., 2021, Eq 15)."""
+    """Returns e^{i n theta^{-2j/W}}, complex (N, 1, W / 2) (Su et al., 2021, Eq 15)."""
     frequency = theta ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = torch.arange(context, dtype=torch.float64)[:, None] * frequency
     return torch.polar(torch.ones_like(angle), angle).to(torch.complex64)[:, None, :]
 
 
 def rotate(x_BNHW: Tensor, rotation: Tensor) -> Tensor:
-    """Each neighbouring pair of ``x_BNHW`` turned by its position's angle, in fp32."""
+    """Turns each neighbouring pair of ``x_BNHW`` by its position's angle, in fp32."""
     pairs = torch.view_as_complex(x_BNHW.float().view(*x_BNHW.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * rotation[: x_BNHW.shape[1]]).flatten(-2)

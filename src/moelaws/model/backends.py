@@ -74,7 +74,7 @@ AUTO = {"cpu": ("torch",), "cuda": ("megablocks", "torch")}
 
 
 def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:
-    """The back end of that name, or the first usable one for ``auto``; and a line that says why.
+    """Returns the back end of that name, for ``auto`` the first usable one, and why in a line.
 
     Raises:
         UserError: when it is unknown or cannot be used, with what is missing.

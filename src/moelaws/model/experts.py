@@ -17,7 +17,7 @@ from moelaws.spec.model import Mlp, MoE
 
 
 def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]]:
-    """Weights of E routed experts by name, in the order that back ends take them; b: biases."""
+    """Returns the shapes of E experts' weights by name, in the back ends' order; b: biases."""
     if mlp == "swiglu":
         return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
     return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
@@ -72,7 +72,7 @@ class MoELayer(nn.Module):
     def forward(
         self, x_TD: Tensor, groups: int, noise: Sequence[torch.Generator] = ()
     ) -> tuple[Tensor, Routing]:
-        """Output (T, D) and the routing; ``x_TD`` is in the computing type, the router in fp32."""
+        """Returns (T, D) and the routing; ``x_TD`` is in the computing type, the router in fp32."""
         routing = self.router(x_TD, groups, noise)
         y_TD = self.routed_experts(x_TD, routing)
         if self.shared_experts is not None:

@@ -25,7 +25,7 @@ class Order(NamedTuple):
 
 
 def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
-    """Sort the assignments of ``experts_TK`` int64 (T, K), each in [0, n_experts)."""
+    """Sorts the assignments of ``experts_TK`` int64 (T, K), each in [0, n_experts)."""
     experts_X, order_X = experts_TK.reshape(-1).sort(stable=True)
     device = order_X.device
     rows_X = torch.arange(len(order_X), device=device)
@@ -38,7 +38,7 @@ def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
 
 
 def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
-    """(T, D): for each token the sum of its K rows, read where ``places_TK`` says, in order."""
+    """Returns (T, D): each token's sum of its K rows, read where ``places_TK`` says, in order."""
     return F.embedding_bag(places_TK, rows_XD, mode="sum")
 
 
@@ -59,7 +59,7 @@ class GroupedExperts(torch.autograd.Function):
         w_gate_up_EDM: Tensor,
         w_down_EFD: Tensor,
     ) -> Tensor:
-        """Output (T, D); ``w_gate_up_EDM`` has the gate's F columns first."""
+        """Returns the output (T, D); ``w_gate_up_EDM`` has the gate's F columns first."""
         order = sort_by_expert(experts_TK, len(w_down_EFD))
         x_XD = x_TD.index_select(0, order.tokens_X)
         h_XM = F.grouped_mm(x_XD, w_gate_up_EDM, offs=order.ends_E)
@@ -108,8 +108,10 @@ def grouped_experts(
     w_gate_up_EDM: Tensor,
     w_down_EFD: Tensor,
 ) -> Tensor:
-    """The ``torch`` back end, for any widths: grouped_mm wants rows of whole 16 bytes, so others
-    are padded with zeros, which change no sum."""
+    """Computes the ``torch`` back end's SwiGLU experts, (T, D), for any widths.
+
+    grouped_mm takes rows of whole 16 bytes; others are padded with zeros, which change no sum.
+    """
     E, F_, D = w_down_EFD.shape
     multiple = 16 // x_TD.element_size()
     d, f = -D % multiple, -F_ % multiple

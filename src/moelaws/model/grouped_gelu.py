@@ -62,16 +62,12 @@ class Bias(torch.autograd.Function):
         return db_EF.to(dy_XF.dtype), None, None
 
 
-def grouped_gelu(
-    x_TD: Tensor,
-    experts_TK: Tensor,
-    gates_TK: Tensor,
-    w_in_EDF: Tensor,
-    b_in_EF: Tensor,
-    w_out_EFD: Tensor,
-    b_out_ED: Tensor,
-) -> Tensor:
-    """y_t = sum over k of gate_tk * (W_out[e]^T gelu(W_in[e]^T x_t + b_in[e]) + b_out[e])."""
+def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
+    """Returns y_t = sum_k gate_tk * (W_out[e]^T gelu(W_in[e]^T x_t + b_in[e]) + b_out[e]).
+
+    ``weights`` are W_in (E, D, F), b_in (E, F), W_out (E, F, D) and b_out (E, D).
+    """
+    w_in_EDF, b_in_EF, w_out_EFD, b_out_ED = weights
     E, D, F_ = w_in_EDF.shape
     # Grouped products want rows of whole 16 bytes.
     multiple = 16 // x_TD.element_size()

@@ -15,7 +15,7 @@ from torch import Tensor
 def swiglu_loop(
     x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, w_gate_up_EDM: Tensor, w_down_EFD: Tensor
 ) -> Tensor:
-    """y_t = sum over k of gate_tk * SwiGLU of expert e_tk at x_t."""
+    """Computes y_t = sum over k of gate_tk * SwiGLU of expert e_tk at x_t."""
     gate_up, down = w_gate_up_EDM.double(), w_down_EFD.double()
 
     def expert(e: int, x_D: Tensor) -> Tensor:
@@ -25,17 +25,12 @@ def swiglu_loop(
     return _loop(expert, x_TD, experts_TK, gates_TK)
 
 
-def gelu_loop(
-    x_TD: Tensor,
-    experts_TK: Tensor,
-    gates_TK: Tensor,
-    w_in_EDF: Tensor,
-    b_in_EF: Tensor,
-    w_out_EFD: Tensor,
-    b_out_ED: Tensor,
-) -> Tensor:
-    """y_t = sum over k of gate_tk * GELU MLP of expert e_tk at x_t."""
-    w_in, b_in, w_out, b_out = (w.double() for w in (w_in_EDF, b_in_EF, w_out_EFD, b_out_ED))
+def gelu_loop(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
+    """Computes y_t = sum over k of gate_tk * GELU MLP of expert e_tk at x_t.
+
+    ``weights`` are W_in (E, D, F), b_in (E, F), W_out (E, F, D) and b_out (E, D).
+    """
+    w_in, b_in, w_out, b_out = (w.double() for w in weights)
 
     def expert(e: int, x_D: Tensor) -> Tensor:
         return F.gelu(x_D @ w_in[e] + b_in[e]) @ w_out[e] + b_out[e]

@@ -48,7 +48,7 @@ class Router(nn.Module):
     def forward(
         self, x_TD: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
     ) -> Routing:
-        """Route T tokens; each of ``groups`` equal runs of tokens is balanced by itself.
+        """Routes T tokens; each of ``groups`` equal runs of tokens is balanced by itself.
 
         ``noise`` has a generator for each group, so that a group's jitter does not depend on what
         is computed beside it; none in evaluation.
@@ -77,7 +77,7 @@ class Router(nn.Module):
 
 
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
-    """Assignments of each expert in each of ``groups`` equal runs of tokens: int64 (G, E)."""
+    """Counts each expert's assignments in each of ``groups`` equal runs of tokens: int64 (G, E)."""
     flat_GX = experts_TK.reshape(groups, -1)
     offset = n_experts * torch.arange(groups, device=flat_GX.device)[:, None]
     tally = torch.bincount((flat_GX + offset).view(-1), minlength=groups * n_experts)

@@ -107,7 +107,7 @@ class Transformer(nn.Module):
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
     ) -> tuple[Tensor, list[Routing]]:
-        """Logits (T, V) in the computing type, and the routing of each layer with experts."""
+        """Returns logits (T, V) in the computing type, and the routing of layers with experts."""
         x_BND = F.embedding(tokens_BN, self.embedding)
         routings = []
         for layer in self.layers:
@@ -121,7 +121,7 @@ class Transformer(nn.Module):
     def losses(
         self, tokens: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
     ) -> Losses:
-        """Losses of ``tokens`` int64 (B, N + 1): each position predicts the next token.
+        """Returns the losses of ``tokens`` int64 (B, N + 1): each position predicts the next one.
 
         ``groups`` is the number of equal runs of sequences that are balanced by themselves;
         ``noise`` the generators of their jitter, one each.
@@ -137,5 +137,5 @@ class Transformer(nn.Module):
 
 
 def assignments(routings: list[Routing]) -> Tensor:
-    """Assignments by layer and expert, int64 (L, E)."""
+    """Returns the assignments by layer and expert, int64 (L, E)."""
     return torch.stack([r.counts_GE for r in routings]).sum(1)

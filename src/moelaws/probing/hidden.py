@@ -45,7 +45,7 @@ class Sample:
 
 
 def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) -> int:
-    """Write the states of ``tokens`` held-out tokens, after each layer of a kept run, to ``out``.
+    """Writes the states of ``tokens`` held-out tokens, after each layer of a kept run, to ``out``.
 
     The same weights, text, number and seed give the same tokens. Returns the number of rows,
     (L + 1) T.
@@ -70,14 +70,14 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
 
 
 def write_none(out: Path) -> None:
-    """Write an empty table: the run left no weights, for it diverged or lacked memory."""
+    """Writes an empty table: the run left no weights, for it diverged or lacked memory."""
     none = np.empty(0, np.int64)
     sample = Sample(np.empty((0, 1), np.int64), none, none)
     _write(out, sample, np.empty((0, 0, 1), np.float32))
 
 
 def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
-    """``tokens`` places among the held-out inputs, each at most once.
+    """Draws ``tokens`` places among the held-out inputs, each at most once.
 
     Raises:
         UserError: where there are fewer.
@@ -96,7 +96,7 @@ def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
 
 
 def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
-    """The residual stream at the sampled tokens before the first and after each block.
+    """Computes the residual stream at the sampled tokens before the first and after each block.
 
     Returns float32 (L + 1, T, D).
     """

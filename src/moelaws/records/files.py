@@ -15,7 +15,7 @@ from moelaws.spec.errors import UserError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends well.
+    """Yields a temporary path that takes the place of ``path`` when the block ends well.
 
     The suffix of ``path`` is kept, for writers that go by it. On any error the temporary file is
     removed and ``path`` is as it was.
@@ -41,15 +41,15 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_unfinished(path: Path) -> None:
-    """Remove what killed writers of ``path`` left beside it; the caller is its only writer now."""
+    """Removes what killed writers of ``path`` left beside it; the caller is its only writer now."""
     for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
         leftover.unlink(missing_ok=True)
 
 
 def remove(path: Path) -> None:
-    """Remove ``path`` and what its killed writers left, and its folder where nothing else is in it.
+    """Removes ``path``, what its killed writers left, and its folder if that is empty then.
 
-    Never more: the folder may be a user's own. What cannot be removed stays.
+    Nothing else goes: the folder may be a user's own. What cannot be removed stays.
     """
     with suppress(OSError):
         clear_unfinished(path)
@@ -58,18 +58,18 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` atomically, as UTF-8."""
+    """Writes ``text`` to ``path`` atomically, as UTF-8."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write ``data`` as indented JSON atomically; NaN and inf are refused."""
+    """Writes ``data`` as indented JSON atomically; NaN and inf are refused."""
     write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """The data of a JSON file.
+    """Returns the data of a JSON file.
 
     Raises:
         UserError: where the file is missing or not JSON.

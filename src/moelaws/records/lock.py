@@ -40,7 +40,7 @@ class Lock:
         return bool(_read(self.path).get("token") == self.token)
 
     def check(self) -> None:
-        """Raises: TakenOver: when another trainer holds it."""
+        """Raises TakenOver when another trainer holds it."""
         if not self.held():
             raise TakenOver
 

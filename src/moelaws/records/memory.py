@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def peak_memory() -> int:
-    """Bytes resident at the worst moment since this program began.
+    """Returns the bytes resident at the worst moment since this program began.
 
     On Linux ``getrusage`` counts what the process that started this one held until then, which may
     be a workflow of thousands of jobs; the kernel's status of this process does not.

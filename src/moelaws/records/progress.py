@@ -30,7 +30,7 @@ class Report(Protocol):
 
 @contextmanager
 def reporting(lines: bool = True) -> Iterator[Report]:
-    """A report that works while the block runs; ``lines`` says whether a log gets lines."""
+    """Yields a report that works while the block runs; ``lines`` says whether a log gets lines."""
     if not sys.stderr.isatty():
         yield _Stages(_print, LINES if lines else math.inf)
         return

@@ -18,7 +18,7 @@ PACKAGES = ("torch", "numpy", "tokenizers", "megablocks", "triton", "pyarrow", "
 
 
 def collect() -> dict[str, Any]:
-    """A JSON-ready record of this process' code and machine, at this moment."""
+    """Returns a JSON-ready record of this process' code and machine, at this moment."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "code": training_code(),
@@ -35,7 +35,7 @@ def collect() -> dict[str, Any]:
 
 
 def _git() -> dict[str, Any]:
-    """Commit and dirty flag of the checkout that the package is imported from, if it is one."""
+    """Returns commit and dirty flag of the checkout that the package is imported from."""
 
     def git(*words: str) -> str:
         return subprocess.run(

@@ -28,13 +28,13 @@ class Record:
 
     @property
     def status(self) -> str:
-        """completed, diverged, out_of_memory; or running, or interrupted."""
+        """Is completed, diverged or out_of_memory; or running, or interrupted."""
         if self.summary:
             return str(self.summary.get("status", "unknown"))
         return "running" if self.owner else "interrupted"
 
     def is_stale(self, code: str) -> bool:
-        """Whether other training code than ``code`` made it, or a part of it."""
+        """Tells whether other training code than ``code`` trained it, or some of its steps."""
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
@@ -51,13 +51,13 @@ class Record:
 
 
 def all_records(results: Results) -> list[Record]:
-    """Every run below ``results/runs``, by id."""
+    """Returns every run below ``results/runs``, by id."""
     folders = sorted(results.runs.iterdir()) if results.runs.is_dir() else []
     return [read_record(results, folder.name) for folder in folders if folder.is_dir()]
 
 
 def read_record(results: Results, run_id: str) -> Record:
-    """The record of one run."""
+    """Returns the record of one run."""
     folder = results.run(run_id)
     return Record(
         run_id,
@@ -69,7 +69,7 @@ def read_record(results: Results, run_id: str) -> Record:
 
 
 def find_record(results: Results, prefix: str) -> Record:
-    """The run whose id begins with ``prefix``.
+    """Returns the run whose id begins with ``prefix``.
 
     Raises:
         UserError: where there is none, or more than one.
@@ -82,7 +82,7 @@ def find_record(results: Results, prefix: str) -> Record:
 
 
 def retry(results: Results, record: Record) -> None:
-    """Ask for a run again: the next call of the workflow trains it.
+    """Asks for a run again: the next call of the workflow trains it.
 
     Its tables must go as well (``tables.retry``): Snakemake does not make again what is missing
     as long as all that follows from it is there.
@@ -93,7 +93,7 @@ def retry(results: Results, record: Record) -> None:
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Dotted key -> the two values, for all that differs between two nested mappings."""
+    """Returns dotted key -> the two values, for all that differs between two nested mappings."""
     flat_a, flat_b = flatten(a), flatten(b)
     keys = sorted(flat_a.keys() | flat_b.keys())
     pairs = {key: (flat_a.get(key), flat_b.get(key)) for key in keys}
@@ -101,7 +101,7 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, An
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, with dotted keys."""
+    """Returns nested mappings as one, with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in data.items():
         if isinstance(value, dict):
@@ -112,7 +112,7 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    """A JSON file's mapping; empty where the file is not there yet or was cut short."""
+    """Returns a JSON file's mapping; empty where it is not there yet or was cut short."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

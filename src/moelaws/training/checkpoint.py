@@ -15,7 +15,7 @@ FORMAT = 3
 
 
 def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:
-    """Write ``state`` (tensors and plain values) under ``identity``; the newest takes the place.
+    """Writes ``state`` (tensors and plain values) under ``identity``; the newest takes the place.
 
     Raises:
         UserError: where it cannot be written, such as for a full disk; the one before is kept.
@@ -28,7 +28,7 @@ def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:
 
 
 def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
-    """The state at ``path`` on the CPU, or None and why it is refused; no file is no reason.
+    """Returns the state at ``path`` on the CPU, or None and why it is refused ("" for no file).
 
     ``identity`` says what the state must be of: the run and its data. Half-written files of
     killed trainers are removed: the caller holds the run's lock, nobody else is writing.

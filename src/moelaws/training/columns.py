@@ -15,7 +15,7 @@ from moelaws.records.files import replacing
 def write_columns(
     path: Path, about: Mapping[str, tuple[str, str]], columns: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning)."""
+    """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -21,7 +21,7 @@ NO_MEMORY = (
 
 
 def threads() -> int:
-    """OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
+    """Returns OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
     if not text.isdecimal() or int(text) < 1:
         raise UserError(f"OMP_NUM_THREADS is {text!r}; it must be a whole number of at least 1")
@@ -29,7 +29,7 @@ def threads() -> int:
 
 
 def choose_device(name: str) -> str:
-    """``cpu`` or ``cuda``.
+    """Returns ``cpu`` or ``cuda``, which ``auto`` stands for too.
 
     Raises:
         UserError: for an unknown name, or cuda where there is none.
@@ -50,12 +50,12 @@ def device_name(device: str) -> str:
 
 
 def peak_of(device: str) -> int:
-    """Bytes: of the GPU's tensors, or of this whole process on the CPU."""
+    """Returns the most bytes held: by the GPU's tensors, or by this whole process on the CPU."""
     return torch.cuda.max_memory_allocated() if device == "cuda" else peak_memory()
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether ``error`` is an allocation that failed; torch has no class for it on the CPU."""
+    """Tells whether an allocation failed; torch has no class for such errors on the CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in NO_MEMORY)

@@ -33,7 +33,7 @@ def evaluate(
     batch: int,
     check: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Measure ``model`` on the held-out sequences, ``batch`` of them at a time.
+    """Measures ``model`` on the held-out sequences, ``batch`` of them at a time.
 
     ``check`` is called between batches and may raise to stop.
     """
@@ -57,14 +57,14 @@ def evaluate(
 
 
 def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
+    """Returns the nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
     return loss_T, assignments(routings) if routings else None
 
 
 def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:
-    """Standard error of the mean of ``values`` (n,) when values of one cluster are correlated.
+    """Returns the standard error of the mean of ``values`` (n,), correlated within clusters.
 
     The sandwich: sqrt(m / (m - 1) * sum over clusters of (sum of residuals)^2) / n, for m
     clusters (Liang & Zeger, 1986). None for a single cluster.

@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, NDArray[Any]]:
-    """Load metrics of each layer, (L,), by the names above (sectional, sec 5).
+    """Returns the metrics of each layer, (L,), by the names above (sectional, sec 5).
 
     With n_i assignments of expert i, p = n / sum n and capacity = factor * sum n / E: overflow is
     sum max(0, n_i - capacity) / sum n, unused 1 - sum min(n_i, capacity) / (E capacity).
@@ -58,7 +58,7 @@ def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, N
 
 
 def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR) -> Balance:
-    """The metrics averaged over the layers; never used experts are summed."""
+    """Returns the metrics averaged over the layers; never used experts are summed."""
     by_layer = metrics(counts_LE, capacity_factor)
     never_used = int(by_layer.pop("never_used").sum())
     means = {name: float(values.mean()) for name, values in by_layer.items()}
@@ -75,7 +75,7 @@ class ExpertLoad:
         self._current: Tensor | None = None  # on the device
 
     def add(self, step: int, counts_LE: Tensor) -> None:
-        """Count optimizer step ``step`` (from 1)."""
+        """Counts optimizer step ``step`` (from 1)."""
         self._current = counts_LE if self._current is None else self._current + counts_LE
         if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
             self.ends.append(step)
@@ -83,7 +83,7 @@ class ExpertLoad:
             self._current = None
 
     def cut(self, steps: int) -> None:
-        """Forget the windows that end after ``steps`` steps."""
+        """Forgets the windows that end after ``steps`` steps."""
         self.ends = [end for end in self.ends if end <= steps]
         del self.windows[len(self.ends) :]
         self._current = None
@@ -97,7 +97,7 @@ class ExpertLoad:
         self._current = None if current is None else current.to(device)
 
     def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
-        """A row a layer and window, then those of the held-out set; nothing for dense models."""
+        """Writes a row a layer and window, then the held-out set's; nothing for dense models."""
         counts = [window.numpy() for window in self.windows]
         steps = list(self.ends)
         if held_out_LE is not None:

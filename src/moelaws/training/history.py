@@ -40,11 +40,11 @@ class History:
         return len(self.rows) + len(self._pending)
 
     def add(self, before: list[float], measured: Tensor, seconds: float) -> None:
-        """Note a step: step, tokens and lr; then loss, balance, z and norm as one tensor (4,)."""
+        """Notes a step: step, tokens and lr; then loss, balance, z and norm as one tensor (4,)."""
         self._pending.append((before, measured, seconds))
 
     def settle(self) -> None:
-        """Fetch what is pending: one wait for the device however many steps there are."""
+        """Fetchs what is pending: one wait for the device however many steps there are."""
         if self._pending:
             values = torch.stack([m for _, m, _ in self._pending]).tolist()
             for (before, _, seconds), value in zip(self._pending, values, strict=True):
@@ -52,17 +52,17 @@ class History:
             self._pending.clear()
 
     def loss(self) -> float:
-        """Training loss of the last settled step."""
+        """Returns the training loss of the last settled step."""
         return self.rows[-1][LOSS] if self.rows else math.nan
 
     def recent_loss(self) -> float | None:
-        """Mean training loss over the last tenth of the steps; None where it is not finite."""
+        """Returns the mean training loss of the last tenth of the steps; None if not finite."""
         last = [row[LOSS] for row in self.rows[-max(1, len(self.rows) // 10) :]]
         mean = sum(last) / len(last) if last else math.nan
         return mean if math.isfinite(mean) else None
 
     def diverged_at(self, threshold: float, patience: int) -> int | None:
-        """Steps after which the run had diverged, as far as it is settled; None when it has not.
+        """Returns the steps after which the settled run had diverged, or None when it has not.
 
         It has at the first loss that is not finite, and at the last of ``patience`` losses in a
         row above ``threshold``. Each row is looked at once.
@@ -76,11 +76,11 @@ class History:
         return None
 
     def cut(self, steps: int) -> None:
-        """Forget what came after ``steps`` steps."""
+        """Forgets what came after ``steps`` steps."""
         del self.rows[steps:]
 
     def state(self) -> Tensor:
-        """(steps, columns), float64."""
+        """Returns all rows, (steps, columns), float64."""
         return torch.tensor(self.rows, dtype=torch.float64).view(-1, len(COLUMNS))
 
     def restore(self, state: Tensor) -> None:
@@ -89,7 +89,7 @@ class History:
         self._seen, self._above = 0, 0
 
     def write(self, path: Path) -> None:
-        """Write Parquet with units: every step, or every n-th and the last of long runs."""
+        """Writes Parquet with units: every step, or every n-th and the last of long runs."""
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]

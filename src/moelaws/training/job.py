@@ -1,4 +1,4 @@
-"""One process' training of a run: it trains and evaluates, and continues a checkpoint if it can."""
+"""One process' training of a run, which continues from a checkpoint where there is one."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ class TrainingJob:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What a checkpoint must be of."""
+        """Returns the run and the data that a checkpoint must be of."""
         return {
             "run": self.plan.config.run_id,
             "data": self.provenance["corpus_files"]["train.bin"],
         }
 
     def wall_seconds(self) -> float:
-        """Of this process and those before it that left a checkpoint."""
+        """Returns the time of this process and of those before it that left a checkpoint."""
         return self.earlier_seconds + time.perf_counter() - self.began
 
     def execute(self) -> Outcome:
@@ -180,7 +180,7 @@ class TrainingJob:
         training_seconds: float,
         message: str,
     ) -> RunSummary:
-        """The summary of a run that ended with ``status``; completed runs have an evaluation."""
+        """Returns the summary of a run; a completed one has an evaluation."""
         config, steps = self.plan.config, len(history)
         tokens = steps * config.batch * config.model.context
         counts_LE = evaluation.counts_LE if evaluation else None

@@ -31,7 +31,7 @@ class Data(Protocol):
     """Batches of token ids that continue from a recorded state."""
 
     def next(self) -> NDArray[np.int64]:
-        """(batch, context + 1) token ids."""
+        """Returns token ids (batch, context + 1)."""
         ...
 
     def state(self) -> dict[str, Any]: ...
@@ -56,7 +56,7 @@ class Trainer:
         micro_batch: int | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """``micro_batch`` in sequences, a multiple of the smallest; the whole batch if None.
+        """Takes ``micro_batch`` in sequences, a multiple of the smallest; None is the whole batch.
 
         ``log`` takes a line when it is halved.
         """
@@ -74,7 +74,9 @@ class Trainer:
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
 
     def run(self, after_step: Callable[[], None] = lambda: None) -> bool:
-        """Train to the last step; False when the loss diverged before, history kept up to there.
+        """Trains to the last step. Returns False when the loss diverged before.
+
+        The history then ends there.
 
         ``after_step`` is called between steps and may raise to stop: the state is whole then.
         """
@@ -97,7 +99,7 @@ class Trainer:
             after_step()
 
     def _settle(self) -> None:
-        """Fetch what was measured. The device computes behind ``_step``: the wait is training."""
+        """Fetchs what was measured. The device computes behind ``_step``: the wait is training."""
         began = time.perf_counter()
         self.history.settle()
         self.seconds += time.perf_counter() - began
@@ -122,7 +124,7 @@ class Trainer:
             self.expert_load.add(self.step, counts_LE)
 
     def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
-        """Accumulate the gradient of a batch (batch, context + 1).
+        """Accumulates the gradient of a batch (batch, context + 1).
 
         Returns its cross-entropy, balance and z-loss (3,) and the assignments (L, E); None, and no
         gradient, where memory lacked and the micro-batch can be smaller. What the failed attempt
@@ -142,7 +144,7 @@ class Trainer:
         return losses, counts
 
     def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
-        """As ``_gradients``, of the sequences from ``first`` on, weighted by their share."""
+        """Does the same for the sequences from ``first`` on, weighted by their share."""
         group = self.config.smallest_micro_batch
         sequences = tokens[first : first + self.micro_batch]
         groups = range(first // group, (first + len(sequences)) // group)
@@ -158,8 +160,10 @@ class Trainer:
         return torch.stack(losses[:3]).detach() * share, losses.counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
-        """Generators of the groups' jitter, by seed, step and group: nothing else is random, so
-        there is no generator's state to keep."""
+        """Returns generators of the groups' jitter, by seed, step and group.
+
+        Nothing else is random, so there is no generator's state to keep.
+        """
         if not self.jitter:
             return []
         keys = ((self.config.seed, self.step, group) for group in groups)
@@ -167,7 +171,7 @@ class Trainer:
         return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, and what the record needs."""
+        """Returns everything that the next step depends on, and what the record needs."""
         self._settle()
         return {
             "step": self.step,
@@ -181,7 +185,7 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from ``state`` of the same configuration and data, with its micro-batch unless
+        """Continues from ``state`` of the same configuration and data, with its micro-batch unless
         a smaller one is asked for."""
         self.data.restore(state["data"])
         self.model.load_state_dict(state["model"])

@@ -12,7 +12,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc not to give freed blocks back to the system; elsewhere nothing is done.
+    """Tells glibc not to give freed blocks back to the system; elsewhere nothing is done.
 
     By default each tensor above some 100 kB is mapped anew, and its pages are faulted in and
     zeroed at every step: a tenth of the time of a small model's step.
@@ -24,7 +24,7 @@ def keep_freed_memory() -> None:
 
 
 def give_back(device: torch.device) -> None:
-    """Give freed memory back: blocks kept for the larger shapes of before cannot hold others."""
+    """Gives freed memory back: blocks kept for the larger shapes of before cannot hold others."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

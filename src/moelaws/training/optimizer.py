@@ -20,7 +20,7 @@ class Optimizer:
     """
 
     def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW) -> None:
-        """``parameters`` are a module's, with their names."""
+        """Takes the ``parameters`` of a module with their names."""
         named = dict(parameters)
         self.parameters = list(named.values())
         self.settings = settings
@@ -37,7 +37,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, lr: float) -> Tensor:
-        """Update by the gradients at hand, drop them, and return their global norm (a scalar).
+        """Updates by the gradients at hand, drop them, and return their global norm (a scalar).
 
         With ``clip`` above 0 gradients are divided by max(1, norm / clip).
         """
@@ -68,17 +68,17 @@ class Optimizer:
         return norm
 
     def drop_gradients(self) -> None:
-        """Forget what was accumulated."""
+        """Forgets what was accumulated."""
         for parameter in self.parameters:
             parameter.grad = None
 
     def state(self) -> dict[str, object]:
-        """Moments and step count, for a checkpoint."""
+        """Returns moments and step count, for a checkpoint."""
         return {"first": self.first, "second": self.second, "count": self.count}
 
     @torch.no_grad()
     def restore(self, state: dict[str, list[Tensor]]) -> None:
-        """Take over a state of the same parameters."""
+        """Takes over a state of the same parameters."""
         for mine, theirs in (
             (self.first, state["first"]),
             (self.second, state["second"]),

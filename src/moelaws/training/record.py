@@ -29,7 +29,7 @@ class RunFolders:
 
     @classmethod
     def of(cls, results: Results, run_id: str, out: Path | None = None) -> RunFolders:
-        """The places in ``results``, or below ``out``, a folder for this run alone."""
+        """Returns the places in ``results``, or below ``out``, a folder for this run alone."""
         if out:
             return cls(out, out / "weights", out / "checkpoint" / "latest.pt")
         checkpoint = results.checkpoint(run_id) / "latest.pt"

@@ -81,7 +81,7 @@ def train(
 
 
 def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
-    """The summary on record, of a training now where there is none."""
+    """Returns the summary on record, and trains the run now where there is none."""
     config, folders, options = plan.config, plan.folders, plan.options
     recorded = summary = finished(folders.record, config)
     if options.keep_weights and recorded is not None:

@@ -33,7 +33,7 @@ class Stop:
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Note signals while the block runs; outside the main thread there are none to note."""
+    """Notes signals while the block runs; outside the main thread there are none to note."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -29,7 +29,7 @@ def are_kept(folder: Path, run_id: str) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder`` before hours are spent on what is to go there.
+    """Makes ``folder`` before hours are spent on what is to go there.
 
     Raises:
         UserError: where nothing can be written to it.
@@ -43,7 +43,7 @@ def make_folder(folder: Path) -> None:
 
 
 def save(folder: Path, config: RunConfig, model: Transformer) -> None:
-    """Write the fp32 weights of ``model`` to ``folder``, the configuration in the file's header.
+    """Writes the fp32 weights of ``model`` to ``folder``, the configuration in the file's header.
 
     Raises:
         UserError: where they cannot be written, such as for a full disk.
@@ -65,19 +65,19 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
 
 
 def save_none(folder: Path, status: str) -> None:
-    """Say that the run ended with ``status`` and has no weights worth keeping."""
+    """Says that the run ended with ``status`` and has no weights worth keeping."""
     (folder / FILE).unlink(missing_ok=True)
     write_json(folder / KEPT, {"status": status})
 
 
 def forget(folder: Path) -> None:
-    """Remove weights, and what a trainer that was killed while writing left there."""
+    """Removes weights, and what a trainer that was killed while writing left there."""
     for name in (FILE, KEPT):
         remove(folder / name)
 
 
 def load(folder: Path) -> tuple[RunConfig, Transformer]:
-    """The configuration and the trained model, on the CPU.
+    """Returns the configuration and the trained model, on the CPU.
 
     Raises:
         UserError: where there are no weights, or the file is not such a file.

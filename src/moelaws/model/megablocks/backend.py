@@ -27,7 +27,7 @@ def megablocks_experts(
     w_gate_up_EDM: Tensor,
     w_down_EFD: Tensor,
 ) -> Tensor:
-    """Output (T, D) of SwiGLU experts; ``w_gate_up_EDM`` has the gate's F columns first.
+    """Returns (T, D) of SwiGLU experts; ``w_gate_up_EDM`` has the gate's F columns first.
 
     The grouped path of ``megablocks.layers.dmoe`` (Gale et al., 2023), unchanged, but for the
     weights: they are the caller's, so that masters and checkpoints are those of every back end.
@@ -54,7 +54,7 @@ def megablocks_experts(
 
 @cache
 def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
-    """MegaBlocks' layer of experts, without its router and without memory for weights."""
+    """Returns MegaBlocks' layer of experts, without its router and without memory for weights."""
     load()
     settings = import_module("megablocks.layers.arguments").Arguments(
         hidden_size=d_model,
@@ -76,7 +76,7 @@ def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
 
 
 def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
-    """Why ``model`` cannot be trained with MegaBlocks on ``device``, and what to do; or empty."""
+    """Returns why MegaBlocks cannot train ``model`` on ``device``, and what to do; or ""."""
     if isinstance(model.ffn, MoE) and model.ffn.mlp != "swiglu":
         return f"its experts have no biases, and ffn.mlp is {model.ffn.mlp}; use back end torch"
     missing = [name for name in ("megablocks", "stk", "triton") if not installed(name)]

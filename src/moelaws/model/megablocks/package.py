@@ -30,19 +30,19 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
 
 
 def installed(module: str) -> bool:
-    """Whether a module can be imported; a mere folder of its name is none."""
+    """Tells whether a module can be imported; a mere folder of its name is none."""
     spec = find_spec(module)
     return spec is not None and spec.origin is not None
 
 
 def interpreted() -> bool:
-    """Whether Triton kernels run in its interpreter, which reads this variable when imported."""
+    """Tells whether Triton's interpreter runs its kernels; it reads this when it is imported."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache
 def load() -> None:
-    """Import the package; its modules ``megablocks.*`` can be imported from then on."""
+    """Imports the package; its modules ``megablocks.*`` can be imported from then on."""
     with _extensions():
         import_module("megablocks")
     if interpreted():
@@ -66,7 +66,7 @@ def _extensions() -> Iterator[None]:
 
 
 def _forgo_tuning() -> None:
-    """Leave each kernel its first configuration: to choose among them is to time them on a GPU."""
+    """Leaves each kernel its first configuration: to choose among them is to time them on a GPU."""
     tuner = import_module("triton.runtime").Autotuner
     for kernel in vars(import_module("megablocks.backend.kernels")).values():
         if isinstance(kernel, tuner):

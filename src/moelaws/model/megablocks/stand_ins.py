@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def sort(x: Tensor, end_bit: int, x_out: Tensor, iota_out: Tensor) -> None:
-    """Write the sorted integers x (n,) and where each came from; stable, like a radix sort.
+    """Writes the sorted integers x (n,) and where each came from; stable, like a radix sort.
 
     ``end_bit``, the number of bits that can be set, only saves the extension time.
     """
@@ -22,18 +22,18 @@ def sort(x: Tensor, end_bit: int, x_out: Tensor, iota_out: Tensor) -> None:
 
 
 def histogram(x: Tensor, bins: int) -> Tensor:
-    """How often each of 0 .. bins - 1 occurs in the integers x (n,): int32 (bins,)."""
+    """Counts how often each of 0 .. bins - 1 occurs in the integers x (n,): int32 (bins,)."""
     counts = torch.zeros(bins, dtype=torch.int32, device=x.device)
     return counts.scatter_add_(0, x.long(), torch.ones_like(x, dtype=torch.int32))
 
 
 def inclusive_cumsum(x: Tensor, dim: int, out: Tensor) -> None:
-    """Write the running sums of x (rows, n) along ``dim``, in x's type."""
+    """Writes the running sums of x (rows, n) along ``dim``, in x's type."""
     torch.cumsum(x, dim, dtype=x.dtype, out=out)
 
 
 def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Tensor:
-    """Rows of a (n, k), in runs of ``batch_sizes`` (E,), each run times its matrix of b: (n, m).
+    """Multiplies rows of a (n, k), in runs of ``batch_sizes`` (E,), by each run's b: (n, m).
 
     b is (E, k, m), or (E, m, k) with ``trans_b``. Differentiable; any floating type, where the
     extension knows bf16 alone. Products of torch want rows of whole 16 bytes: others are padded.
