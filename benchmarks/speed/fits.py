@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from moelaws.cli.progress import bars
 
 from moelaws import laws
-from moelaws.cli.progress import bars
 from moelaws.fitting.intervals import bootstrap
 from moelaws.fitting.multistart import REACHED
 from moelaws.fitting.problem import Problem, problem

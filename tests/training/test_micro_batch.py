@@ -103,16 +103,6 @@ def test_jitter_is_there_in_training_and_not_in_evaluation(configure, corpus):
     assert first[3] != other[3]
 
 
-def test_the_balance_loss_is_not_linear_across_groups(configure, corpus):
-    """Why splitting stops at the group: over half the sequences it is another loss."""
-    first = [
-        after(trainer(configure(EXPERTS, batch=8, balance_group=group), corpus), 1)[1][0]
-        for group in (8, 2)
-    ]
-    assert first[0][3] == pytest.approx(first[1][3], rel=1e-6)  # the same cross-entropy
-    assert first[0][4] != pytest.approx(first[1][4], rel=1e-4)
-
-
 def test_a_dense_model_may_be_split_anywhere(configure, corpus):
     config = configure({"kind": "dense", "d_ffn": 16}, batch=4, balance_group=4)
     whole, _ = after(trainer(config, corpus))

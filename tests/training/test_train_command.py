@@ -32,14 +32,6 @@ def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path)
     assert again.stderr == ""
 
 
-def test_out_is_a_folder_of_its_own(configure, results, corpus, tmp_path):
-    text = configure(steps=2).canonical_json()
-    done = moelaws("train", "-", "--out", tmp_path / "here", "--corpus", corpus[1], text=text)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "here" / "summary.json").exists()
-    assert not results.root.exists()
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

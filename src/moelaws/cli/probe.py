@@ -10,7 +10,6 @@ from moelaws.cli.output import json_option, print_json
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
 
@@ -38,15 +37,12 @@ def command(
     that diverged there are none; its table is empty.
     """
     from moelaws.probing.hidden import probe, write_none
+    from moelaws.training.weights import check_exists
 
     tree = Results(Path(results))
     out = out or tree.hidden(run_id)
     kept = tree.kept(run_id)
-    if not kept.is_file():
-        raise UserError(
-            f"{kept}: no such file; weights are kept of the runs that a study's keep_weights "
-            "selects, and by moelaws train --keep-weights"
-        )
+    check_exists(kept)
     status = read_json(kept)["status"]
     rows = 0
     if status == "completed":

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from moelaws.corpus.documents import Documents, Stored, split
+from moelaws.corpus.documents import Documents, split
 from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.progress import Progress
 from moelaws.corpus.rows import Spool, spool
@@ -110,8 +110,7 @@ def _write(
     progress: Progress,
     pretrained: Pretrained | None,
 ) -> None:
-    stored: Stored = text
-    sides = split(corpus, stored, lambda done, total: progress("index", done, total, 0))
+    sides = split(corpus, text, lambda done, total: progress("index", done, total, 0))
     if pretrained is None:
         texts = _texts_to_learn_from(sides.train, progress)
         tokenizer, reproduction = Tokenizer.train(texts, corpus.vocab_size), None

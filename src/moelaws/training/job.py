@@ -23,12 +23,11 @@ from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
-from moelaws.training.device import device_name, lacks_memory, peak_of
+from moelaws.training.device import device_name, give_back, lacks_memory, peak_of
 from moelaws.training.evaluation import Evaluation, evaluate
 from moelaws.training.expert_load import ExpertLoad, balance
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer
-from moelaws.training.memory import give_back
 from moelaws.training.record import Outcome, RunFolders
 from moelaws.training.signals import Stop, Stopped
 

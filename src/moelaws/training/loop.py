@@ -15,10 +15,9 @@ from torch import Tensor
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
-from moelaws.training.device import lacks_memory
+from moelaws.training.device import give_back, lacks_memory
 from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
-from moelaws.training.memory import give_back
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.schedule import rate
 

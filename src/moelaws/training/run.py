@@ -15,7 +15,7 @@ from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import weights
-from moelaws.training.device import choose_device, threads
+from moelaws.training.device import choose_device, keep_freed_memory, threads
 from moelaws.training.job import (
     DEFAULTS,
     Log,
@@ -24,7 +24,6 @@ from moelaws.training.job import (
     TrainingPlan,
     to_stderr,
 )
-from moelaws.training.memory import keep_freed_memory
 from moelaws.training.record import RunFolders, finished, note_lack_of_memory, write_record
 from moelaws.training.signals import Stop, stoppable
 

@@ -76,6 +76,15 @@ def forget(folder: Path) -> None:
         remove(folder / name)
 
 
+def check_exists(path: Path) -> None:
+    """Raises UserError where a file of kept weights is missing."""
+    if not path.is_file():
+        raise UserError(
+            f"{path}: no such file; weights are kept of the runs that a study's keep_weights "
+            "selects, and by moelaws train --keep-weights"
+        )
+
+
 def load(folder: Path) -> tuple[RunConfig, Transformer]:
     """Returns the configuration and the trained model, on the CPU.
 
@@ -85,11 +94,7 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
     from safetensors import SafetensorError, safe_open
 
     path = Path(folder) / FILE
-    if not path.is_file():
-        raise UserError(
-            f"{path}: no such file; weights are kept of the runs that a study's keep_weights "
-            "selects, and by moelaws train --keep-weights"
-        )
+    check_exists(path)
     try:
         with safe_open(path, "pt") as file:
             config = parse(RunConfig, json.loads(file.metadata()["config"]), path)
