@@ -12,8 +12,9 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
-from moelaws.fitting.diagnostics import errors
+from moelaws.fitting.diagnostics import Diagnostics, NearOptima, Starts
 from moelaws.fitting.fit import fit
+from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
 from moelaws.laws.allocation.ratio import ratio
 from moelaws.records.layout import Results
@@ -159,7 +160,16 @@ def _as_fitted(study: Study, name: str, rows: pd.DataFrame) -> FitReport:
         params={p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names},
         metrics={**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0},
         holdout=errors(L[held], value[held], 1e-3),
-        diagnostics={"unidentified": [law.names[0]], "starts": {"run": 150, "reached": 9}},
+        diagnostics=Diagnostics(
+            0,
+            "huber",
+            1e-3,
+            0.0,
+            1.0,
+            unidentified=[law.names[0]],
+            starts=Starts(150, 150, 9, 0, 0, False, 150),
+            near_equivalent=NearOptima(1.5, []),
+        ),
     )
     source = str(rows["source"].iloc[0]) if "source" in rows else "simulated"
     return FitReport(

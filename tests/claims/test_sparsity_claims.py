@@ -13,6 +13,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.sparsity import trends
 from moelaws.claims.base import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED
 from moelaws.claims.sparsity import CLAIMS, predicts_unseen
+from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
 from moelaws.spec.study import Fit
@@ -109,6 +110,7 @@ def test_an_effect_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     assert found.needed
 
 
+OPTIMUM = Diagnostics(0, "huber", 1e-3, 0.0, 1.0)
 MAPPINGS = {
     "loss": {"N": "N_total", "D": "D", "S": "S", "L": "L"},
     "chinchilla": {"N": "N_active", "D": "D", "L": "L"},
@@ -126,7 +128,7 @@ def held_out(root: Path, loss, holdout: str, spread: float = 1e-4) -> Inputs:
     frame, fits = table(loss, 0.003), {}
     for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
         params = {k: Estimate(v, None, None) for k, v in law.published.items()}
-        part = FitPart({}, len(frame), 0.0, True, params, {}, None, {})
+        part = FitPart({}, len(frame), 0.0, True, params, {}, None, OPTIMUM)
         around = law.vector(law.published)
         drawn = np.random.default_rng(5).normal(around, spread, (100, len(around)))
         draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))

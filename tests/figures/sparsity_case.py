@@ -12,7 +12,8 @@ from moelaws import laws
 from moelaws.analysis import optima, sparsity_optima
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.sparsity import subsamples, trends
-from moelaws.fitting.diagnostics import errors
+from moelaws.fitting.diagnostics import Diagnostics
+from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
 from moelaws.spec.project import load_study
 from moelaws.spec.study import Derived, Figure, Fit, PaperTable, Study
@@ -195,7 +196,7 @@ def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPa
         params=params,
         metrics={},
         holdout=None,
-        diagnostics={},
+        diagnostics=Diagnostics(0, "huber", 1e-3, 0.0, 1.0),
     )
 
 

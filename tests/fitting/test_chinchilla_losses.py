@@ -44,8 +44,8 @@ def test_global_optimum_from_all_4500_starts(chinchilla_losses, dropped, objecti
     assert part.n == 245 - dropped
     assert part.converged
     assert part.objective == pytest.approx(objective, abs=5e-9)
-    assert part.diagnostics["starts"]["run"] == 4500
-    assert not part.diagnostics["starts"]["pruning_lost"]
+    assert part.diagnostics.starts.run == 4500
+    assert not part.diagnostics.starts.pruning_lost
     for name, value in expected.items():
         assert part.params[name].estimate == pytest.approx(value, abs=DIGITS[name])
 

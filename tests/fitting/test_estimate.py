@@ -33,7 +33,7 @@ def test_draws_of_an_unidentified_coefficient_still_predict():
     assert np.isfinite(draws).all()
     found = predict(LINE, part.estimates(), draws, part.residuals, {"C": 1.01e20}, 0.9)
     assert 0 < found.low[0] < found.value[0] < found.high[0] < np.inf
-    assert "coefficient" in part.diagnostics["unidentified"]
+    assert "coefficient" in part.diagnostics.unidentified
 
 
 def test_an_estimate_that_no_number_holds_is_refused():
@@ -66,8 +66,8 @@ def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm
     for objective in ("absolute", "huber_scale"):
         protocol = {"objective": objective, "sample": 150}
         (part,) = _fit(law, table, bootstrap=2, protocol=protocol).parts
-        found = part.diagnostics["near_equivalent"]["found"]
-        excess[objective] = [other["objective_excess"] for other in found]
+        found = part.diagnostics.near_equivalent.found
+        excess[objective] = [other.objective_excess for other in found]
     assert len(excess["absolute"]) >= 1
     assert excess["huber_scale"] == pytest.approx(excess["absolute"], rel=1e-2)
 

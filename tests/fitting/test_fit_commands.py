@@ -105,8 +105,8 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     assert "sparsity.loss: 60 rows (simulated)" in result.stdout
     report = read_fit(out)
     assert report.name == "loss"
-    assert report.parts[0].diagnostics["starts"]["run"] == 10
-    assert report.parts[0].diagnostics["starts"]["grid"] == 437_400
+    assert report.parts[0].diagnostics.starts.run == 10
+    assert report.parts[0].diagnostics.starts.grid == 437_400
     (tmp_path / "entry.json").write_text(json.dumps(entry))
     again = tmp_path / "again.json"
     _run("fit", table, "--spec", tmp_path / "entry.json", "--out", again)

@@ -53,9 +53,9 @@ def test_every_objective_finds_the_dense_law(dense, objective):
     (part,) = fit(law, dense(noise=1e-4), spec).parts
     assert part.converged
     assert part.estimates() == pytest.approx(dict(law.published), rel=0.02)
-    assert part.diagnostics["objective"] == objective
-    assert part.diagnostics["starts"]["reached"] >= 10
-    assert ("sigma" in part.diagnostics) == (objective == "huber_scale")
+    assert part.diagnostics.objective == objective
+    assert part.diagnostics.starts.reached >= 10
+    assert (part.diagnostics.sigma is not None) == (objective == "huber_scale")
 
 
 def test_standard_errors_put_weight_where_it_belongs(dense):
@@ -105,9 +105,9 @@ def test_isoflop_surface_is_least_squares(simulated):
         assert np.abs(X.T @ residual).max() < 1e-7 * np.abs(X.T @ y).max()
         assert part.objective == pytest.approx(float(residual @ residual))
         assert part.metrics["mse"] == pytest.approx(part.objective / part.n)
-        resampled = part.diagnostics["subsamples"]
-        assert resampled["pearson"] > 0.99
-        assert part.metrics["mse"] < resampled["mse"] < 2 * part.metrics["mse"]
+        resampled = part.diagnostics.subsamples
+        assert resampled.pearson > 0.99
+        assert part.metrics["mse"] < resampled.mse < 2 * part.metrics["mse"]
         assert part.intervals.startswith("Student-t")
         for p in part.params.values():
             assert p.low < p.estimate < p.high

@@ -6,6 +6,7 @@ from scipy.stats import binom
 from scipy.stats import t as student_t
 
 from moelaws import laws
+from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import predict
@@ -94,7 +95,7 @@ def test_intervals_are_wider_where_rows_are_far(dense):
 
 def test_one_number_without_draws_has_no_interval(dense):
     law = laws.fittable("chinchilla")
-    residuals = {"quantiles": None}
+    residuals = Residuals()
     none = predict(law, law.published, np.empty((0, 5)), residuals, {"N": 1e9, "D": 1e10}, 0.9)
     assert none.value.shape == (1,)
     for bound in (none.low, none.high, none.new_low, none.new_high):

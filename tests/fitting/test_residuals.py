@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student_t
 
-from moelaws.fitting.diagnostics import errors
+from moelaws.fitting.goodness import errors
 from moelaws.fitting.residuals import TAILS, describe
 
 LEVELS = np.linspace(0.005, 0.995, TAILS)
@@ -14,7 +14,7 @@ LEVELS = np.linspace(0.005, 0.995, TAILS)
 def test_normal_errors_pass_the_test_of_normality_as_often_as_they_should():
     """Jarque-Bera of 500 rows, 400 tables: p is below .1 in about 10 % and below .5 in half."""
     rng = np.random.default_rng(0)
-    p = np.array([describe(r, 2, None, False)["normal_p"] for r in rng.normal(size=(400, 500))])
+    p = np.array([describe(r, 2, None, False).normal_p for r in rng.normal(size=(400, 500))])
     assert 20 <= (p < 0.1).sum() <= 60
     least, most = binom.ppf([1e-4, 1 - 1e-4], 400, 0.5)
     assert least - 20 <= (p < 0.5).sum() <= most + 20
@@ -23,41 +23,41 @@ def test_normal_errors_pass_the_test_of_normality_as_often_as_they_should():
 def test_heavy_tails_and_lopsided_errors_do_not():
     rng = np.random.default_rng(0)
     heavy = describe(rng.standard_t(2, 200), 2, None, False)
-    assert heavy["normal_p"] < 1e-6
-    assert heavy["excess_kurtosis"] > 2
+    assert heavy.normal_p < 1e-6
+    assert heavy.excess_kurtosis > 2
     lopsided = describe(rng.exponential(size=200) - 1, 2, None, False)
-    assert lopsided["normal_p"] < 1e-6
-    assert lopsided["skew"] == pytest.approx(2, abs=1)
+    assert lopsided.normal_p < 1e-6
+    assert lopsided.skew == pytest.approx(2, abs=1)
 
 
 def test_quantiles_of_least_squares_are_students():
     r = np.random.default_rng(1).normal(size=20)
     found = describe(r, 3, None, True)
     sd = np.sqrt((r**2).sum() / 17)
-    assert found["sd"] == pytest.approx(sd)
-    assert found["quantiles"] == pytest.approx(sd * student_t.ppf(LEVELS, 17))
+    assert found.sd == pytest.approx(sd)
+    assert found.quantiles == pytest.approx(sd * student_t.ppf(LEVELS, 17))
 
 
 def test_other_quantiles_are_the_residuals_own_widened_for_the_parameters():
     r = np.random.default_rng(1).laplace(size=50)
     found = describe(r, 5, None, False)
-    assert found["quantiles"] == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
-    assert len(found["quantiles"]) == TAILS
+    assert found.quantiles == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
+    assert len(found.quantiles) == TAILS
 
 
 def test_weighted_residuals_are_those_of_a_row_of_weight_1():
     rng = np.random.default_rng(2)
     se = rng.uniform(0.5, 2, 4000)
     found = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
-    assert found["sd"] == pytest.approx(1, abs=0.05)
-    assert found["normal_p"] > 0.01
+    assert found.sd == pytest.approx(1, abs=0.05)
+    assert found.normal_p > 0.01
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_few_rows_say_little(n):
     found = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
-    assert (found["skew"], found["excess_kurtosis"], found["normal_p"]) == (None, None, None)
-    assert (found["sd"] is None) == (found["quantiles"] is None) == (n <= 3)
+    assert (found.skew, found.excess_kurtosis, found.normal_p) == (None, None, None)
+    assert (found.sd is None) == (found.quantiles is None) == (n <= 3)
 
 
 def test_errors_by_their_definitions():

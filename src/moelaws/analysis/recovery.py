@@ -91,7 +91,7 @@ def recovered(
 def _recovered(
     part: FitPart, name: str, found: Estimate, reference: float | None, simulated: bool
 ) -> Recovered:
-    unknown = {*part.diagnostics.get("unidentified", ()), *part.diagnostics.get("at_bounds", ())}
+    unknown = {*part.diagnostics.unidentified, *part.diagnostics.at_bounds}
     return Recovered(
         part.where,
         name,

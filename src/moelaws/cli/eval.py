@@ -126,12 +126,13 @@ class _Fitted:
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
         """A warning where the point lies outside what the fitted rows cover."""
-        from moelaws.fitting.hull import beyond_ranges, outside
+        from moelaws.fitting.support import beyond_ranges, outside
 
-        if not self.part.hull or not outside(self.law, self.part.hull, columns)[0]:
+        support = self.part.support
+        if support is None or not outside(self.law, support, columns)[0]:
             return []
         point = {name: float(x) for name, x in columns.items()}
-        why = "; ".join(beyond_ranges(self.part.hull, point))
+        why = "; ".join(beyond_ranges(support, point))
         return [f"extrapolation: {why or 'no fitted rows surround these variables together'}"]
 
 

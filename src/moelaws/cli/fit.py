@@ -202,18 +202,18 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     print_table(("error", "fitted", "held out"), errors)
     if part.rollout:
         _print_rollout(report, part)
-    starts = part.diagnostics.get("starts")
-    if starts:
-        pruned = f"; {starts['survived']} survived pruning, " if starts["sample"] else "; "
+    starts = part.diagnostics.starts
+    if starts is not None:
+        pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
         click.echo(
-            f"objective {part.objective:.9g}; {starts['run']:,} of the grid's {starts['grid']:,} "
-            f"starts{pruned}{starts['reached']} of {starts['survived']} reached the optimum"
+            f"objective {part.objective:.9g}; {starts.run:,} of the grid's {starts.grid:,} "
+            f"starts{pruned}{starts.reached} of {starts.survived} reached the optimum"
         )
-        if starts["sample"]:
-            lost = "found a LOWER optimum" if starts["pruning_lost"] else "found none lower"
+        if starts.sample:
+            lost = "found a LOWER optimum" if starts.pruning_lost else "found none lower"
             click.echo(
-                f"pruning: a sample of {starts['sample']} starts run to the end {lost} "
-                f"({starts['sample_reached']} reached it)"
+                f"pruning: a sample of {starts.sample} starts run to the end {lost} "
+                f"({starts.sample_reached} reached it)"
             )
     else:
         click.echo(f"objective {part.objective:.9g}")

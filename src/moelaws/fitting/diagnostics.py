@@ -1,98 +1,170 @@
-"""How good a fit is: errors, likelihood criteria, and what the rows cannot tell apart."""
+"""What a fit's report says of its optimum, its residuals and its rows, as plain data.
+
+Nothing here is imported but the standard library, so that what only reads a fit depends on no code
+that makes one. The fields are the keys of the report's JSON, in their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
 
-from moelaws.fitting.multistart import NEARLY
-from moelaws.fitting.objective import huber
-from moelaws.laws.base import Array, Columns, FittableLaw
-from moelaws.laws.kinds import LinearLaw
-from moelaws.spec.errors import UserError
+@dataclass(frozen=True)
+class Search:
+    """What became of the starts: how many were run, survived pruning and reached the optimum.
 
-
-def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float | None]:
-    """Errors of predictions (n,) of a response.
-
-    Returns:
-        n; r2, rmse, mse and bias (mean of predicted minus observed), in the response's unit;
-        huber_sum and huber_mean of the residuals of its logarithm at ``delta``. None where a
-        number is not defined: r2 of equal observations, a logarithm of a negative number.
+    Attributes:
+        run: starts that were run.
+        survived: starts that were not pruned.
+        reached: survivors that ended within a thousandth of the optimum's objective.
+        sample: starts that are never pruned; 0 where nothing was pruned.
+        sample_reached: of the sample, those that reached the optimum.
+        pruning_lost: whether the sample found a lower optimum than the survivors.
     """
-    residual = predicted - observed
-    spread = float(((observed - observed.mean()) ** 2).sum())
-    mse = float((residual**2).mean())
-    positive = (predicted > 0).all() and (observed > 0).all()
-    losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
-    return {
-        "n": len(observed),
-        "r2": 1 - float((residual**2).sum()) / spread if np.ptp(observed) > 0 else None,
-        "rmse": mse**0.5,
-        "mse": mse,
-        "bias": float(residual.mean()),
-        "huber_sum": None if losses is None else float(losses.sum()),
-        "huber_mean": None if losses is None else float(losses.mean()),
-    }
+
+    run: int
+    survived: int
+    reached: int
+    sample: int
+    sample_reached: int
+    pruning_lost: bool
 
 
-def require_identifiable(law: FittableLaw, columns: Columns, label: str) -> None:
-    """Refuse rows that cannot tell some parameters apart, whatever the losses.
+@dataclass(frozen=True)
+class Starts(Search):
+    """A search among the ``grid`` starts of the protocol, or a sample of them."""
 
-    Raises:
-        UserError: naming the variables that do not vary and the parameters that hang on them.
+    grid: int
+
+
+@dataclass(frozen=True)
+class NearOptimum:
+    """An optimum that is nearly as good as the best and far from it.
+
+    Attributes:
+        params: parameter -> value, natural scale.
+        objective_excess: its objective over the best's, less 1.
+        parameters_differ: largest difference from the best's parameters; of coefficients, of their
+            logarithms.
+        prediction_differs: largest difference from the best's predictions of the fitted rows,
+            relative for a law on a logarithm's scale.
     """
-    constant = [f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0]
-    if isinstance(law, LinearLaw):
-        what = ", ".join(_dependent(law, columns))
-    else:
-        what = ", ".join(f"{name} from {other}" for name, other in law.confounded(columns))
-    if what:
-        why = f"all have {' and '.join(constant)}" if constant else "they vary too little"
-        raise UserError(
-            f"{label}: the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
-            f"{law.ref}: {why}; add rows that vary"
-        )
+
+    params: dict[str, float]
+    objective_excess: float
+    parameters_differ: float
+    prediction_differs: float
 
 
-def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
-    """Parameters whose design columns are linearly dependent on these rows."""
-    X = law.design(columns)
-    X = X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
-    _, s, vectors = np.linalg.svd(X, full_matrices=False)
-    null = vectors[s < 1e-10 * s[0]]
-    involved = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(X.shape[1], bool)
-    return [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
+@dataclass(frozen=True)
+class NearOptima:
+    """The near optima, best first, whose objective is within a factor of ``within`` of the best."""
+
+    within: float
+    found: list[NearOptimum]
 
 
-def vanishing(
-    law: FittableLaw, params: Mapping[str, float], columns: Columns, share: float = 1e-4
-) -> list[str]:
-    """Coefficients of the terms that are below ``share`` of the prediction in every row."""
-    return [name for name, own in law.shares(params, columns).items() if own.max() < share]
+@dataclass(frozen=True)
+class Subsamples:
+    """Errors of the rows that refits to a random ``share`` of them left out, on the law's scale."""
+
+    share: float
+    mse: float
+    pearson: float | None
 
 
-def others(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns) -> dict[str, Any]:
-    """The optima (K, P), best first, that are nearly as good as the first and far from it.
+@dataclass(frozen=True)
+class DrawCount:
+    """How many draws the fit's entry asked for, and how many the intervals rest on."""
 
-    Returns the factor of the objective within which they were looked for, and for each but the
-    first: its parameters and by how much they differ from the best's at most (of coefficients,
-    their logarithms), its objective's excess over the best's, and by how much its predictions of
-    the fitted rows differ at most (relatively, for a law on a logarithm's scale).
+    asked: int
+    used: int
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How a fit's optimum was looked for and how well the rows determine it.
+
+    Attributes:
+        seed: of samples of starts and of the draws.
+        objective, delta: the protocol's.
+        newton_decrease: what a Newton step would gain, relative to the objective.
+        condition_number: of the scaled Hessian; None in a report read back where it was infinite.
+        at_bounds: parameters that a bound holds.
+        sigma: scale of the residuals, for the objective ``huber_scale``; else None.
+        starts, near_equivalent: of the search; None for a linear law, which needs none.
+        subsamples: of a linear law whose random subsamples determine it; else None.
+        draws: how many draws the intervals rest on.
+        unidentified: parameters whose intervals say that these rows do not determine them.
     """
-    prediction = law.on_scale(law.predict_batch(theta_KP, columns))
-    scale = abs(values_K[0]) or 1.0
-    return {
-        "within": NEARLY,
-        "found": [
-            {
-                "params": dict(zip(law.names, law.natural(theta).tolist(), strict=True)),
-                "objective_excess": float((value - values_K[0]) / scale),
-                "parameters_differ": float(np.abs(theta - theta_KP[0]).max()),
-                "prediction_differs": float(np.abs(own - prediction[0]).max()),
-            }
-            for theta, value, own in zip(theta_KP[1:], values_K[1:], prediction[1:], strict=True)
-        ],
-    }
+
+    seed: int
+    objective: str
+    delta: float
+    newton_decrease: float
+    condition_number: float | None
+    at_bounds: list[str] = field(default_factory=list)
+    sigma: float | None = None
+    starts: Starts | None = None
+    near_equivalent: NearOptima | None = None
+    subsamples: Subsamples | None = None
+    draws: DrawCount = DrawCount(0, 0)
+    unidentified: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON data, without those that the law or the objective does not have."""
+        of_other_laws = ("starts", "near_equivalent") if self.starts is None else ("subsamples",)
+        data = asdict(self)
+        absent = [key for key in ("sigma", *of_other_laws) if data[key] is None]
+        return {key: value for key, value in data.items() if key not in absent}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Diagnostics:
+        """The diagnostics that :meth:`to_json` gave.
+
+        Raises:
+            KeyError, TypeError: for data of another form.
+        """
+        typed: dict[str, Any] = {"draws": DrawCount(**data["draws"])}
+        if "starts" in data:
+            optima = [NearOptimum(**optimum) for optimum in data["near_equivalent"]["found"]]
+            typed["near_equivalent"] = NearOptima(data["near_equivalent"]["within"], optima)
+            typed["starts"] = Starts(**data["starts"])
+        elif data["subsamples"] is not None:
+            typed["subsamples"] = Subsamples(**data["subsamples"])
+        return cls(**data | typed)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Spread, normality and quantiles of residuals on the law's scale, observed minus fitted.
+
+    Attributes:
+        sd: standard deviation; None where no degree of freedom is left, as the quantiles then are.
+        skew, excess_kurtosis, normal_p: moments and the p-value of Jarque-Bera's test of normality;
+            None for fewer than 8 rows.
+        quantiles: of a new observation's error at evenly spaced levels from 0.5 % to 99.5 %.
+    """
+
+    sd: float | None = None
+    skew: float | None = None
+    excess_kurtosis: float | None = None
+    normal_p: float | None = None
+    quantiles: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Support:
+    """Where a fit's rows lie: their convex hull (see ``fitting.support``).
+
+    Attributes:
+        ranges: variable -> its least and its largest value.
+        variables: those (V) that vary, each scaled to its range in what follows.
+        normals, offsets: (K, V) and (K,) of the half-spaces normal . x <= offset.
+    """
+
+    ranges: dict[str, list[float]]
+    variables: list[str]
+    normals: list[list[float]] = field(default_factory=list)
+    offsets: list[float] = field(default_factory=list)

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting import estimate
-from moelaws.fitting.degrees import select
-from moelaws.fitting.diagnostics import require_identifiable
+from moelaws.fitting.identifiability import require_identifiable
+from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitPart, FitReport
 from moelaws.fitting.rollout import roll_out
 from moelaws.fitting.rows import Rows, digest, parts, used_columns
@@ -76,7 +76,7 @@ def fit(
             progress(stage + at, done, total)
 
         with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-            part, draws = estimate.part(law, rows, spec, protocol, seed + i, shown)
+            part, draws = estimate.fit_part(law, rows, spec, protocol, seed + i, shown)
             if spec.rollout:
                 cut = (spec.rollout, protocol, label, seed + i)
                 part.rollout.extend(roll_out(law, rows, *cut, shown))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.fitting.descent import descend
+from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
@@ -36,18 +37,6 @@ APART = 1.0  # between parameters of different ends: a factor e of a coefficient
 ENDS = 5  # the optimum and so many less one others are kept
 
 Progress = Callable[[int, int], None]  # done, total
-
-
-@dataclass(frozen=True)
-class Search:
-    """What became of the starts: how many were run, survived pruning, reached the optimum."""
-
-    run: int
-    survived: int
-    reached: int  # of the survivors: ended within a thousandth of the optimum's objective
-    sample: int  # never pruned; 0 where nothing was
-    sample_reached: int
-    pruning_lost: bool  # the sample found a lower optimum than the survivors
 
 
 @dataclass(frozen=True)

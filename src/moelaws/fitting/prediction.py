@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moelaws.fitting.diagnostics import Residuals
 from moelaws.laws.base import Array, FittableLaw
 
 
@@ -33,7 +34,7 @@ def predict(
     law: FittableLaw,
     params: Mapping[str, float],
     draws: Array,
-    residuals: Mapping[str, Any],
+    residuals: Residuals,
     columns: Mapping[str, Any],
     level: float,
 ) -> Prediction:
@@ -56,9 +57,9 @@ def predict(
     mean_Bn = law.on_scale(law.predict_batch(theta, flat))
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = _natural(law, np.quantile(mean_Bn, tails, axis=0))
-    if residuals["quantiles"] is None:
+    if residuals.quantiles is None:
         return Prediction(value, low, high, nothing, nothing)
-    errors = np.asarray(residuals["quantiles"])
+    errors = np.asarray(residuals.quantiles)
     new = [np.quantile((column[:, None] + errors).ravel(), tails) for column in mean_Bn.T]
     new_low, new_high = _natural(law, np.array(new).T)
     return Prediction(value, low, high, new_low, new_high)

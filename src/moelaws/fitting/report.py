@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
 from moelaws.records.files import read_json, replacing, write_json
 from moelaws.spec.errors import UserError
 
@@ -45,14 +46,14 @@ class FitPart:
         objective: the protocol's, at the estimates.
         converged: whether the estimates are a certified stationary point of the objective.
         params: parameter -> estimate and interval, natural scale.
-        metrics: errors on the fitted rows (see ``fitting.diagnostics.errors``).
+        metrics: errors on the fitted rows (see ``fitting.goodness.errors``).
         holdout: the same errors on the held-out rows; None where nothing is held out.
         diagnostics: starts, bounds, condition number, near-equivalent optima, draws.
         intervals: how the parameters' intervals were made.
         delta_method: parameter -> standard error and interval for large n, for comparison.
         profile: parameter -> profile-likelihood interval, for those asked for.
         residuals: their spread, normality and quantiles, on the law's scale.
-        hull: where the fitted rows lie (see ``fitting.hull``).
+        support: where the fitted rows lie; None where that is not known. Its JSON key is ``hull``.
         rollout: errors above each of the budgets below which the law was fitted.
         left_out: reason -> number of rows, over the whole table.
         notes: how columns became variables: unit conversions and derivations.
@@ -66,12 +67,12 @@ class FitPart:
     params: dict[str, Estimate]
     metrics: dict[str, float | None]
     holdout: dict[str, float | None] | None
-    diagnostics: dict[str, Any]
+    diagnostics: Diagnostics
     intervals: str = ""
     delta_method: dict[str, dict[str, float | None]] = field(default_factory=dict)
     profile: dict[str, dict[str, Any]] = field(default_factory=dict)
-    residuals: dict[str, Any] = field(default_factory=dict)
-    hull: dict[str, Any] = field(default_factory=dict)
+    residuals: Residuals = field(default_factory=Residuals)
+    support: Support | None = None
     rollout: list[dict[str, Any]] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -80,6 +81,28 @@ class FitPart:
     def estimates(self) -> dict[str, float]:
         """Parameter -> estimate, as ``Law.predict`` takes it."""
         return {name: p.estimate for name, p in self.params.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON data, in which numbers that are not finite are null."""
+        data = asdict(self) | {"diagnostics": self.diagnostics.to_json()}
+        data["support"] = data["support"] or {}
+        return {"hull" if key == "support" else key: _finite(data[key]) for key in data}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FitPart:
+        """The part that :meth:`to_json` gave.
+
+        Raises:
+            KeyError, TypeError: for data of another form.
+        """
+        plain = {key: data[key] for key in cls.__dataclass_fields__ if key != "support"}
+        typed = {
+            "params": {name: Estimate(**own) for name, own in data["params"].items()},
+            "diagnostics": Diagnostics.from_json(data["diagnostics"]),
+            "residuals": Residuals(**data["residuals"]),
+            "support": Support(**data["hull"]) if data["hull"] else None,
+        }
+        return cls(**plain | typed)
 
 
 @dataclass(frozen=True)
@@ -151,7 +174,7 @@ class FitReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data; a fit that is not split has its part's keys at the top."""
-        parts = [_finite(asdict(part)) for part in self.parts]
+        parts = [part.to_json() for part in self.parts]
         data: dict[str, Any] = {
             "law": self.law,
             "name": self.name,
@@ -196,7 +219,7 @@ def read_fit(path: Path) -> FitReport:
     try:
         parts = data["parts"] if data["split_by"] else [data | {"where": {}}]
         return FitReport(
-            parts=[_part(part) for part in parts],
+            parts=[FitPart.from_json(part) for part in parts],
             draws_digest=data["draws_digest"],
             **{key: data[key] for key in _REPORT_KEYS},
         )
@@ -279,11 +302,6 @@ def _draws_table(path: Path) -> Any:
         raise UserError(f"{file}: no such file; the fit that writes it was not run") from None
     except (OSError, pa.ArrowInvalid) as error:
         raise UserError(f"{file}: not a readable Parquet file: {error}") from None
-
-
-def _part(data: dict[str, Any]) -> FitPart:
-    fields = {name: data[name] for name in FitPart.__dataclass_fields__ if name != "params"}
-    return FitPart(params={k: Estimate(**v) for k, v in data["params"].items()}, **fields)
 
 
 def _finite(data: Any) -> Any:

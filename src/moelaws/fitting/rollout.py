@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from moelaws.fitting.diagnostics import errors, require_identifiable
+from moelaws.fitting.goodness import errors
+from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.problem import problem
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.solve import solve
@@ -32,7 +33,7 @@ def roll_out(
     ``name`` is what messages call it. Rows where it is NaN are neither below nor above.
 
     Returns for each: ``below``, the largest value fitted; ``n`` rows fitted; ``params``; ``errors``
-    on the rows above, as ``diagnostics.errors`` gives them; or ``reason`` why it was not fitted.
+    on the rows above, as ``goodness.errors`` gives them; or ``reason`` why it was not fitted.
 
     Raises:
         UserError: where no value can be fitted.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from moelaws.fitting.descent import descend
+from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.likelihood import sigma_huber
-from moelaws.fitting.multistart import Progress, Search, batches, far_apart, multistart
+from moelaws.fitting.multistart import Progress, batches, far_apart, multistart
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.fitting.problem import Problem

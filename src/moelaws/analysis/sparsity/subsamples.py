@@ -12,7 +12,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.surface import Surface, surfaces
-from moelaws.fitting.degrees import held_out
+from moelaws.fitting.model_selection import held_out
 from moelaws.laws.kinds import LinearLaw
 from moelaws.tables.column import Column
 

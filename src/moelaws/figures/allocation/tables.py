@@ -41,7 +41,7 @@ def coefficients(inputs: Inputs) -> Tabular:
     for name in ("loss", "loss_published"):
         report = inputs.fit(name)
         law = laws.fittable(report.law)
-        unknown = report.part({}).diagnostics["unidentified"]
+        unknown = report.part({}).diagnostics.unidentified
         for parameter, found in report.part({}).params.items():
             rows.append(
                 {
@@ -122,7 +122,8 @@ def hyperparameters(inputs: Inputs) -> Tabular:
 
 def starts(inputs: Inputs) -> Tabular:
     """T3: the start values of the fit of Eq 2 (the paper's Table 3), and how many were run."""
-    search = inputs.fit("loss").part({}).diagnostics["starts"]
+    search = inputs.fit("loss").part({}).diagnostics.starts
+    assert search is not None, "Eq 2 is fitted from starts"
     rows = [
         {
             "Coefficient": f"log {p.name}" if p.scale == "log" else p.name,
@@ -135,7 +136,7 @@ def starts(inputs: Inputs) -> Tabular:
         pd.DataFrame(rows),
         notes=(
             f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
-            f"{search['run']:,}, drawn at random; {search['reached']:,} reached the optimum.",
+            f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum.",
         ),
     )
 
@@ -160,7 +161,7 @@ def goodness(inputs: Inputs) -> Tabular:
                 "R2 held out": held.get("r2"),
                 "RMSE held out (nats)": held.get("rmse"),
                 "Huber sum held out": held.get("huber_sum"),
-                "Not identified": len(part.diagnostics["unidentified"]),
+                "Not identified": len(part.diagnostics.unidentified),
                 "Converged": "yes" if part.converged else "no",
             }
         )

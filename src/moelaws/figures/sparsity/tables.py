@@ -74,12 +74,12 @@ def starts(inputs: Inputs) -> Tabular:
         }
         for name in law.protocol.grid
     ]
-    search = report.part({}).diagnostics.get("starts") or {}
+    search = report.part({}).diagnostics.starts
     notes = [f"The grid has {protocol.n_starts:,} starts; L-BFGS in the paper."]
-    if search:
+    if search is not None:
         notes.append(
-            f"{search['run']:,} were run here, {search['survived']:,} to the end: "
-            f"{search['reached']:,} of these reached the optimum."
+            f"{search.run:,} were run here, {search.survived:,} to the end: "
+            f"{search.reached:,} of these reached the optimum."
         )
     return Tabular(pd.DataFrame(rows), notes=notes)
 
@@ -89,7 +89,7 @@ def coefficients(inputs: Inputs) -> Tabular:
     report = inputs.fit("loss")
     part, law = report.part({}), laws.fittable(report.law)
     published: Mapping[str, float] = law.published or {}
-    loose = part.diagnostics.get("unidentified") or []
+    loose = part.diagnostics.unidentified
     rows = [
         {
             "Coefficient": p.name,

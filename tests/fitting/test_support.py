@@ -1,4 +1,4 @@
-"""Inside the hull of the rows or beyond it, as Delaunay triangulation says."""
+"""Inside the support of the rows or beyond it, as Delaunay triangulation says."""
 
 import dataclasses
 import json
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
 from moelaws import laws
-from moelaws.fitting.hull import SLACK, beyond_ranges, hull_of, outside
+from moelaws.fitting.diagnostics import Support
+from moelaws.fitting.support import SLACK, beyond_ranges, outside, support_of
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
 
 SIZE = laws.fittable("chinchilla")  # N and D, each on its logarithm
@@ -38,7 +39,7 @@ def test_random_clouds(domains, seed):
     rng = np.random.default_rng(seed)
     points = rng.uniform(0.1, 3, (25, len(domains)))
     queries = rng.uniform(0, 3.2, (300, len(domains)))
-    hull = json.loads(json.dumps(hull_of(law, _columns(law, points))))
+    support = Support(**json.loads(json.dumps(vars(support_of(law, _columns(law, points))))))
     cloud, centre = Delaunay(points), points.mean(axis=0)
     beyond, out, into = (
         cloud.find_simplex(centre + factor * (queries - centre)) < 0
@@ -46,7 +47,7 @@ def test_random_clouds(domains, seed):
     )
     clear = (out == beyond) & (into == beyond)  # not within rounding of the hull itself
     assert clear.mean() > 0.9
-    assert (outside(law, hull, _columns(law, queries)) == beyond)[clear].all()
+    assert (outside(law, support, _columns(law, queries)) == beyond)[clear].all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -56,53 +57,53 @@ def test_rows_and_what_lies_between_them_are_inside(seed, n, spread):
     rng = np.random.default_rng(seed)
     points = spread * rng.uniform(0.1, 1, (n, 3)) @ np.diag(rng.integers(0, 2, 3))
     columns = _columns(SPARSE, points[:, [0, 2, 1]])
-    hull = hull_of(SPARSE, columns)
-    assert not outside(SPARSE, hull, columns).any()
+    support = support_of(SPARSE, columns)
+    assert not outside(SPARSE, support, columns).any()
     shares = rng.dirichlet(np.ones(n), 50)
-    assert not outside(SPARSE, hull, _columns(SPARSE, shares @ points[:, [0, 2, 1]])).any()
+    assert not outside(SPARSE, support, _columns(SPARSE, shares @ points[:, [0, 2, 1]])).any()
 
 
 def test_rows_of_one_budget_lie_in_a_plane():
     """D = C / (6 N): what is off the budget is outside, whatever its N and D."""
     N = np.geomspace(1e8, 1e10, 9)
-    hull = hull_of(SIZE, {"N": N, "D": 1e20 / (6 * N)})
+    support = support_of(SIZE, {"N": N, "D": 1e20 / (6 * N)})
     query = np.array([1e8, 7e8, 1e10, 2e10])
-    on = outside(SIZE, hull, {"N": query, "D": 1e20 / (6 * query)})
+    on = outside(SIZE, support, {"N": query, "D": 1e20 / (6 * query)})
     assert on.tolist() == [False, False, False, True]
-    off = outside(SIZE, hull, {"N": query, "D": 1.1e20 / (6 * query)})
+    off = outside(SIZE, support, {"N": query, "D": 1.1e20 / (6 * query)})
     assert off.all()
     with_sparsity = np.tile([0.0, 0.5, 0.9], 3)
     columns = {"N": N, "S": with_sparsity, "D": 1e20 / (6 * (1 - with_sparsity) * N)}
-    hull = hull_of(SPARSE, columns)
-    assert not outside(SPARSE, hull, columns).any()
+    support = support_of(SPARSE, columns)
+    assert not outside(SPARSE, support, columns).any()
     between = {"N": 1e9, "S": 0.5, "D": 1e20 / 3e9}
-    assert not outside(SPARSE, hull, between).any()
-    assert outside(SPARSE, hull, between | {"D": 1.5e20 / 3e9}).all()
+    assert not outside(SPARSE, support, between).any()
+    assert outside(SPARSE, support, between | {"D": 1.5e20 / 3e9}).all()
 
 
 def test_one_varying_variable_is_a_range():
-    hull = hull_of(SIZE, {"N": np.geomspace(1e8, 1e10, 5), "D": np.full(5, 1e10)})
-    assert hull["variables"] == ["N"]
+    support = support_of(SIZE, {"N": np.geomspace(1e8, 1e10, 5), "D": np.full(5, 1e10)})
+    assert support.variables == ["N"]
     D = np.array([1e10, 1e10, 1e10, 2e10])
     query = {"N": np.array([1e8, 3e9, 1.1e10, 3e9]), "D": D}
-    assert outside(SIZE, hull, query).tolist() == [False, False, True, True]
+    assert outside(SIZE, support, query).tolist() == [False, False, True, True]
 
 
 def test_corners_are_inside_and_a_step_beyond_is_not():
     corners = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]]) + 20
-    hull = hull_of(SIZE, _columns(SIZE, corners))
-    assert not outside(SIZE, hull, _columns(SIZE, corners)).any()
+    support = support_of(SIZE, _columns(SIZE, corners))
+    assert not outside(SIZE, support, _columns(SIZE, corners)).any()
     step = 2 * 10 * SLACK
     for away in (np.array([step, 0]), np.array([0, step])):
-        assert outside(SIZE, hull, _columns(SIZE, corners + np.sign(corners - 21) * away)).all()
+        assert outside(SIZE, support, _columns(SIZE, corners + np.sign(corners - 21) * away)).all()
 
 
 def test_a_sparsity_is_on_the_scale_of_its_logarithm():
     """Two ends (N, S): half way between them in ln N and in ln(1 - S), not in S."""
     columns = {"N": np.array([1e8, 1e10]), "S": np.array([0.0, 0.99]), "D": np.full(2, 1e10)}
-    hull = hull_of(SPARSE, columns)
+    support = support_of(SPARSE, columns)
     S = np.array([0.9, 0.495])
-    found = outside(SPARSE, hull, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
+    found = outside(SPARSE, support, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
     assert found.tolist() == [False, True]
 
 
@@ -110,20 +111,20 @@ def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
     """A large sparse model on little data: within each range, and in no corner of the rows."""
     rng = np.random.default_rng(0)
     ln_N = rng.uniform(18, 23, 60)
-    hull = hull_of(SIZE, {"N": np.exp(ln_N), "D": np.exp(ln_N + rng.uniform(1, 3, 60))})
+    support = support_of(SIZE, {"N": np.exp(ln_N), "D": np.exp(ln_N + rng.uniform(1, 3, 60))})
     corner = {"N": np.exp(22.5), "D": np.exp(20.5)}
-    assert beyond_ranges(hull, corner) == []
-    assert outside(SIZE, hull, corner).all()
-    assert beyond_ranges(hull, {"N": 1e12}) == [
-        f"N = 1e+12 is outside the {hull['ranges']['N'][0]:.6g} to "
-        f"{hull['ranges']['N'][1]:.6g} of the fitted rows"
+    assert beyond_ranges(support, corner) == []
+    assert outside(SIZE, support, corner).all()
+    assert beyond_ranges(support, {"N": 1e12}) == [
+        f"N = 1e+12 is outside the {support.ranges['N'][0]:.6g} to "
+        f"{support.ranges['N'][1]:.6g} of the fitted rows"
     ]
 
 
 def test_a_hundred_thousand_rows():
     rng = np.random.default_rng(0)
     points = rng.uniform(0.1, 3, (100_000, 3))
-    hull = hull_of(SPARSE, _columns(SPARSE, points))
+    support = support_of(SPARSE, _columns(SPARSE, points))
     inside = _columns(SPARSE, np.full((1, 3), 1.5))
-    assert not outside(SPARSE, hull, inside)[0]
-    assert len(hull["normals"]) > 6
+    assert not outside(SPARSE, support, inside)[0]
+    assert len(support.normals) > 6

@@ -1,4 +1,4 @@
-"""The convex hull of a fit's rows: whether a query point lies within what was measured.
+"""The support of a fit, the convex hull of its rows: does a query point lie within it?
 
 Each variable is taken on the scale on which laws see it: ln of a positive quantity, -ln(1 - S) of a
 sparsity. The hull is kept as half-spaces, so that asking needs NumPy alone.
@@ -7,22 +7,19 @@ sparsity. The hull is kept as half-spaces, so that asking needs NumPy alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+from moelaws.fitting.diagnostics import Support
 from moelaws.laws.base import SPARSITY, Array, Columns, Law, Mask, Variable
 
 SLACK = 1e-6  # of each variable's range: the hull's own corners are inside
-MOST = 2000  # half-spaces kept; beyond it the box of the ranges alone
+MAX_HALF_SPACES = 2000  # kept; of more than these, the box of the ranges alone
 
 
-def hull_of(law: Law, columns: Columns) -> dict[str, Any]:
-    """The hull of rows ``columns`` (n,) as JSON data.
-
-    ``ranges`` maps each variable to its least and largest value; ``normals`` (K, V) and ``offsets``
-    (K,) are the half-spaces normal . x <= offset over the variables, scaled to their ranges.
-    """
+def support_of(law: Law, columns: Columns) -> Support:
+    """Returns the hull of rows ``columns`` (n,), or the box of their ranges where it has none."""
     from scipy.spatial import ConvexHull, QhullError
 
     ranges = {
@@ -30,9 +27,9 @@ def hull_of(law: Law, columns: Columns) -> dict[str, Any]:
     }
     x, vary = _scaled(law, ranges, columns)
     x, names = x[:, vary], [v.name for v, varies in zip(law.variables, vary, strict=True) if varies]
-    empty: dict[str, Any] = {"ranges": ranges, "variables": names, "normals": [], "offsets": []}
+    box = Support(ranges, names)
     if len(names) < 2:
-        return empty
+        return box
     # Rows of one budget, say, lie in a plane of the space: the hull is one within that plane.
     centre = x.mean(axis=0)
     _, s, axes = np.linalg.svd(np.linalg.qr(x - centre, mode="r"), full_matrices=True)
@@ -45,40 +42,40 @@ def hull_of(law: Law, columns: Columns) -> dict[str, Any]:
         try:
             equations = ConvexHull(inner).equations
         except QhullError:
-            return empty
+            return box
     else:
         equations = np.array([[1.0, -inner.max()], [-1.0, inner.min()]])
-    if len(equations) > MOST:
-        return empty
+    if len(equations) > MAX_HALF_SPACES:
+        return box
     outward = equations[:, :-1] @ axes[:rank]
     normals += [*outward]
     offsets += [*(outward @ centre - equations[:, -1])]
-    return empty | {"normals": np.array(normals).tolist(), "offsets": np.array(offsets).tolist()}
+    return replace(box, normals=np.array(normals).tolist(), offsets=np.array(offsets).tolist())
 
 
-def outside(law: Law, hull: Mapping[str, Any], columns: Columns) -> Mask:
-    """Which query points (n,) lie outside the hull."""
-    x, vary = _scaled(law, hull["ranges"], columns)
+def outside(law: Law, support: Support, columns: Columns) -> Mask:
+    """Returns which query points (n,) lie outside the support."""
+    x, vary = _scaled(law, support.ranges, columns)
     beyond = np.asarray(((x < -SLACK) | (x > vary + SLACK)).any(axis=1))
-    if hull["normals"]:
+    if support.normals:
         names = [v.name for v in law.variables]
-        inside_of = x[:, [names.index(name) for name in hull["variables"]]]
-        excess = inside_of @ np.array(hull["normals"]).T - np.array(hull["offsets"])
+        inside_of = x[:, [names.index(name) for name in support.variables]]
+        excess = inside_of @ np.array(support.normals).T - np.array(support.offsets)
         beyond = beyond | (excess > SLACK).any(axis=1)
     return beyond
 
 
-def beyond_ranges(hull: Mapping[str, Any], values: Mapping[str, float]) -> list[str]:
-    """Sentences on the variables of one query that lie outside the rows' range."""
+def beyond_ranges(support: Support, values: Mapping[str, float]) -> list[str]:
+    """Returns sentences on the variables of one query that lie outside the rows' range."""
     return [
         f"{name} = {values[name]:.6g} is outside the {low:.6g} to {high:.6g} of the fitted rows"
-        for name, (low, high) in hull["ranges"].items()
+        for name, (low, high) in support.ranges.items()
         if name in values and not low - 1e-9 * abs(low) <= values[name] <= high + 1e-9 * abs(high)
     ]
 
 
-def _scaled(law: Law, ranges: Mapping[str, Any], columns: Columns) -> tuple[Array, Mask]:
-    """Columns as (n, V) from 0 to 1 over their ranges, 0 for a constant; and which vary."""
+def _scaled(law: Law, ranges: Mapping[str, list[float]], columns: Columns) -> tuple[Array, Mask]:
+    """Returns columns as (n, V) from 0 to 1 over their ranges, 0 if constant, and which vary."""
     scaled, vary = [], []
     for variable in law.variables:
         low, high = _own_scale(variable, np.array(ranges[variable.name]))

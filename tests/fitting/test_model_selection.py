@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws import laws
-from moelaws.fitting.degrees import SHARE, select
+from moelaws.fitting.model_selection import SHARE, select
 from moelaws.laws.sparsity import loss
 from moelaws.spec.errors import UserError
 
