@@ -19,7 +19,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project
 from moelaws.spec.study import label
 from moelaws.tables.check import check_study
-from moelaws.tables.keep import kept_runs
+from moelaws.tables.kept_weights import kept_runs
 
 RESULTS = Results()
 

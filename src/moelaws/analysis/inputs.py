@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.fitting.report import FitReport, read_draws, read_fit
-from moelaws.fitting.rows import in_sweep
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Fit
 from moelaws.tables.parquet import is_study, read_study, read_table
+from moelaws.tables.sweeps import in_sweep
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def command(study: str, project: Project, every: bool, wanted: str | None, as_js
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
     from moelaws.spec.project import load_study
     from moelaws.tables.describe import describe
-    from moelaws.tables.keep import kept_runs
+    from moelaws.tables.kept_weights import kept_runs
 
     sweep = expand_study(load_study(study), project)
     if not sweep.runs:

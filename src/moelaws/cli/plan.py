@@ -126,7 +126,7 @@ def _costs(sweep: Any, repeats: int, rows: str) -> list[Budget]:
     """What the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     from moelaws.accounting.cost import DEVICES
     from moelaws.grids.budget import budget
-    from moelaws.tables.keep import kept_runs
+    from moelaws.tables.kept_weights import kept_runs
     from moelaws.tables.simulate import design
 
     runs = sweep.runs

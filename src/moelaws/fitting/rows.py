@@ -23,6 +23,7 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import Fit
+from moelaws.tables.sweeps import in_sweep
 
 
 @dataclass(frozen=True)
@@ -168,18 +169,6 @@ def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
         for value, count in status[~kept].value_counts().items():
             left_out[f"status is {value}"] = int(count)
     return kept
-
-
-def in_sweep(table: pd.DataFrame, sweep: str) -> Mask:
-    """Which rows (n,) the study's sweep ``sweep`` asked for.
-
-    Raises:
-        UserError: for a table without the column sweep.
-    """
-    if "sweep" not in table.columns:
-        raise UserError(f"sweep is {sweep!r}, but the table has no column sweep")
-    names = table["sweep"].astype(str).str.split(",")
-    return np.array([sweep in of_row for of_row in names], dtype=bool)
 
 
 def _in_sweep(table: pd.DataFrame, sweep: str, label: str) -> Mask:

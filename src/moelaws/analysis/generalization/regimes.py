@@ -12,8 +12,8 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.generalization.draws import estimates
 from moelaws.analysis.inputs import Inputs
-from moelaws.fitting.rows import in_sweep
 from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 COLUMNS = (
     Column("D", "float", "tokens", "training tokens, n of the bound"),

@@ -15,8 +15,8 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.fitting.rows import in_sweep
 from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 LEVEL = 0.9
 DRAWS = 4000

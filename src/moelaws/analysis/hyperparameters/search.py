@@ -9,8 +9,8 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.near_optimal import TOLERANCE, near_optimal
-from moelaws.fitting.rows import in_sweep
 from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 SWEEPS = ("moe", "dense", "activation")
 SETTINGS = ("lr", "batch_tokens")

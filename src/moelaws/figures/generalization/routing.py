@@ -10,7 +10,7 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.fitting.rows import in_sweep
+from moelaws.tables.sweeps import in_sweep
 
 
 def draw(inputs: Inputs) -> Sheet:

@@ -15,8 +15,8 @@ from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.generalization.axes import few_ticks
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.fitting.rows import in_sweep
 from moelaws.laws.base import FittableLaw
+from moelaws.tables.sweeps import in_sweep
 
 
 def draw(inputs: Inputs, series: str, x: str, label: str) -> Sheet:

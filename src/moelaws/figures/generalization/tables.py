@@ -10,7 +10,7 @@ from moelaws.analysis.generalization.dimension import of_models
 from moelaws.analysis.generalization.identities import OWN
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
-from moelaws.fitting.rows import in_sweep
+from moelaws.tables.sweeps import in_sweep
 
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
 
