@@ -17,6 +17,7 @@ from moelaws.cli.progress import bars
 from moelaws import laws
 from moelaws.fitting.intervals import bootstrap
 from moelaws.fitting.multistart import REACHED
+from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, solve
 from moelaws.laws.base import Array
@@ -87,9 +88,8 @@ def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
     columns = {str(name): points[name].to_numpy(dtype=float) for name in points}
     noise = LOSS_NOISE * np.random.default_rng(0).standard_normal(len(points))
     response = law.predict(law.published, columns) * np.exp(noise)
-    return problem(
-        law, columns, response, None, dataclasses.replace(law.protocol, sample=sample), 0
-    )
+    rows = Observations(columns=columns, response=response)
+    return problem(law, rows, dataclasses.replace(law.protocol, sample=sample), seed=0)
 
 
 def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:

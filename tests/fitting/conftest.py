@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
+from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import problem
 from moelaws.fitting.solve import solve
 from moelaws.laws.base import Domain, FitProtocol, Parameter, Variable
@@ -79,7 +80,8 @@ def solved():
 
     def run(law, columns, response, weights=None, **protocol):
         changed = dataclasses.replace(law.protocol, **protocol)
-        task = problem(law, columns, np.asarray(response), weights, changed, seed=0)
+        rows = Observations(columns=columns, response=np.asarray(response), weights=weights)
+        task = problem(law, rows, changed, seed=0)
         return task, solve(task, seed=0)
 
     return run

@@ -9,8 +9,8 @@ import pytest
 
 from moelaws import laws
 from moelaws.fitting.fit import fit
-from moelaws.fitting.rows import parts
-from moelaws.spec.errors import UserError
+from moelaws.fitting.rows import split_rows
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
 
 LAW = laws.get("sparsity.loss")
@@ -18,7 +18,8 @@ LAW = laws.get("sparsity.loss")
 
 def _fit(table, law=LAW, **entry):
     spec = Fit(**{"name": "loss", "law": law.id, "mapping": {}, "bootstrap": 1} | entry)
-    return fit(law, table, spec, label="runs.parquet")
+    with located("runs.parquet"):
+        return fit(law, table, spec)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,8 @@ DENSE = laws.fittable("chinchilla")
 
 def _parts(table, law=LAW, declared=(), **entry):
     spec = Fit(**{"name": "loss", "law": law.id, "mapping": {}} | entry)
-    return parts(law, table, spec, "runs.csv", dict(declared))
+    with located("runs.csv"):
+        return split_rows(law, table, spec, dict(declared))
 
 
 @pytest.mark.parametrize(
@@ -152,9 +154,9 @@ def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
     table = simulated(sizes=4)
     small = table.assign(N=table["N"] / 1e9)
     with pytest.raises(UserError, match="--unit N=1 says that it is meant"):
-        parts(LAW, small, _entry_of({}), "runs.csv")
-    (meant,) = parts(LAW, small, _entry_of({"N": 1}), "runs.csv")
-    (billions,) = parts(LAW, small, _entry_of({"N": "B"}), "runs.csv")
+        split_rows(LAW, small, _entry_of({}))
+    (meant,) = split_rows(LAW, small, _entry_of({"N": 1}))
+    (billions,) = split_rows(LAW, small, _entry_of({"N": "B"}))
     assert meant.columns["N"].max() < 1e3
     assert np.sort(billions.columns["N"]) == pytest.approx(np.sort(table["N"]))
     assert billions.notes == ("N = 1e+09 x column N (unit B)",)

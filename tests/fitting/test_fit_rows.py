@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
-from moelaws.fitting.rows import parts, selected_rows, used_columns
+from moelaws.fitting.rows import selected_rows, split_rows, used_columns
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
@@ -17,7 +17,7 @@ def entry(**fields):
 
 
 def rows_of(table, of=LAW, **fields):
-    (rows,) = parts(of, table, entry(law=of.id, **fields), "runs.csv")
+    (rows,) = split_rows(of, table, entry(law=of.id, **fields))
     return rows
 
 

@@ -14,7 +14,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.fit import Progress, fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
 from moelaws.records.layout import Results
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit, Simulation, Study
 from moelaws.tables.foreign import read_any
 from moelaws.tables.simulate import DEFAULT_MAPPING
@@ -131,7 +131,7 @@ def fitted_table(
 
 def _fit(study: Study, tier: str, entry: Fit, results: Results, progress: Progress) -> FitReport:
     frame, units = fitted_table(study, tier, entry, results)
-    law, label = laws.fittable(entry.law), f"the table of {entry.name}"
-    report = fit(law, frame, entry, label=label, units=units, progress=progress)
+    with located(f"the table of {entry.name}"):
+        report = fit(laws.fittable(entry.law), frame, entry, units=units, progress=progress)
     write_fit(report, results.fit(tier, study.study, entry.name, simulated=True))
     return report

@@ -12,7 +12,7 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.report import Estimate, FitPart, FitReport
-from moelaws.fitting.rows import parts
+from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
 from moelaws.spec.study import Fit
 
@@ -127,6 +127,6 @@ def _follows(
     law, spec = laws.fittable(report.law), parse(Fit, report.spec, report.name)
     away = [
         law.on_scale(rows.response) - law.on_scale(law.predict(about["params"], rows.columns))
-        for rows in parts(law, table, spec, report.name, units)
+        for rows in split_rows(law, table, spec, units)
     ]
     return bool(np.sqrt(np.mean(np.concatenate(away) ** 2)) < 2 * about["noise"] + 1e-9)

@@ -137,7 +137,7 @@ def _held_out_errors(inputs: Inputs, fit: str) -> tuple[Array, Array]:
     L = rows["L"].to_numpy(float)
     if not len(rows):
         return np.empty(0), np.empty((0, 0))
-    values = read_variables(law, rows, spec, "table").values
+    values = read_variables(law, rows, spec).values
     drawn = inputs.draws(fit)[list(law.names)].to_dict("records")
     theta = np.array([law.vector({str(k): v for k, v in row.items()}) for row in drawn])
     theta = theta.reshape(len(drawn), len(law.names))

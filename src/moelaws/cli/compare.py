@@ -10,6 +10,7 @@ import click
 from moelaws.cli.fit import OBJECTIVES, map_option, pairs, read, seed_option, unit_option
 from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.records.progress import reporting
+from moelaws.spec.errors import located
 
 
 @click.command("compare")
@@ -51,23 +52,21 @@ def command(
     entry = {"name": "comparison", "law": refs, "mapping": mapping, "units": units, **given}
     spec = parse(Fit, entry | {"protocol": protocol}, "compare")
     frame, declared = read(table)
-    with reporting(lines=False) as progress:
-        found = compare(
-            candidates, frame, spec, seed=seed, label=str(table), units=declared, progress=progress
-        )
-    data = {"holdout": spec.holdout, "level": spec.level, "laws": found}
+    with reporting(lines=False) as progress, located(table):
+        entries = compare(candidates, frame, spec, seed=seed, units=declared, progress=progress)
+    data = {"holdout": spec.holdout, "level": spec.level, "laws": entries}
     if out is not None:
         write_json(out, data)
     if as_json:
         print_json(data)
     else:
-        _print(found, spec.level, spec.holdout)
-    for law in found:
+        _print(entries, spec.level, spec.holdout)
+    for law in entries:
         for warning in law["warnings"]:
             click.echo(f"warning: {law['law']}: {warning}", err=True)
 
 
-def _print(found: list[dict[str, Any]], level: float, holdout: str) -> None:
+def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
     percent = f"{100 * level:g} %"
     columns = ["law", "parameters", "converged", "rmse", "r2", "AIC - least", "BIC - least"]
     rows: list[list[object]] = [
@@ -77,7 +76,7 @@ def _print(found: list[dict[str, Any]], level: float, holdout: str) -> None:
             "yes" if law["converged"] else "NO",
             *(law[name] for name in ("rmse", "r2", "aic_excess", "bic_excess")),
         ]
-        for law in found
+        for law in entries
     ]
     if holdout:
         columns += [
@@ -89,11 +88,11 @@ def _print(found: list[dict[str, Any]], level: float, holdout: str) -> None:
             "low",
             "high",
         ]
-        for row, law in zip(rows, found, strict=True):
+        for row, law in zip(rows, entries, strict=True):
             held = law["holdout"]
             nothing = [None, None]
             row += [held["rmse"], *(held.get("rmse_interval") or nothing), held["r2"]]
             row += [held.get("rmse_excess"), *(held.get("rmse_excess_interval") or nothing)]
-    n = found[0]["n"]
-    held_out = f"; {found[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
+    n = entries[0]["n"]
+    held_out = f"; {entries[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
     print_table(columns, rows, title=f"{n} rows fitted{held_out}")

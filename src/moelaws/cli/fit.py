@@ -10,7 +10,7 @@ import click
 
 from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.records.progress import reporting
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,10 +93,8 @@ def command(
 
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with reporting(lines=False) as progress:
-        report = fit(
-            law, frame, entry, seed=seed, label=str(table), units=declared, progress=progress
-        )
+    with reporting(lines=False) as progress, located(table):
+        report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out)
     if as_json:

@@ -11,7 +11,7 @@ import pandas as pd
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import percentiles
 from moelaws.fitting.report import FitPart, FitReport
-from moelaws.fitting.rows import Rows, parts
+from moelaws.fitting.rows import Rows, split_rows
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
@@ -24,7 +24,6 @@ def compare(
     spec: Fit,
     *,
     seed: int = 0,
-    label: str = "table",
     units: Mapping[str, str] = {},
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> list[dict[str, Any]]:
@@ -41,8 +40,8 @@ def compare(
     Raises:
         UserError: for fewer than two laws, laws of different responses, and as ``fit`` does.
     """
-    _check(candidates, spec, label)
-    rows = [parts(law, table, _own(law, spec), label, units)[0] for law in candidates]
+    _check(candidates, spec)
+    rows = [split_rows(law, table, _own(law, spec), units)[0] for law in candidates]
     reports = []
     for law in candidates:
 
@@ -50,20 +49,20 @@ def compare(
             progress(f"{name}: {stage}", done, total)
 
         own = _own(law, spec)
-        reports.append(fit(law, table, own, seed=seed, label=label, units=units, progress=shown))
-    found = [_entry(report) for report in reports]
+        reports.append(fit(law, table, own, seed=seed, units=units, progress=shown))
+    entries = [_entry(report) for report in reports]
     for criterion in ("aic", "bic"):
-        values = [entry[criterion] for entry in found if entry[criterion] is not None]
-        for entry in found:
+        values = [entry[criterion] for entry in entries if entry[criterion] is not None]
+        for entry in entries:
             value = entry[criterion]
             entry[f"{criterion}_excess"] = None if value is None else value - min(values)
     if spec.holdout:
-        _held_out(candidates, reports, rows, found, spec.level, seed)
-    found.sort(key=_rank)
-    return found
+        _held_out(candidates, reports, rows, entries, seed)
+    entries.sort(key=_rank)
+    return entries
 
 
-def _check(candidates: Sequence[FittableLaw], spec: Fit, label: str) -> None:
+def _check(candidates: Sequence[FittableLaw], spec: Fit) -> None:
     refs = [law.ref for law in candidates]
     if len(set(refs)) < 2:
         raise UserError(f"{', '.join(refs) or 'no law'}: two laws or more are compared")
@@ -73,7 +72,7 @@ def _check(candidates: Sequence[FittableLaw], spec: Fit, label: str) -> None:
         responses = ", ".join(f"{law.ref}: {law.response.name}" for law in candidates)
         raise UserError(f"laws of different responses do not compare ({responses})")
     if spec.split_by or spec.select or spec.rollout:
-        raise UserError(f"{label}: a comparison takes no split_by, select or rollout")
+        raise UserError("a comparison takes no split_by, select or rollout")
     variables = {v.name for law in candidates for v in (*law.variables, law.response)}
     for name in spec.mapping:
         if name not in variables and name not in VOCABULARY:
@@ -87,8 +86,8 @@ def _own(law: FittableLaw, spec: Fit) -> Fit:
     """The entry for one of the laws: what of the mapping concerns it."""
     known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
     mapping = {name: column for name, column in spec.mapping.items() if name in known}
-    wanted = {name: word for name, word in spec.units.items() if name in known}
-    return spec.model_copy(update={"law": law.ref, "mapping": mapping, "units": wanted})
+    units = {name: word for name, word in spec.units.items() if name in known}
+    return spec.model_copy(update={"law": law.ref, "mapping": mapping, "units": units})
 
 
 def _entry(report: FitReport) -> dict[str, Any]:
@@ -110,13 +109,12 @@ def _held_out(
     candidates: Sequence[FittableLaw],
     reports: Sequence[FitReport],
     rows: Sequence[Rows],
-    found: Sequence[dict[str, Any]],
-    level: float,
+    entries: Sequence[dict[str, Any]],
     seed: int,
 ) -> None:
     """Fill each entry's ``holdout``."""
     squares = []  # of each law: (draws, held-out rows)
-    for law, report, own, entry in zip(candidates, reports, rows, found, strict=True):
+    for law, report, own, entry in zip(candidates, reports, rows, entries, strict=True):
         part = report.parts[0]
         assert part.holdout is not None
         entry["holdout"] = {name: part.holdout[name] for name in ("n", "r2", "rmse")}
@@ -128,12 +126,12 @@ def _held_out(
     n = squares[0].shape[1]
     resample = rng.integers(n, size=(draws, n))
     rmse = [np.sqrt(np.take_along_axis(s[:draws], resample, axis=1).mean(axis=1)) for s in squares]
-    best = int(np.argmin([entry["holdout"]["rmse"] for entry in found]))
-    for entry, values in zip(found, rmse, strict=True):
+    best = int(np.argmin([entry["holdout"]["rmse"] for entry in entries]))
+    for entry, values in zip(entries, rmse, strict=True):
         held = entry["holdout"]
-        held["rmse_interval"] = _interval(values, level)
-        held["rmse_excess"] = held["rmse"] - found[best]["holdout"]["rmse"]
-        held["rmse_excess_interval"] = _interval(values - rmse[best], level)
+        held["rmse_interval"] = _interval(values, reports[0].level)
+        held["rmse_excess"] = held["rmse"] - entries[best]["holdout"]["rmse"]
+        held["rmse_excess_interval"] = _interval(values - rmse[best], reports[0].level)
 
 
 def _squares(

@@ -36,7 +36,7 @@ def fit_part(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
 ) -> tuple[FitPart, Array]:
     """Returns the fit of ``law`` to ``rows``, and draws (B, P) of its parameters, natural scale."""
-    task = problem(law, rows.columns, rows.response, rows.weights, protocol, seed)
+    task = problem(law, rows, protocol, seed)
     solution = solve(task, seed, lambda done, total: progress("starts", done, total))
     theta = task.working(solution.phi)
     draws, method = _draws(task, solution, rows, spec, seed, progress)
@@ -68,7 +68,7 @@ def fit_part(
         ),
         intervals=method,
         delta_method=exact,
-        profile=profile(law, rows, spec, protocol, theta, solution, seed, progress),
+        profile=profile(task, solution, spec, progress),
         residuals=residuals.describe(residual, len(law.names), rows.weights, squared),
         support=support_of(law, rows.columns),
         left_out=rows.left_out,

@@ -12,16 +12,16 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from moelaws import laws
-from moelaws.fitting import estimate
+from moelaws.fitting.estimate import fit_part
 from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitPart, FitReport
 from moelaws.fitting.rollout import roll_out
-from moelaws.fitting.rows import Rows, digest, parts, used_columns
-from moelaws.laws.base import Array, FittableLaw
+from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
+from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.kinds import LinearLaw
 from moelaws.laws.protocol import overridden
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
@@ -33,11 +33,10 @@ def fit(
     spec: Fit,
     *,
     seed: int = 0,
-    label: str = "table",
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
 ) -> FitReport:
-    """Fit ``law`` to ``table`` as ``spec`` asks.
+    """Fits ``law`` to ``table`` as ``spec`` asks.
 
     Args:
         law: what to fit; with ``spec.select``, one of whose variants is chosen.
@@ -45,21 +44,44 @@ def fit(
             seeds are rows of their own.
         spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
         seed: of samples of starts and of the draws.
-        label: the table's name in messages.
         units: those that the table itself declares, by column.
         progress: called with the stage's name, what is done of it and its total.
 
     Raises:
-        UserError: for anything in the table or the spec that cannot be fitted; see ``rows.parts``.
+        UserError: for anything in the table or the spec that cannot be fitted; see
+            ``rows.split_rows``. The caller knows the table's name (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
-        raise UserError(
-            f"{label}: rollout holds out the rows above each {spec.rollout}; leave holdout out"
-        )
-    prepared = parts(law, table, spec, label, units)
+        raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
+    prepared = split_rows(law, table, spec, units)
     selection = None
     if spec.select:
         law, selection = _selected(law, prepared, seed)
+    protocol = _checked_protocol(law, spec, prepared)
+    fits = [
+        _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
+    ]
+    columns = used_columns(law, table, spec)
+    return FitReport(
+        law=law.ref,
+        name=spec.name,
+        source=_source(table),
+        split_by=spec.split_by,
+        level=spec.level,
+        parts=[fitted for fitted, _ in fits],
+        spec=spec.model_dump(mode="json"),
+        table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
+        versions={
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")},
+        },
+        selection=selection,
+        draws=pd.concat([_draws_frame(law, *fitted) for fitted in fits], ignore_index=True),
+    )
+
+
+def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitProtocol:
+    """Returns the law's protocol with the entry's overrides, once all can be fitted by it."""
     for name in spec.profile:
         if name not in law.names:
             raise UserError(
@@ -68,38 +90,24 @@ def fit(
             )
     protocol = overridden(law, spec.protocol, spec.name)
     for rows in prepared:
-        require_identifiable(law, rows.columns, label + _at(rows))
-    found: list[tuple[FitPart, Array]] = []
-    for i, rows in enumerate(prepared):
+        with located(_place(rows)):
+            require_identifiable(law, rows.columns)
+    return protocol
 
-        def shown(stage: str, done: int, total: int, at: str = _at(rows)) -> None:
-            progress(stage + at, done, total)
 
-        with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-            part, draws = estimate.fit_part(law, rows, spec, protocol, seed + i, shown)
-            if spec.rollout:
-                cut = (spec.rollout, protocol, label, seed + i)
-                part.rollout.extend(roll_out(law, rows, *cut, shown))
-        found.append((part, draws))
-    columns = used_columns(law, table, spec)
-    return FitReport(
-        law=law.ref,
-        name=spec.name,
-        source=_source(table),
-        split_by=spec.split_by,
-        level=spec.level,
-        parts=[part for part, _ in found],
-        spec=spec.model_dump(mode="json"),
-        table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")},
-        },
-        selection=selection,
-        draws=pd.concat(
-            [_draws_frame(law, part, draws) for part, draws in found], ignore_index=True
-        ),
-    )
+def _fit_rows(
+    law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
+) -> tuple[FitPart, Array]:
+    place = _place(rows)
+
+    def shown(stage: str, done: int, total: int) -> None:
+        progress(f"{stage} {place}".strip(), done, total)
+
+    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
+        fitted, draws = fit_part(law, rows, spec, protocol, seed, shown)
+        if spec.rollout:
+            fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
+    return fitted, draws
 
 
 def _selected(
@@ -113,19 +121,19 @@ def _selected(
             f"select: {law.id} has no forms to choose among by cross-validation; "
             "sparsity.isoflop has"
         )
-    found = select(candidates, [(rows.columns, rows.response) for rows in prepared], seed)
-    return candidates[found.best.name], {
+    selection = select(candidates, [(rows.columns, rows.response) for rows in prepared], seed)
+    return candidates[selection.best.name], {
         "candidates": len(candidates),
-        "unidentified": len(found.unidentified),
-        "ranked": [vars(candidate) for candidate in found.ranked[:10]],
-        "simplest_within_one_standard_error": found.simplest.name,
+        "unidentified": len(selection.unidentified),
+        "ranked": [vars(candidate) for candidate in selection.ranked[:10]],
+        "simplest_within_one_standard_error": selection.simplest.name,
     }
 
 
-def _draws_frame(law: FittableLaw, part: FitPart, draws: Array) -> pd.DataFrame:
+def _draws_frame(law: FittableLaw, fitted: FitPart, draws: Array) -> pd.DataFrame:
     frame = pd.DataFrame(draws, columns=list(law.names))
     frame.insert(0, "draw", np.arange(len(frame)))
-    for column, value in part.where.items():
+    for column, value in fitted.where.items():
         frame.insert(0, column, value)
     return frame
 
@@ -137,5 +145,6 @@ def _source(table: pd.DataFrame) -> str:
     return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
 
 
-def _at(rows: Rows) -> str:
-    return "".join(f" at {column} = {value:.6g}" for column, value in rows.where.items())
+def _place(rows: Rows) -> str:
+    values = [f"{column} = {value:.6g}" for column, value in rows.where.items()]
+    return f"at {', '.join(values)}" if values else ""

@@ -13,8 +13,8 @@ from moelaws.laws.kinds import LinearLaw
 from moelaws.spec.errors import UserError
 
 
-def require_identifiable(law: FittableLaw, columns: Columns, label: str) -> None:
-    """Refuse rows that cannot tell some parameters apart, whatever the losses.
+def require_identifiable(law: FittableLaw, columns: Columns) -> None:
+    """Refuses rows that cannot tell some parameters apart, whatever the losses.
 
     Raises:
         UserError: naming the variables that do not vary and the parameters that hang on them.
@@ -27,7 +27,7 @@ def require_identifiable(law: FittableLaw, columns: Columns, label: str) -> None
     if what:
         why = f"all have {' and '.join(constant)}" if constant else "they vary too little"
         raise UserError(
-            f"{label}: the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
+            f"the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
             f"{law.ref}: {why}; add rows that vary"
         )
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from moelaws.fitting.multistart import starts_of
 from moelaws.fitting.objective import Objective
-from moelaws.laws.base import Array, Columns, FitProtocol, FittableLaw, Model
+from moelaws.fitting.observations import Observations
+from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
 from moelaws.laws.kinds import LinearLaw, LinearModel
 
 # Thresholds of the non-smooth objectives, each met by way of the larger ones before it.
-SMOOTH = 1e-3
-LEAST = 1e-8
-SHRINK = 3.0
+LARGEST_DELTA = 1e-3
+SMALLEST_DELTA = 1e-8
+DELTA_RATIO = 3.0
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,11 @@ class Problem:
 
     Attributes:
         law: the law.
+        rows: what it is fitted to.
         model: its model over the rows, in coordinates.
         observed: (n,) response on the law's scale.
-        weights: (n,) with mean 1, or None.
         protocol: objective and starts.
+        seed: of a sample of the starts.
         bounds: (P, 2) of the coordinates.
         starts: (B, P) coordinates.
         working: coordinates (..., P) to working-scale parameters.
@@ -39,10 +41,11 @@ class Problem:
     """
 
     law: FittableLaw
+    rows: Observations
     model: Model
     observed: Array
-    weights: Array | None
     protocol: FitProtocol
+    seed: int
     bounds: Array
     starts: Array
     working: Callable[[Array], Array]
@@ -58,34 +61,39 @@ class Problem:
             return [self._objective(self.protocol.delta, 1.0)]
         if kind == "squared":
             return [self._objective(np.inf, 2.0)]
-        count = round(np.log(SMOOTH / LEAST) / np.log(SHRINK)) + 1
-        deltas = _spread(self.law, self.observed) * np.geomspace(SMOOTH, LEAST, count)
+        count = round(np.log(LARGEST_DELTA / SMALLEST_DELTA) / np.log(DELTA_RATIO)) + 1
+        relative = np.geomspace(LARGEST_DELTA, SMALLEST_DELTA, count)
+        deltas = _spread(self.law, self.observed) * relative
         return [self._objective(delta, 1 / delta) for delta in deltas.tolist()]
 
     def _objective(self, delta: float, unit: float) -> Objective:
-        return Objective(self.model, self.observed, delta, self.weights, unit)
+        return Objective(self.model, self.observed, delta, self.rows.weights, unit)
 
 
 def problem(
-    law: FittableLaw,
-    columns: Columns,
-    response: Array,
-    weights: Array | None,
-    protocol: FitProtocol,
-    seed: int,
-    last: int | None = None,
+    law: FittableLaw, rows: Observations, protocol: FitProtocol, seed: int, last: int | None = None
 ) -> Problem:
-    """The problem of fitting ``law`` to rows: ``columns`` and ``response`` of shape (n,).
+    """Returns the problem of fitting ``law`` to ``rows``.
 
     ``last`` is the place of a parameter that is to be the last coordinate but for a factor, so that
     bounds can hold it; all parameters are where the law is not linear.
     """
-    observed = law.on_scale(response)
+    observed = law.on_scale(rows.response)
     if not isinstance(law, LinearLaw):
         starts = starts_of(law, protocol, seed)
-        model = law.model(columns)
-        return Problem(law, model, observed, weights, protocol, law.bounds, starts, _same, _same)
-    X = law.design(columns)
+        return Problem(
+            law=law,
+            rows=rows,
+            model=law.model(rows.columns),
+            observed=observed,
+            protocol=protocol,
+            seed=seed,
+            bounds=law.bounds,
+            starts=starts,
+            working=_same,
+            coordinates=_same,
+        )
+    X = law.design(rows.columns)
     P = X.shape[1]
     order = [i for i in range(P) if i != last] + ([] if last is None else [last])
     Q, R = np.linalg.qr(X[:, order])
@@ -99,10 +107,17 @@ def problem(
     def coordinates(theta: Array) -> Array:
         return np.asarray(np.atleast_2d(theta)[:, order] @ R.T / scale).reshape(theta.shape)
 
-    free = np.tile([-np.inf, np.inf], (P, 1))
-    start = (Q.T @ observed / scale)[None]
     return Problem(
-        law, LinearModel(Q * scale), observed, weights, protocol, free, start, working, coordinates
+        law=law,
+        rows=rows,
+        model=LinearModel(Q * scale),
+        observed=observed,
+        protocol=protocol,
+        seed=seed,
+        bounds=np.tile([-np.inf, np.inf], (P, 1)),
+        starts=(Q.T @ observed / scale)[None],
+        working=working,
+        coordinates=coordinates,
     )
 
 

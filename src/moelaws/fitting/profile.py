@@ -17,9 +17,8 @@ from moelaws.fitting.intervals import delta_method
 from moelaws.fitting.likelihood import sigma_huber
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem, problem
-from moelaws.fitting.rows import Rows
 from moelaws.fitting.solve import Solution, follow
-from moelaws.laws.base import Array, FitProtocol, FittableLaw
+from moelaws.laws.base import Array
 from moelaws.laws.kinds import LinearLaw
 from moelaws.spec.study import Fit
 
@@ -28,30 +27,24 @@ DELTA = 1e-3  # of the likelihood, in units of its scale
 
 
 def profile(
-    law: FittableLaw,
-    rows: Rows,
-    spec: Fit,
-    protocol: FitProtocol,
-    theta: Array,
-    solution: Solution,
-    seed: int,
-    progress: Callable[[str, int, int], None],
+    fitted: Problem, solution: Solution, spec: Fit, progress: Callable[[str, int, int], None]
 ) -> dict[str, dict[str, Any]]:
-    """For each parameter of ``spec.profile``: its interval, and the curve it was read from.
+    """Returns for each parameter of ``spec.profile`` its interval, and the curve it is read from.
 
     ``low`` and ``high`` are None where the likelihood never falls far enough before the bound or
     within twenty standard errors: the rows do not hold the parameter on that side.
     """
-    found = {}
+    law, theta = fitted.law, fitted.working(solution.phi)
+    likelihood = dataclasses.replace(fitted.protocol, objective="huber_scale", sample=1)
+    profiles = {}
     for done, name in enumerate(spec.profile):
         progress("profile", done, len(spec.profile))
         place = law.names.index(name)
-        likelihood = dataclasses.replace(protocol, objective="huber_scale", sample=1)
-        task = problem(law, rows.columns, rows.response, rows.weights, likelihood, seed, last=place)
-        found[name] = _one(task, place, theta, solution, spec.level)
+        task = problem(law, fitted.rows, likelihood, fitted.seed, last=place)
+        profiles[name] = _one(task, place, theta, solution, spec.level)
     if spec.profile:
         progress("profile", len(spec.profile), len(spec.profile))
-    return found
+    return profiles
 
 
 def _one(
@@ -126,7 +119,7 @@ def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
 
 def _nll(task: Problem, phi: Array) -> float:
     residual = task.model.evaluate(phi[None])[0][0] - task.observed
-    return sigma_huber(residual, DELTA, task.weights)[0]
+    return sigma_huber(residual, DELTA, task.rows.weights)[0]
 
 
 def _standard_error(task: Problem, objective: Objective, phi: Array, axis: int) -> float:

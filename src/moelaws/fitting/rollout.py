@@ -9,14 +9,15 @@ import numpy as np
 
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.identifiability import require_identifiable
+from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import problem
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.solve import solve
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
 from moelaws.spec.errors import UserError
 
-LEAST = 2  # rows a parameter
-MOST = 8  # fits
+ROWS_PER_PARAMETER = 2  # at least, below a threshold
+MAX_FITS = 8
 
 
 def roll_out(
@@ -24,13 +25,13 @@ def roll_out(
     rows: Rows,
     name: str,
     protocol: FitProtocol,
-    label: str,
     seed: int,
     progress: Callable[[str, int, int], None],
 ) -> list[dict[str, Any]]:
-    """One entry a value of ``rows.rollout`` but the largest; eight quantiles of more than that.
+    """Fits the rows below each value of ``rows.rollout`` but the largest, and predicts the others.
 
-    ``name`` is what messages call it. Rows where it is NaN are neither below nor above.
+    Of more than eight values eight quantiles are taken. ``name`` is what messages call it. Rows
+    where it is NaN are neither below nor above.
 
     Returns for each: ``below``, the largest value fitted; ``n`` rows fitted; ``params``; ``errors``
     on the rows above, as ``goodness.errors`` gives them; or ``reason`` why it was not fitted.
@@ -40,50 +41,54 @@ def roll_out(
     """
     assert rows.rollout is not None
     thresholds = _thresholds(rows.rollout[np.isfinite(rows.rollout)])
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for i, below in enumerate(thresholds):
         progress("roll-out", i, len(thresholds))
-        fitted, above = rows.rollout <= below, rows.rollout > below
+        fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
         try:
-            _require_enough(law, rows, fitted, label)
+            require_identifiable(law, fitted.columns)
+            _require_enough(law, len(fitted.response))
         except UserError as error:
-            found.append({"below": below, "reason": str(error).removeprefix(f"{label}: ")})
+            entries.append({"below": below, "reason": str(error)})
         else:
-            found.append({"below": below} | _one(law, rows, fitted, above, protocol, seed))
+            entries.append({"below": below} | _one(law, fitted, above, protocol, seed))
     progress("roll-out", len(thresholds), len(thresholds))
-    if not any("errors" in entry for entry in found):
-        reason = found[-1]["reason"] if found else f"{name} has one value"
-        raise UserError(f"{label}: rollout {name}: no value of it can be fitted: {reason}")
-    return found
+    if not any("errors" in entry for entry in entries):
+        reason = entries[-1]["reason"] if entries else f"{name} has one value"
+        raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
+    return entries
 
 
-def _require_enough(law: FittableLaw, rows: Rows, fitted: Mask, label: str) -> None:
-    require_identifiable(law, {v: x[fitted] for v, x in rows.columns.items()}, label)
-    n, P = int(fitted.sum()), len(law.names)
-    if n < LEAST * P:
-        raise UserError(f"{label}: {n} rows for {P} parameters; at least {LEAST * P} are wanted")
+def _where(rows: Rows, mask: Mask) -> Observations:
+    weights = None if rows.weights is None else rows.weights[mask] / rows.weights[mask].mean()
+    columns = {name: x[mask] for name, x in rows.columns.items()}
+    return Observations(columns=columns, response=rows.response[mask], weights=weights)
+
+
+def _require_enough(law: FittableLaw, n: int) -> None:
+    needed = ROWS_PER_PARAMETER * len(law.names)
+    if n < needed:
+        raise UserError(f"{n} rows for {len(law.names)} parameters; at least {needed} are wanted")
 
 
 def _one(
-    law: FittableLaw, rows: Rows, fitted: Mask, above: Mask, protocol: FitProtocol, seed: int
+    law: FittableLaw, fitted: Observations, above: Observations, protocol: FitProtocol, seed: int
 ) -> dict[str, Any]:
-    weights = None if rows.weights is None else rows.weights[fitted] / rows.weights[fitted].mean()
-    columns = {name: x[fitted] for name, x in rows.columns.items()}
-    task = problem(law, columns, rows.response[fitted], weights, protocol, seed)
+    task = problem(law, fitted, protocol, seed)
     theta = task.working(solve(task, seed).phi)
     params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
-    predicted = law.predict(params, {name: x[above] for name, x in rows.columns.items()})
+    predicted = law.predict(params, above.columns)
     return {
-        "n": int(fitted.sum()),
+        "n": len(fitted.response),
         "params": params,
-        "errors": errors(rows.response[above], predicted, protocol.delta),
+        "errors": errors(above.response, predicted, protocol.delta),
     }
 
 
 def _thresholds(values: Array) -> list[float]:
     below: Array = np.unique(values)[:-1]
-    if len(below) > MOST:
-        levels = np.arange(1, MOST + 1) / (MOST + 1)
+    if len(below) > MAX_FITS:
+        levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
         chosen = np.quantile(values, levels, method="lower")
         below = np.intersect1d(chosen, below)
     return [float(value) for value in below]

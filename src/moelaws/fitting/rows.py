@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from moelaws.fitting.observations import Observations
 from moelaws.fitting.variables import (
     Variables,
     check_values,
@@ -26,114 +27,78 @@ from moelaws.spec.study import Fit
 from moelaws.tables.sweeps import in_sweep
 
 
-@dataclass(frozen=True)
-class Rows:
+@dataclass(frozen=True, kw_only=True)
+class Rows(Observations):
     """The rows of one part of a fit.
+
+    The fitted rows are sorted, so that the table's order is nothing. Their weights are relative to
+    the standard errors that the fit names.
 
     Attributes:
         where: the split column's value; empty where the fit is not split.
-        columns: variable -> (n,) of the fitted rows, sorted so that the table's order is nothing.
-        response: (n,) of the fitted rows.
-        held_columns, held_response: the same of the held-out rows.
+        held_columns, held_response: columns and response of the held-out rows.
         left_out: reason -> number of rows, over the whole table.
         notes: unit conversions and derivations, such as "D = C / (6 N_active)".
-        weights: (n,) of the fitted rows' squared residuals on the objective's scale, of mean 1;
-            None where the fit names no standard error.
         groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
         rollout: (n,) of the fitted rows, what a roll-out cuts at; None where there is none.
     """
 
     where: dict[str, float]
-    columns: dict[str, Array]
-    response: Array
     held_columns: dict[str, Array]
     held_response: Array
     left_out: dict[str, int]
     notes: tuple[str, ...] = ()
-    weights: Array | None = None
     groups: NDArray[np.intp] | None = None
     rollout: Array | None = None
 
 
-def parts(
-    law: FittableLaw, table: pd.DataFrame, spec: Fit, label: str, units: Mapping[str, str] = {}
+def split_rows(
+    law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str] = {}
 ) -> list[Rows]:
-    """The rows of each part of the fit, checked.
+    """Returns the rows of each part of the fit, checked.
 
-    Rows whose status is not ``completed`` are left out. ``label`` names the table in messages;
-    ``units`` are those that the table itself declares, by column.
+    Rows whose status is not ``completed`` are left out; ``units`` are those that the table itself
+    declares, by column.
 
     Raises:
         UserError: for a column that is missing, holds no numbers or another quantity, a value
             outside a variable's domain (with its row), a split or a hold-out that leaves nothing.
     """
-    given = read_variables(law, table, spec, label, units)
+    reader = _Reader(law, table, spec, units, read_variables(law, table, spec, units))
     left_out: dict[str, int] = {}
-    kept = _completed(table, left_out)
-    swept = _in_sweep(table, spec.sweep, label)
-    _count(left_out, f"not of the sweep {spec.sweep}", kept & ~swept)
-    kept = kept & swept
-    wanted = _select(table, given, spec.rows, label)
-    _count(left_out, f"not in rows: {spec.rows}", kept & ~wanted)
-    kept = kept & wanted
-    _refuse_twice(table, kept, label)
-    held = _held(table, given, spec, label)
-    if spec.holdout and not (kept & held).any():
-        raise UserError(
-            f"{label}: holdout {spec.holdout!r} selects no row of the {kept.sum()} used"
-        )
-
-    groups: list[tuple[dict[str, float], Mask]] = [({}, kept)]
-    if spec.split_by:
-        split = numbers(table, spec.split_by, label, "split_by")
-        _count(left_out, f"no value of {spec.split_by}", kept & np.isnan(split))
-        values = np.unique(split[kept & ~np.isnan(split)])
-        groups = [({spec.split_by: float(value)}, kept & (split == value)) for value in values]
-    if not groups or not kept.any():
+    used = reader.used(left_out)
+    reader.refuse_twice(used)
+    held = reader.held_out()
+    if spec.holdout and not (used & held).any():
+        raise UserError(f"holdout {spec.holdout!r} selects no row of the {used.sum()} used")
+    groups = reader.split(used, left_out)
+    if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
-        raise UserError(f"{label}: no row is left to fit; left out: {_listed(left_out)}{only}")
-
+        raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
     groups = _determined(groups, held, len(law.parameters), left_out)
-    check_values(given, table, kept, spec, label, units)
-    se = _standard_errors(law, table, given, kept & ~held, spec, label, units)
-    blocks = _blocks(table, kept & ~held, spec, label)
-    cut = _cut(table, given, spec, label)
+    check_values(reader.given, table, used, spec, units)
+    marks = _Marks(
+        reader.standard_errors(used & ~held), reader.blocks(used & ~held), reader.rollout()
+    )
     return [
-        _rows(
-            law, given, where, group & ~held, group & held, left_out, se, blocks, cut, spec, label
-        )
-        for where, group in groups
+        reader.rows(where, group & ~held, group & held, marks, left_out) for where, group in groups
     ]
-
-
-def _determined(
-    groups: list[tuple[dict[str, float], Mask]], held: Mask, needed: int, left_out: dict[str, int]
-) -> list[tuple[dict[str, float], Mask]]:
-    """The parts of a split fit with rows enough for its parameters; all where none has (refused).
-
-    A budget that lost runs must not take the others' fits with it.
-    """
-    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
-    if not enough:
-        return groups
-    for where, group in groups:
-        if (group & ~held).sum() < needed:
-            at = ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
-            _count(left_out, f"fewer than {needed} rows at {at}", group)
-    return enough
 
 
 def selected_rows(
     table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
 ) -> tuple[Mask, Mask]:
-    """Masks over the table's rows: those fitted and those held out in the part ``where``."""
-    given = read_variables(law, table, spec, "table")
-    kept = _completed(table, {}) & _in_sweep(table, spec.sweep, "table")
-    kept = kept & _select(table, given, spec.rows, "table")
+    """Returns masks over the table's rows: those fitted and those held out in the part ``where``.
+
+    Raises:
+        UserError: as ``split_rows`` does for its columns.
+    """
+    reader = _Reader(law, table, spec, {}, read_variables(law, table, spec))
+    used = reader.used({})
     for column, value in where.items():
-        kept = kept & np.isclose(numbers(table, column, "table", column), value, rtol=1e-9, atol=0)
-    held = _held(table, given, spec, "table")
-    return kept & ~held, kept & held
+        used = used & np.isclose(numbers(table, column, column), value, rtol=1e-9, atol=0)
+    held = reader.held_out()
+    return used & ~held, used & held
 
 
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
@@ -161,173 +126,197 @@ def _plain(column: pd.Series) -> list[object]:
     return [str(value) for value in column]
 
 
-def _completed(table: pd.DataFrame, left_out: dict[str, int]) -> Mask:
-    kept = np.ones(len(table), dtype=bool)
-    if "status" in table.columns:
-        status = table["status"].astype(str)
-        kept = (status == "completed").to_numpy(dtype=bool)
-        for value, count in status[~kept].value_counts().items():
-            left_out[f"status is {value}"] = int(count)
-    return kept
+_Groups = list[tuple[dict[str, float], Mask]]  # the split column's value, and its rows
 
 
-def _in_sweep(table: pd.DataFrame, sweep: str, label: str) -> Mask:
-    if not sweep:
-        return np.ones(len(table), dtype=bool)
-    try:
-        return in_sweep(table, sweep)
-    except UserError as error:
-        raise UserError(f"{label}: {error}") from None
+@dataclass(frozen=True)
+class _Marks:
+    """What the entry names of each row of the table, (n,) each; None where it names none."""
+
+    standard_errors: Array | None
+    blocks: NDArray[np.object_] | None
+    rollout: Array | None
 
 
-def _refuse_twice(table: pd.DataFrame, kept: Mask, label: str) -> None:
-    """Refuse a run_id that stands in two of the rows used; empty ones are no ids."""
-    if "run_id" not in table.columns:
-        return
-    ids = table["run_id"][kept].dropna()
-    again = ids.index[ids.duplicated()]
-    if len(again):
-        rows = np.flatnonzero(kept & (table["run_id"] == ids[again[0]]).to_numpy(dtype=bool)) + 1
-        raise UserError(
-            f"{label}: rows {rows[0]} and {rows[1]}: column run_id: {ids[again[0]]} stands twice; "
-            "one row a run is allowed"
+@dataclass(frozen=True)
+class _Reader:
+    """A table as one fit's entry reads it; all masks are over the table's rows (n,)."""
+
+    law: FittableLaw
+    table: pd.DataFrame
+    spec: Fit
+    units: Mapping[str, str]
+    given: Variables
+
+    def used(self, left_out: dict[str, int]) -> Mask:
+        """Which rows completed, are of the sweep and are selected; counts the others."""
+        used = np.ones(len(self.table), dtype=bool)
+        if "status" in self.table.columns:
+            status = self.table["status"].astype(str)
+            used = (status == "completed").to_numpy(dtype=bool)
+            for value, count in status[~used].value_counts().items():
+                left_out[f"status is {value}"] = int(count)
+        if self.spec.sweep:
+            swept = in_sweep(self.table, self.spec.sweep)
+            _count(left_out, f"not of the sweep {self.spec.sweep}", used & ~swept)
+            used = used & swept
+        selected = self.select(self.spec.rows)
+        _count(left_out, f"not in rows: {self.spec.rows}", used & ~selected)
+        return used & selected
+
+    def refuse_twice(self, used: Mask) -> None:
+        """Refuses a run_id that stands in two of the rows used; empty ones are no ids."""
+        if "run_id" not in self.table.columns:
+            return
+        ids = self.table["run_id"]
+        again = ids[used].dropna()
+        again = again[again.duplicated()]
+        if len(again):
+            run = again.iloc[0]
+            rows = np.flatnonzero(used & (ids == run).to_numpy(dtype=bool)) + 1
+            raise UserError(
+                f"rows {rows[0]} and {rows[1]}: column run_id: {run} stands twice; one row a run "
+                "is allowed"
+            )
+
+    def held_out(self) -> Mask:
+        """Which rows the hold-out selects, used or not."""
+        if not self.spec.holdout.strip():
+            return np.zeros(len(self.table), dtype=bool)
+        return self.select(self.spec.holdout)
+
+    def select(self, expression: str) -> Mask:
+        """``spec.rows.select`` over the numeric columns and the variables."""
+        mask = np.asarray(select(self.numeric(), expression), dtype=bool)
+        return np.array(np.broadcast_to(mask, len(self.table)))
+
+    def numeric(self) -> dict[str, Array]:
+        """What a row expression may name: the variables and the numeric columns.
+
+        Where a column has a variable's name but another one stands for it, the column is meant.
+        """
+        values, columns = self.given.values, self.given.sources.columns
+        own = {name: x for name, x in values.items() if columns.get(name, name) == name}
+        numeric = {
+            str(name): column.to_numpy(dtype=float, na_value=np.nan)
+            for name, column in self.table.items()
+            if pd.api.types.is_numeric_dtype(column)
+        }
+        return values | numeric | own
+
+    def split(self, used: Mask, left_out: dict[str, int]) -> _Groups:
+        """The rows of each value of the split column, in rising order; one group without one."""
+        column = self.spec.split_by
+        if not column:
+            return [({}, used)]
+        split = numbers(self.table, column, "split_by")
+        _count(left_out, f"no value of {column}", used & np.isnan(split))
+        values = np.unique(split[used & ~np.isnan(split)])
+        return [({column: float(value)}, used & (split == value)) for value in values]
+
+    def standard_errors(self, fitted: Mask) -> Array | None:
+        """Each row's standard error on the objective's scale but for a factor."""
+        column, response = self.spec.weights, self.law.response
+        if not column:
+            return None
+        se = numbers(self.table, column, "weights")
+        refuse_unit(response, column, self.units.get(column), self.spec.units.get(response.name))
+        wrong = fitted & ~(np.isfinite(se) & (se > 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise UserError(
+                f"{row_name(self.table, row)}: column {column} is {se[row]:.6g}, as the standard "
+                f"error of {response.name}; it must be a finite number above 0 in every fitted row"
+            )
+        with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
+            return se / self.given.values[response.name] if self.law.log_response else se
+
+    def blocks(self, fitted: Mask) -> NDArray[np.object_] | None:
+        """The value of ``resample_by`` in each row, as text or number."""
+        name = self.spec.resample_by
+        if not name:
+            return None
+        if name not in self.table.columns:
+            raise UserError(
+                f"no column {name!r} for resample_by; there are "
+                f"{', '.join(map(str, self.table.columns))}"
+            )
+        column = self.table[name]
+        missing = fitted & column.isna().to_numpy(dtype=bool)
+        if missing.any():
+            raise UserError(
+                f"{row_name(self.table, int(np.argmax(missing)))}: column {name} is empty; "
+                "resample_by wants a block for every fitted row"
+            )
+        if pd.api.types.is_numeric_dtype(column):
+            return column.to_numpy(dtype=float, na_value=np.nan).astype(object)
+        return column.astype(str).to_numpy(dtype=object)
+
+    def rollout(self) -> Array | None:
+        """What a roll-out cuts at in each row, read as a hold-out reads it."""
+        name = self.spec.rollout
+        if not name:
+            return None
+        known = self.numeric()
+        return known[name] if name in known else numbers(self.table, name, "rollout")
+
+    def rows(
+        self,
+        where: dict[str, float],
+        fitted: Mask,
+        held: Mask,
+        marks: _Marks,
+        left_out: dict[str, int],
+    ) -> Rows:
+        """The rows of the part ``where``, the fitted ones sorted."""
+        n, needed = int(fitted.sum()), len(self.law.parameters)
+        place = "".join(f" at {column} = {value:.6g}" for column, value in where.items())
+        if n < needed:
+            raise UserError(
+                f"{n} rows{place} are left to fit the {needed} parameters of {self.law.ref}; "
+                f"at least {needed} are needed. Left out: {_listed(left_out)}"
+                + (f"; held out: {int(held.sum())}" if self.spec.holdout else "")
+            )
+        values = self.given.values
+        names = [v.name for v in self.law.variables if v.name in values]
+        response = values[self.law.response.name]
+        se, blocks, rollout = marks.standard_errors, marks.blocks, marks.rollout
+        weights = None if se is None else _weights(se[fitted])
+        groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
+        if groups is not None and not groups.any():
+            raise UserError(
+                f"resample_by {self.spec.resample_by}: all {n} rows{place} are one block; at "
+                "least 2 are needed to draw from"
+            )
+        least = [x for x in (groups, weights) if x is not None]
+        order = np.lexsort([*least, response[fitted], *(values[name][fitted] for name in names)])
+        return Rows(
+            columns={name: values[name][fitted][order] for name in names},
+            response=response[fitted][order],
+            weights=None if weights is None else weights[order],
+            where=where,
+            held_columns={name: values[name][held] for name in names},
+            held_response=response[held],
+            left_out=left_out,
+            notes=self.given.notes,
+            groups=None if groups is None else groups[order],
+            rollout=None if rollout is None else rollout[fitted][order],
         )
 
 
-def _held(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Mask:
-    if not spec.holdout.strip():
-        return np.zeros(len(table), dtype=bool)
-    return _select(table, given, spec.holdout, label)
+def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, int]) -> _Groups:
+    """The parts of a split fit with rows enough for its parameters; all where none has (refused).
 
-
-def _select(table: pd.DataFrame, given: Variables, expression: str, label: str) -> Mask:
-    """``spec.rows.select`` over the numeric columns and the variables."""
-    try:
-        mask = np.asarray(select(_numeric(table, given), expression), dtype=bool)
-    except UserError as error:
-        raise UserError(f"{label}: {error}") from None
-    return np.array(np.broadcast_to(mask, len(table)))
-
-
-def _numeric(table: pd.DataFrame, given: Variables) -> dict[str, Array]:
-    """What a row expression may name: the variables and the numeric columns.
-
-    Where a column has a variable's name but another one stands for it, the column is meant.
+    A budget that lost runs must not take the others' fits with it.
     """
-    own = {n: x for n, x in given.values.items() if given.sources.columns.get(n, n) == n}
-    numeric = {
-        str(name): column.to_numpy(dtype=float, na_value=np.nan)
-        for name, column in table.items()
-        if pd.api.types.is_numeric_dtype(column)
-    }
-    return given.values | numeric | own
-
-
-def _cut(table: pd.DataFrame, given: Variables, spec: Fit, label: str) -> Array | None:
-    """What a roll-out cuts at in each row, read as a hold-out reads it; None without one."""
-    if not spec.rollout:
-        return None
-    known = _numeric(table, given)
-    if spec.rollout in known:
-        return known[spec.rollout]
-    return numbers(table, spec.rollout, label, "rollout")
-
-
-def _standard_errors(
-    law: FittableLaw,
-    table: pd.DataFrame,
-    given: Variables,
-    fitted: Mask,
-    spec: Fit,
-    label: str,
-    units: Mapping[str, str],
-) -> Array | None:
-    """Each row's standard error on the objective's scale but for a factor; None: none is named."""
-    if not spec.weights:
-        return None
-    name, word = law.response.name, spec.units.get(law.response.name)
-    se = numbers(table, spec.weights, label, "weights")
-    try:
-        refuse_unit(law.response, spec.weights, units.get(spec.weights), word)
-    except UserError as error:
-        raise UserError(f"{label}: {error}") from None
-    wrong = fitted & ~(np.isfinite(se) & (se > 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise UserError(
-            f"{label}: {row_name(table, row)}: column {spec.weights} is {se[row]:.6g}, as the "
-            f"standard error of {name}; it must be a finite number above 0 in every fitted row"
-        )
-    with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
-        return se / given.values[name] if law.log_response else se
-
-
-def _blocks(table: pd.DataFrame, fitted: Mask, spec: Fit, label: str) -> NDArray[np.object_] | None:
-    """The value of ``resample_by`` in each row, as text or number; None where rows are drawn."""
-    if not spec.resample_by:
-        return None
-    if spec.resample_by not in table.columns:
-        raise UserError(
-            f"{label}: no column {spec.resample_by!r} for resample_by; there are "
-            f"{', '.join(map(str, table.columns))}"
-        )
-    column = table[spec.resample_by]
-    missing = fitted & column.isna().to_numpy(dtype=bool)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise UserError(
-            f"{label}: {row_name(table, row)}: column {spec.resample_by} is empty; resample_by "
-            "wants a block for every fitted row"
-        )
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=float, na_value=np.nan).astype(object)
-    return column.astype(str).to_numpy(dtype=object)
-
-
-def _rows(
-    law: FittableLaw,
-    given: Variables,
-    where: dict[str, float],
-    fitted: Mask,
-    held: Mask,
-    left_out: dict[str, int],
-    se: Array | None,
-    blocks: NDArray[np.object_] | None,
-    cut: Array | None,
-    spec: Fit,
-    label: str,
-) -> Rows:
-    n, needed = int(fitted.sum()), len(law.parameters)
-    part = "".join(f" at {column} = {value:.6g}" for column, value in where.items())
-    if n < needed:
-        raise UserError(
-            f"{label}: {n} rows{part} are left to fit the {needed} parameters of {law.ref}; "
-            f"at least {needed} are needed. Left out: {_listed(left_out)}"
-            + (f"; held out: {int(held.sum())}" if spec.holdout else "")
-        )
-    names = [v.name for v in law.variables if v.name in given.values]
-    response = given.values[law.response.name]
-    weights = None if se is None else _weights(se[fitted])
-    groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
-    if groups is not None and not groups.any():
-        raise UserError(
-            f"{label}: resample_by {spec.resample_by}: all {n} rows{part} are one block; at least "
-            "2 are needed to draw from"
-        )
-    keys = [given.values[name][fitted] for name in names]
-    order = np.lexsort([x for x in (groups, weights) if x is not None] + [response[fitted], *keys])
-    return Rows(
-        where=where,
-        columns={name: given.values[name][fitted][order] for name in names},
-        response=response[fitted][order],
-        held_columns={name: given.values[name][held] for name in names},
-        held_response=response[held],
-        left_out=left_out,
-        notes=given.notes,
-        weights=None if weights is None else weights[order],
-        groups=None if groups is None else groups[order],
-        rollout=None if cut is None else cut[fitted][order],
-    )
+    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
+    if not enough:
+        return groups
+    for where, group in groups:
+        if (group & ~held).sum() < needed:
+            at = ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
+            _count(left_out, f"fewer than {needed} rows at {at}", group)
+    return enough
 
 
 def _weights(se: Array) -> Array:

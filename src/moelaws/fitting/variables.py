@@ -33,7 +33,7 @@ class Variables:
 
 
 def read_variables(
-    law: FittableLaw, table: pd.DataFrame, spec: Fit, label: str, units: Mapping[str, str] = {}
+    law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str] = {}
 ) -> Variables:
     """The law's variables out of ``table`` by the fit's mapping and units.
 
@@ -45,25 +45,22 @@ def read_variables(
             not allowed, a declared unit that is not the variable's.
     """
     names = [str(name) for name in table.columns]
-    try:
-        found = sources(law, spec.mapping, names)
-        factors = unit_factors(found, spec.units, units)
-    except UserError as error:
-        raise UserError(f"{label}: {error}") from None
+    origins = sources(law, spec.mapping, names)
+    factors = unit_factors(origins, spec.units, units)
     values = {
-        name: numbers(table, column, label, f"{name} of {law.ref}") * factors.get(name, 1.0)
-        for name, column in found.columns.items()
+        name: numbers(table, column, f"{name} of {law.ref}") * factors.get(name, 1.0)
+        for name, column in origins.columns.items()
     }
-    derived, texts = derive(values, [step.result for step in found.derivations])
+    derived, texts = derive(values, [step.result for step in origins.derivations])
     notes = [
         f"{name} = {factors[name]:g} x column {column} (unit {spec.units[name]})"
-        for name, column in found.columns.items()
+        for name, column in origins.columns.items()
         if factors.get(name, 1.0) != 1.0
     ]
-    return Variables(values | derived, found, factors, (*notes, *texts.values()))
+    return Variables(values | derived, origins, factors, (*notes, *texts.values()))
 
 
-def numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
+def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     """A column as floats; an empty cell is NaN.
 
     Raises:
@@ -71,8 +68,7 @@ def numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
     """
     if column not in table.columns:
         raise UserError(
-            f"{label}: no column {column!r} for {role}; there are "
-            f"{', '.join(map(str, table.columns))}"
+            f"no column {column!r} for {role}; there are {', '.join(map(str, table.columns))}"
         )
     cells = table[column]
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -82,7 +78,7 @@ def numbers(table: pd.DataFrame, column: str, label: str, role: str) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise UserError(
-            f"{label}: row {row + 1}: column {column} is {cells.iloc[row]!r}; a number is wanted"
+            f"row {row + 1}: column {column} is {cells.iloc[row]!r}; a number is wanted"
         )
     return np.asarray(values)
 
@@ -92,7 +88,6 @@ def check_values(
     table: pd.DataFrame,
     kept: Mask,
     spec: Fit,
-    label: str,
     units: Mapping[str, str] = {},
 ) -> None:
     """Refuse what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
@@ -105,7 +100,7 @@ def check_values(
     for name, variable in given.sources.variables.items():
         column = given.sources.columns.get(name)
         if column is not None and column not in units and name not in spec.units:
-            _check_unit(variable, given.sources.columns[name], given.values[name][kept], label)
+            _check_unit(variable, column, given.values[name][kept])
     texts = {step.result: step.text for step in given.sources.derivations}
     for name, variable in given.sources.variables.items():
         wrong = kept & ~variable.domain.holds(given.values[name])
@@ -116,7 +111,7 @@ def check_values(
         what = texts[name] if name in texts else f"column {given.sources.columns[name]}"
         also = f", as in {wrong.sum() - 1} more rows" if wrong.sum() > 1 else ""
         raise UserError(
-            f"{label}: {row_name(table, row)}: {what} is {raw:.6g}{also}; {name} must be "
+            f"{row_name(table, row)}: {what} is {raw:.6g}{also}; {name} must be "
             f"{variable.domain.text}; such rows can be left out by a rows expression"
         )
 
@@ -127,29 +122,29 @@ def row_name(table: pd.DataFrame, row: int) -> str:
     return f"row {row + 1}{run}"
 
 
-# Some row is above this, in a table that declares no units: a hundred billion are 1e5 million.
-_LEAST = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
+# In a table that declares no units some row is above this: a hundred billion are 1e5 million.
+_SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
 _USUAL = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
-_MOST_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
+_MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
 
 
-def _check_unit(variable: Variable, column: str, values: Array, label: str) -> None:
+def _check_unit(variable: Variable, column: str, values: Array) -> None:
     """Refuse values that can only be in another unit, which the user did not give."""
     name, values = variable.name, values[np.isfinite(values)]
     positive = values[values > 0]
     if not len(positive):
         return
     text = ""
-    if variable.unit in _LEAST and positive.max() < _LEAST[variable.unit]:
+    if variable.unit in _SOME_ROW_ABOVE and positive.max() < _SOME_ROW_ABOVE[variable.unit]:
         text = f"at most {positive.max():.6g} {variable.unit}; say its unit with "
         text += f"--unit {name}={_USUAL[variable.unit]} or the like"
     elif variable.domain in (SPARSITY, FRACTION) and np.median(positive) > 1:
         text = f"{positive.max():.6g} at most and should not be above 1; if in per cent, say so "
         text += f"with --unit {name}=percent"
-    elif variable.unit == "nats/token" and np.median(positive) > _MOST_LOSS:
+    elif variable.unit == "nats/token" and np.median(positive) > _MAX_LOSS:
         text = f"{np.median(positive):.6g} {variable.unit} in the median row; map a column with "
         text += "its logarithm if it is a perplexity"
     if text:
         raise UserError(
-            f"{label}: column {column} for {name} is {text}; --unit {name}=1 says that it is meant"
+            f"column {column} for {name} is {text}; --unit {name}=1 says that it is meant"
         )

@@ -44,7 +44,7 @@ def predicted(inputs: Inputs, fit: str) -> Predicted:
     report, spec, rows = inputs.fit(fit), inputs.spec(fit), inputs.derived(TABLE)
     law = laws.fittable(report.law)
     used, held = selected_rows(rows, law, spec, {})
-    variables = read_variables(law, rows, spec, TABLE).values
+    variables = read_variables(law, rows, spec).values
     drawn = inputs.draws(fit)
     natural = (
         drawn[list(law.names)].to_numpy(float) if len(drawn) else np.empty((0, len(law.names)))

@@ -11,7 +11,7 @@ from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import estimates_table
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
 from moelaws.tables.column import Column
 
@@ -60,7 +60,8 @@ def _of_fit(inputs: Inputs, name: str) -> Iterator[dict[str, Any]]:
         spec = Fit(name=f"{name}_{coefficient}", law=ref, mapping={}, level=report.level)
         found: dict[str, Any] = {}
         try:
-            found = dict(fit(law, positive, spec).parts[0].params)
+            with located("table"):
+                found = dict(fit(law, positive, spec).parts[0].params)
         except UserError as error:
             note = "; ".join(filter(None, (note, str(error))))
         for parameter in law.names:

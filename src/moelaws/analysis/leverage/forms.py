@@ -9,7 +9,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.fitting.fit import fit
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
 from moelaws.tables.column import Column
 
@@ -62,7 +62,8 @@ def _fitted(ref: str, rows: pd.DataFrame, variable: str, column: str) -> dict[st
         return {**found, "note": f"{n} points for {P} parameters"}
     spec = Fit(name="form", law=ref, mapping={variable: column, "EL": "EL"}, bootstrap=1)
     try:
-        metrics = fit(law, rows, spec, label="points").parts[0].metrics
+        with located("points"):
+            metrics = fit(law, rows, spec).parts[0].metrics
     except UserError as error:
         return {**found, "note": str(error)}
     return {**found, "R2": metrics["r2"], "rmse": metrics["rmse"]}

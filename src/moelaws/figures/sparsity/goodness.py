@@ -61,7 +61,7 @@ def predicted_rows(inputs: Inputs, fit: str, held_out: bool) -> pd.DataFrame:
     rows = inputs.table[held if held_out else fitted]
     if not len(rows):
         return rows.assign(predicted=np.empty(0))
-    values = read_variables(law, rows, spec, "table").values
+    values = read_variables(law, rows, spec).values
     return rows.assign(predicted=law.predict(report.part({}).estimates(), values))
 
 
