@@ -12,14 +12,14 @@ from moelaws.cli.simulate import simulated, write
 from moelaws.fitting.fit import fit
 from moelaws.records.layout import Results
 from moelaws.spec.study import Fit, Simulation
-from moelaws.tables.simulate import wanted
+from moelaws.tables.simulate import simulation_entry
 from planned_study import small
 
 
 def planned_in(folder, **changes):
     """Name -> planned fit of the small study, in their order, and what each is compared with."""
     study, sweep = small(**changes)
-    asked = wanted(study)
+    asked = simulation_entry(study)
     made, about = simulated(sweep, asked)
     results = Results(folder)
     write(made, results.table("demo", "small", simulated=True), about)
@@ -91,7 +91,7 @@ def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
 
 def test_the_simulated_law_is_fitted_where_no_fit_of_the_study_is_of_it():
     study, _ = small(fits=[])
-    (only,) = fits_of(study, wanted(study)).fits
+    (only,) = fits_of(study, simulation_entry(study)).fits
     assert (only.law, only.mapping) == ("chinchilla", {"N": "N_active"})
     other = fits_of(study, Simulation(law="joint.loss:E1")).fits[0]
     assert (other.name, other.mapping) == ("joint_loss_E1", {"N": "N_total"})
@@ -104,7 +104,7 @@ def test_starts_are_sampled_unless_the_study_says_otherwise():
         {"name": "c", "law": "sparsity.isoflop", "mapping": {}},  # least squares has no starts
     ]
     study, _ = small(fits=fits)
-    of = fits_of(study, wanted(study), sample=100).fits
+    of = fits_of(study, simulation_entry(study), sample=100).fits
     assert [entry.protocol for entry in of] == [{"sample": 7}, {"sample": 100}, {}]
 
 

@@ -9,7 +9,7 @@ from moelaws import laws
 from moelaws.analysis.plan import fits_of, plan
 from moelaws.cli.simulate import simulated, write
 from moelaws.records.layout import Results
-from moelaws.tables.simulate import wanted
+from moelaws.tables.simulate import simulation_entry
 from planned_study import STUDY, small
 from repository import REPOSITORY
 
@@ -34,9 +34,9 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_page_holds_the_fits_of_the_simulated_law(recovered, folder):
     study, sweep = small()
-    made, about = simulated(sweep, wanted(study))
+    made, about = simulated(sweep, simulation_entry(study))
     write(made, Results().table("demo", "small", simulated=True), about)
-    of = fits_of(study, wanted(study), sample=50)
+    of = fits_of(study, simulation_entry(study), sample=50)
     list(plan(of, "demo", Results(), lambda name: lambda *stage: None))
 
     before = (folder / "page.md").read_text()

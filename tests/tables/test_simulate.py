@@ -35,7 +35,7 @@ from moelaws.tables.parquet import (
     write_table,
 )
 from moelaws.tables.schema import COLUMNS
-from moelaws.tables.simulate import design, simulate, studys_mapping, wanted
+from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping
 from repository import REPOSITORY, moelaws
 
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
@@ -218,25 +218,25 @@ def of_a_study(sweep, **entry):
 def test_a_studys_own_simulation_says_all_there_is_to_say(sweep):
     """Law, columns, noise and seed are the entry's, unless the user says otherwise."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_active"}, noise=0.01, seed=4)
-    made, about = from_entry(of, wanted(of.study))
+    made, about = from_entry(of, simulation_entry(of.study))
     same = simulated(sweep, noise=0.01, seed=4, mapping={"N": "N_active"}).frame
     np.testing.assert_array_equal(made.frame["L"], same["L"])
     assert about["params"] == LAW.published
-    quieter = wanted(of.study, noise=0.0)
+    quieter = simulation_entry(of.study, noise=0.0)
     assert (quieter.noise, quieter.seed, quieter.mapping) == (0.0, 4, {"N": "N_active"})
     with pytest.raises(UserError, match=r"sparsity.yaml has no simulation, .* name a law"):
-        wanted(sweep.study.model_copy(update={"simulation": None}))
+        simulation_entry(sweep.study.model_copy(update={"simulation": None}))
 
 
 def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
     of = of_a_study(sweep, law="sparsity.loss", sweeps=["wide"])
-    frame = from_entry(of, wanted(of.study))[0].frame
+    frame = from_entry(of, simulation_entry(of.study))[0].frame
     assert 0 < len(frame) < len(sweep.runs)
     assert set(frame["sweep"]) == {"wide,narrow"}
     assert (frame["d_model"] > 20).all()
     lost = of_a_study(sweep, law="sparsity.loss", sweeps=["deep"])
     with pytest.raises(UserError, match="no runs to simulate in the sweeps deep; there are narrow"):
-        from_entry(lost, wanted(lost.study))
+        from_entry(lost, simulation_entry(lost.study))
     with pytest.raises(UserError, match="sparsity, tier demo: no runs to simulate"):
         design(Sweep(sweep.study, "demo", ()))
 
@@ -245,7 +245,7 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     """Every column is there; what only a training measures has no values, and fits read it."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
     path = tmp_path / "t.parquet"
-    made, about = from_entry(of, wanted(of.study))
+    made, about = from_entry(of, simulation_entry(of.study))
     write(made, path, about)
     assert is_study(path)
     frame = Inputs.read(path).completed

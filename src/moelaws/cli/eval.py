@@ -115,8 +115,11 @@ class _Fitted:
             return {}
         drawn, level = part_draws(self.path, self.report, self.part), self.report.level
         estimates, residuals = self.part.estimates(), self.part.residuals
-        found = predict(self.law, estimates, drawn, residuals, columns, level)
-        ends = {"mean": (found.low, found.high), "new": (found.new_low, found.new_high)}
+        prediction = predict(self.law, estimates, drawn, residuals, columns, level)
+        ends = {
+            "mean": (prediction.low, prediction.high),
+            "new": (prediction.new_low, prediction.new_high),
+        }
         known = {
             what: [float(low[0]), float(high[0])]
             for what, (low, high) in ends.items()
@@ -161,22 +164,22 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
     declared = {v.name: v for v in law.variables}
     usable = {n for n in given if n in VOCABULARY and same_quantity(declared.get(n, VOCABULARY[n]))}
     missing = [v for v in law.variables if v.default is None and v.name not in given]
-    wanted = [v.name for v in missing if same_quantity(v)]
-    needed = {name for step in plan(usable, wanted) for name in step.needs}
+    derivable = [v.name for v in missing if same_quantity(v)]
+    needed = {name for step in plan(usable, derivable) for name in step.needs}
     for name in given:
         if name not in declared and name not in needed:
             raise UserError(
                 f"{name} is no variable of {law.ref}; it has {', '.join(declared)}"
                 + (", none of which is derived from it here" if name in VOCABULARY else "")
             )
-    columns, notes = derive({name: np.array(given[name]) for name in usable}, wanted)
+    columns, notes = derive({name: np.array(given[name]) for name in usable}, derivable)
     derived = {name: float(value) for name, value in columns.items()}
     for variable in missing:
         if variable.name not in derived:
             raise UserError(
                 f"law {law.ref}: variable {variable.name} is missing; it needs "
                 f"{', '.join(v.name for v in law.variables if v.default is None)}"
-                + (ways(variable.name) if variable.name in wanted else "")
+                + (ways(variable.name) if variable.name in derivable else "")
             )
     for name, value in {**given, **derived}.items():
         variable = declared.get(name) or VOCABULARY[name]
@@ -191,13 +194,13 @@ def _computed(
 ) -> dict[str, float]:
     """Those results that the variables given suffice for: all where none was left out."""
     left_out = [name for name, value in columns.items() if math.isnan(value)]
-    found = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
-    if not found:
+    computed = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
+    if not computed:
         raise UserError(
             f"law {law.ref}: nothing can be computed at this point; give also "
             f"{' or '.join(left_out)}"
         )
-    return found
+    return computed
 
 
 def _pair(text: str) -> tuple[str, float]:

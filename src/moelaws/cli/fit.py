@@ -144,21 +144,21 @@ def _from_options(given: dict[str, Any]) -> Fit:
     return parse(Fit, entry, "fit")
 
 
-def pairs(option: str, texts: tuple[str, ...], wanted: str) -> dict[str, str]:
+def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
     """``NAME=VALUE`` options as a dictionary.
 
     Raises:
         UserError: for a text of another form, or a name that is given twice.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UserError(f"{option} {text!r} is not {wanted}")
-        if name in found:
-            raise UserError(f"{option} {name} is given twice: {found[name]!r} and {value!r}")
-        found[name] = value
-    return found
+            raise UserError(f"{option} {text!r} is not {form}")
+        if name in values:
+            raise UserError(f"{option} {name} is given twice: {values[name]!r} and {value!r}")
+        values[name] = value
+    return values
 
 
 def _print(report: FitReport) -> None:

@@ -75,10 +75,10 @@ def command(
     from moelaws.grids.sweep import expand_study
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
-    from moelaws.tables.simulate import wanted
+    from moelaws.tables.simulate import simulation_entry
 
     entry = load_study(study)
-    asked = wanted(entry, law, noise=noise, seed=seed, rows=rows)
+    asked = simulation_entry(entry, law, noise=noise, seed=seed, rows=rows)
     sweep = expand_study(entry, project)
     made, about = simulated(sweep, asked, repeats, params)
     costs = _costs(sweep, repeats, rows)

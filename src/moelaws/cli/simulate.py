@@ -89,10 +89,10 @@ def command(
     from moelaws.grids.sweep import expand_study
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
-    from moelaws.tables.simulate import wanted
+    from moelaws.tables.simulate import simulation_entry
 
     entry = load_study(study)
-    asked = wanted(entry, law_ref, noise=noise, seed=seed, rows=rows)
+    asked = simulation_entry(entry, law_ref, noise=noise, seed=seed, rows=rows)
     console = Console(stderr=True)  # no spinner where that is no terminal
     with console.status(f"simulating {asked.law} on {study}, {project.tier}"):
         made, about = simulated(expand_study(entry, project), asked, repeats, params, mapped)

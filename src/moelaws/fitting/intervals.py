@@ -21,7 +21,7 @@ from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.kinds import LinearLaw
 
-TRIED = 10  # steps from each end before the best one of a draw is followed
+FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
 
 
 def resampled(
@@ -52,9 +52,9 @@ def bootstrap(
     parameters of a linear law apart is left out: fewer come back.
     """
     rng = np.random.default_rng(seed)
-    found = [np.empty((0, len(solution.phi)))]
-    for part in batches(draws, problem.model.n):
-        counts = resampled(problem.model.n, groups, part.stop - part.start, rng)
+    refits = [np.empty((0, len(solution.phi)))]
+    for batch in batches(draws, problem.model.n):
+        counts = resampled(problem.model.n, groups, batch.stop - batch.start, rng)
         if isinstance(problem.law, LinearLaw):
             counts = counts[_identified(problem, counts)]
         if not len(counts):
@@ -62,14 +62,14 @@ def bootstrap(
         weights = counts * solution.path[-1].weights
         path = [o.at(o.delta, o.unit, weights) for o in solution.path]
         tries = [
-            descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, TRIED)
+            descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, FIRST_STEPS)
             for end in solution.ends
         ]
         best = np.argmin([value for _, value in tries], axis=0)
         start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
-        found.append(follow(path, start, problem.bounds))
-        progress(part.stop)
-    return np.concatenate(found)
+        refits.append(follow(path, start, problem.bounds))
+        progress(batch.stop)
+    return np.concatenate(refits)
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:

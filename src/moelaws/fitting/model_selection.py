@@ -89,7 +89,7 @@ def select(
     unidentified: list[str] = []
     for name, law in candidates.items():
         held_out = [_held_out(law, part, *split) for part, split in zip(parts, splits, strict=True)]
-        errors = [found for found in held_out if found is not None]
+        errors = [pair for pair in held_out if pair is not None]
         if len(errors) < len(parts):
             unidentified.append(name)
             continue
@@ -127,8 +127,8 @@ def held_out(
         UserError: for a part of fewer than two rows.
     """
     fitted, held = _splits(np.size(part[1]), np.random.default_rng(seed), k)
-    found = _held_out(law, part, fitted, held)
-    return None if found is None else (held, found[0])
+    predictions = _held_out(law, part, fitted, held)
+    return None if predictions is None else (held, predictions[0])
 
 
 def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

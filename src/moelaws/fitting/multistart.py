@@ -26,7 +26,7 @@ from moelaws.spec.errors import UserError
 
 BATCH = 125  # starts a batch: larger ones gain nothing and leave the processor's cache
 WORK = 125_000  # rows times starts of a batch, where that is fewer starts: memory
-FEW = 400  # up to so many starts all descend to the end
+MAX_UNPRUNED = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
 SAMPLE = 256  # starts that are never pruned, at most
@@ -86,7 +86,7 @@ def multistart(
     """
     rng = np.random.default_rng(seed)
     total = len(starts)
-    if total <= FEW:
+    if total <= MAX_UNPRUNED:
         survivors, sample = starts, starts[:0]
     else:
         sample = starts[rng.choice(total, min(SAMPLE, max(32, total // 70)), replace=False)]
@@ -140,14 +140,14 @@ def descend_all(
 ) -> tuple[Array, Array]:
     """:func:`descend` from each of ``starts`` (B, P), a batch at a time."""
     ends, values = np.empty_like(starts), np.empty(len(starts))
-    for part in batches(len(starts), objective.model.n):
-        ends[part], values[part] = descend(objective, starts[part], bounds, iterations)
-        progress(part.stop)
+    for batch in batches(len(starts), objective.model.n):
+        ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
+        progress(batch.stop)
     return ends, values
 
 
 def batches(count: int, n: int) -> Iterator[slice]:
-    """Parts of ``count`` parameter vectors that are worked on at a time, over ``n`` rows."""
+    """Slices of ``count`` parameter vectors that are worked on at a time, over ``n`` rows."""
     size = max(1, min(BATCH, WORK // n))
     return (slice(i, min(i + size, count)) for i in range(0, count, size))
 

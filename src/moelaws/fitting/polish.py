@@ -46,15 +46,15 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     # L-BFGS-B stops on absolute changes: an objective near 1e-4 is brought near 1 first.
     unit = max(fun(theta)[0], 1e-12)
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10}
-    found = minimize(
-        lambda x: tuple(part / unit for part in fun(x)),
+    nearby = minimize(
+        lambda x: tuple(value / unit for value in fun(x)),
         theta,
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
         options=options,
     )
-    x = np.clip(found.x, *bounds.T) if found.fun * unit <= fun(theta)[0] else theta
+    x = np.clip(nearby.x, *bounds.T) if nearby.fun * unit <= fun(theta)[0] else theta
     free = ~held(x, fun(x)[1], bounds)
     if not free.any():
         return x
@@ -90,7 +90,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     """Whether ``theta`` (P,) is a stationary point that is no saddle."""
-    f, gradient, hessian, _ = (part[0] for part in objective.derivatives(theta[None], EXACT))
+    f, gradient, hessian, _ = (array[0] for array in objective.derivatives(theta[None], EXACT))
     at_bound = held(theta, gradient, bounds)
     free = ~at_bound
     if not free.any():

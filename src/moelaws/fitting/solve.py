@@ -72,12 +72,12 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
     """
     bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
     ends = np.empty_like(phi_BP)
-    for part in batches(len(phi_BP), path[0].model.n):
-        phi = phi_BP[part]
+    for batch in batches(len(phi_BP), path[0].model.n):
+        phi = phi_BP[batch]
         for objective in path:
-            own = objective.take(np.arange(part.start, part.stop))
-            phi, _ = descend(own, phi, bounds_BP2[part], ITERATIONS)
-        ends[part] = phi
+            own = objective.take(np.arange(batch.start, batch.stop))
+            phi, _ = descend(own, phi, bounds_BP2[batch], ITERATIONS)
+        ends[batch] = phi
     return ends
 
 

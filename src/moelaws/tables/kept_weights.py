@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from moelaws.grids.sweep import Sweep
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import located
 from moelaws.spec.rows import select
 from moelaws.tables.describe import describe
 
@@ -25,10 +25,7 @@ def kept_runs(sweep: Sweep) -> list[str]:
         columns = {
             n: math.nan if v is None else v for n, v in known.items() if not isinstance(v, str)
         }
-        try:
+        with located(f"config/studies/{sweep.study.study}.yaml", "keep_weights"):
             if select(columns, expression):
                 kept.append(run.run_id)
-        except UserError as error:
-            study = sweep.study.study
-            raise UserError(f"config/studies/{study}.yaml: keep_weights: {error}") from None
     return kept

@@ -103,10 +103,10 @@ def is_study(path: Path) -> bool:
 def notes(path: Path) -> dict[str, str]:
     """What ``write_table`` noted of a table; nothing of a file that is no readable Parquet."""
     try:
-        found = pq.read_schema(path).metadata or {}
+        metadata = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowInvalid):
         return {}
-    return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+    return {key.decode(): value.decode(errors="replace") for key, value in metadata.items()}
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

@@ -1,4 +1,4 @@
-"""Runs asked for again, and the tables that hold them."""
+"""Runs that are to be tried again, and the tables that hold them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from moelaws.records.runs import Record
 
 def retry(results: Results, records: Iterable[Record]) -> None:
     """Remove the summaries of ``records`` and every table that holds one of these runs."""
-    asked = set()
+    run_ids = set()
     for record in records:
         runs.retry(results, record)
-        asked.add(record.run_id)
+        run_ids.add(record.run_id)
     for path in results.root.glob("*/tables/*.parquet"):
         try:
             held = set(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist())
         except (OSError, pa.ArrowInvalid):
             continue  # not a table of runs
-        if held & asked:
+        if held & run_ids:
             path.unlink()

@@ -19,7 +19,7 @@ from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
-from moelaws.spec.study import Simulation as Wanted
+from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
@@ -46,8 +46,8 @@ class Simulation:
     origins: Mapping[str, str]
 
 
-def wanted(study: Study, law: str = "", **changes: Any) -> Wanted:
-    """What to simulate of ``study``: its own ``simulation`` entry, or ``law`` at all its runs.
+def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:
+    """Returns the ``simulation`` entry of ``study``, or one of ``law`` at all its runs.
 
     Args:
         study: with the columns that its fits map, where ``law`` is given.
@@ -59,7 +59,7 @@ def wanted(study: Study, law: str = "", **changes: Any) -> Wanted:
     """
     entry = study.simulation
     if law:
-        entry = Wanted(law=law, mapping=studys_mapping(study, laws.fittable(law)))
+        entry = SimulationEntry(law=law, mapping=studys_mapping(study, laws.fittable(law)))
     elif entry is None:
         raise UserError(
             f"config/studies/{study.study}.yaml has no simulation, for no law gives its losses; "
@@ -153,33 +153,18 @@ def simulate(
             naming the run, also where the noise takes the response out of it.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
-    with np.errstate(over="ignore"):  # refused below
-        true = law.predict(params, variables)
-    if not np.isfinite(true).all():
-        row = int(np.argmin(np.isfinite(true)))
-        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
-        raise UserError(
-            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
-            "be left out by --rows"
-        )
+    true = _predicted(law, params, variables, frame)
     z = np.array([_normal(f"{seed}:{run_id}") for run_id in frame["run_id"]])
+    observed = _observed(law, true, noise, z, frame)
+    error = noise * observed if law.log_response else np.full_like(observed, noise)
     name, unit = law.response.name, law.response.unit
-    with np.errstate(over="ignore", under="ignore"):
-        seen = true * np.exp(noise * z) if law.log_response else true + noise * z
-    if (lost := ~np.isfinite(seen) | (law.log_response & (seen == 0))).any():
-        row = int(np.argmax(lost))
-        raise UserError(
-            f"noise {noise:g} makes {law.response.name} {seen[row]:g} in run "
-            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
-        )
-    error = noise * seen if law.log_response else np.full_like(seen, noise)
     measured = {
         name: Column(name, "float", unit, f"{law.response.description}: simulated, with noise"),
         f"{name}_se": Column(f"{name}_se", "float", unit, "its standard error, by the noise"),
         f"{name}_true": Column(f"{name}_true", "float", unit, "the law's own value"),
     }
     out = frame.assign(source="simulated", status="completed")
-    out = out.assign(**dict(zip(measured, (seen, error, true), strict=True)))
+    out = out.assign(**dict(zip(measured, (observed, error, true), strict=True)))
     seeds = out.groupby("_configuration")[name]
     out = out.assign(n_seeds=seeds.transform("count").astype("int64"))
     if name == "L":
@@ -189,6 +174,37 @@ def simulate(
     # Of what only a training measures there are the columns.
     out = out.reindex(columns=[column.name for column in declared])
     return Simulation(out, tuple(declared), variables, origins)
+
+
+def _predicted(
+    law: FittableLaw,
+    params: Mapping[str, float],
+    variables: Mapping[str, Array],
+    frame: pd.DataFrame,
+) -> Array:
+    with np.errstate(over="ignore"):  # refused below
+        true = law.predict(params, variables)
+    if not np.isfinite(true).all():
+        row = int(np.argmin(np.isfinite(true)))
+        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
+        raise UserError(
+            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
+            "be left out by --rows"
+        )
+    return true
+
+
+def _observed(law: FittableLaw, true: Array, noise: float, z: Array, frame: pd.DataFrame) -> Array:
+    """Returns the response ``true`` with ``noise`` times the standard normal ``z``."""
+    with np.errstate(over="ignore", under="ignore"):
+        observed = true * np.exp(noise * z) if law.log_response else true + noise * z
+    if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
+        row = int(np.argmax(lost))
+        raise UserError(
+            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run "
+            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
+        )
+    return np.asarray(observed)
 
 
 def _reseeded(run: Run, more: int) -> Run:
@@ -210,22 +226,22 @@ def _variables(
     """The law's variables, each within its domain, and where each is from."""
     numbers = _numbers(frame)
     response = law.response.name  # to come; a study's entry may map it
-    wanted = {name: column for name, column in mapping.items() if name != response}
-    for name, column in wanted.items():
+    mapping = {name: column for name, column in mapping.items() if name != response}
+    for name, column in mapping.items():
         known = name in VOCABULARY or any(name == v.name for v in law.variables)
         if known and (column not in numbers or column == response):
             raise UserError(
                 f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(numbers)}"
             )
-    found = sources(law, wanted, [*(name for name in numbers if name != response), response])
-    values = {n: numbers[column] for n, column in found.columns.items() if n != response}
-    origins = dict(found.columns)
-    for step in found.derivations:
+    given = sources(law, mapping, [*(name for name in numbers if name != response), response])
+    values = {n: numbers[column] for n, column in given.columns.items() if n != response}
+    origins = dict(given.columns)
+    for step in given.derivations:
         with np.errstate(all="ignore"):  # judged below
             values[step.result] = np.asarray(step.function(*(values[n] for n in step.needs)))
         origins[step.result] = step.text
     for name in values:
-        variable = found.variables[name]
+        variable = given.variables[name]
         if (wrong := ~variable.domain.holds(values[name])).any():
             row = int(np.argmax(wrong))
             also = f", as in {wrong.sum() - 1} more runs" if wrong.sum() > 1 else ""
