@@ -17,6 +17,7 @@ from moelaws.fitting.descent import descend
 from moelaws.fitting.multistart import batches
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem
+from moelaws.fitting.regression import student_t
 from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.kinds import LinearLaw
@@ -87,11 +88,9 @@ def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Arra
     freedom = problem.model.n - len(solution.phi)
     if covariance is None:
         return np.empty((0, len(solution.phi)))
-    rng = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = rng.standard_normal((draws, len(solution.phi))) @ root.T
-    t = normal / np.sqrt(rng.chisquare(freedom, (draws, 1)) / freedom)
+    t = student_t(root, freedom, draws, seed)
     return np.asarray(np.clip(solution.phi + t, *problem.bounds.T))
 
 
