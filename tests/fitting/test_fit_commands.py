@@ -1,8 +1,6 @@
 """moelaws fit, eval and laws as a user types them."""
 
 import json
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -121,17 +119,6 @@ def test_eval_gives_the_papers_number():
     assert set(data) == {"law", "value", "unit", "inputs", "params"}
 
 
-def test_laws_shows_the_declaration():
-    listed = json.loads(_run("laws", "--json").stdout)
-    assert {"chinchilla", "sparsity.isoflop", "sparsity.loss"} <= {law["id"] for law in listed}
-    shown = json.loads(_run("laws", "sparsity.loss", "--json").stdout)
-    assert shown["protocol"]["starts"] == 437_400
-    assert shown["published"]["lambda"] == -0.1666
-    text = _run("laws", "sparsity.loss").stdout
-    assert "16612.5" in text or "1.661e+04" in text
-    assert "E2.1" in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -156,20 +143,3 @@ def test_a_users_mistake_is_one_line(arguments, message):
     with pytest.raises(UserError) as error:
         CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert message in str(error.value)
-
-
-def test_a_cut_table_exits_with_2_and_writes_nothing(simulated, tmp_path):
-    table, out = tmp_path / "runs.parquet", tmp_path / "fit.json"
-    simulated(sizes=4).to_parquet(table)
-    table.write_bytes(table.read_bytes()[:-300])
-    arguments = ["fit", str(table), "--law", "sparsity.loss", "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", "moelaws.cli", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "not a readable Parquet file" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not out.exists()

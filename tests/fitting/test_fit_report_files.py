@@ -1,6 +1,8 @@
 """The report's files: what is written is what is read, and a part is found by its value."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -93,6 +95,30 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert set(part.delta_method) == set(law.names)
     assert part.support.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
+
+
+def test_the_keys_of_diagnostics_are_those_of_the_law_and_objective(split, dense):
+    """Scripts read them: a linear law has subsamples, another its starts, a likelihood sigma."""
+    law = laws.get("chinchilla")
+    protocol = {"objective": "huber_scale", "sample": 20}
+    spec = Fit(name="all", law=law.id, mapping={}, bootstrap=2, protocol=protocol)
+    first = ["seed", "objective", "delta", "newton_decrease", "condition_number", "at_bounds"]
+    last = ["draws", "unidentified"]
+    own = {
+        "subsamples": split.parts[0],
+        "sigma starts near_equivalent": fit(law, dense(sizes=6, tokens=5), spec).parts[0],
+    }
+    for keys, part in own.items():
+        assert list(part.to_json()["diagnostics"]) == [*first, *keys.split(), *last]
+
+
+def test_reading_a_fit_needs_nothing_that_makes_one():
+    """So an edit of the engine redraws no figure that only reads fits (read by its imports)."""
+    code = "import moelaws.fitting.report, sys\nprint(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if name.startswith("moelaws.fitting.")}
+    assert loaded == {"moelaws.fitting.diagnostics", "moelaws.fitting.report"}
+    assert not {"numpy", "pandas", "scipy"} & set(done.stdout.split())
 
 
 def test_draws_of_a_part_are_its_own(split, tmp_path):

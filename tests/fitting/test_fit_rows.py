@@ -163,3 +163,26 @@ def test_a_fit_of_one_sweep_sees_its_rows_alone(simulated):
 def test_a_sweep_that_is_not_there_is_refused(simulated, columns, message):
     with pytest.raises(UserError, match=message):
         rows_of(simulated(sizes=4).assign(**columns), sweep="sparse")
+
+
+CURVE = laws.fittable("leverage.compute")  # two parameters
+SPLIT = Fit(name="compute", law=CURVE.id, mapping={}, split_by="E")
+
+
+def leverages(counts):
+    rows = [
+        {"E": E, "C": 1e18 * 2.0**i, "EL": 2.0 + i} for E, n in counts.items() for i in range(n)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_part_without_rows_enough_is_left_out_and_counted():
+    found = split_rows(CURVE, leverages({4.0: 3, 8.0: 1, 16.0: 2}), SPLIT)
+    assert [rows.where["E"] for rows in found] == [4, 16]
+    assert found[0].left_out == {"fewer than 2 rows at E = 8": 1}
+    np.testing.assert_array_equal(found[1].response, [2, 3])
+
+
+def test_no_part_with_rows_enough_is_an_error():
+    with pytest.raises(UserError, match="1 rows at E = 4 are left to fit the 2 parameters"):
+        split_rows(CURVE, leverages({4.0: 1, 8.0: 1}), SPLIT)

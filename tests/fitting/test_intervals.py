@@ -185,10 +185,3 @@ def test_draws_stay_within_bounds(dense, solved):
     task, found = solved(law, columns, table["L"], sample=30, objective="squared")
     draws = student(task, found, 1000, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
-
-
-def test_percentiles_are_the_central_share():
-    draws = np.stack([np.arange(101.0), -np.arange(101.0)], axis=1)
-    low, high = percentiles(draws, 0.9)
-    assert low == pytest.approx([5, -95])
-    assert high == pytest.approx([95, -5])

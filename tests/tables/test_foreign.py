@@ -109,13 +109,6 @@ def test_a_broken_file(name, content, message, tmp_path):
         read_any(tmp_path / name)
 
 
-def test_a_cut_parquet_file(tmp_path):
-    path = _write(tmp_path / "t.parquet")
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"t\.parquet: not a readable Parquet file, or one cut"):
-        read_any(path)
-
-
 def test_a_parquet_file_with_a_hole_is_told_of_on_one_line(tmp_path):
     path = _write(tmp_path / "t.parquet", pd.DataFrame({"N": range(100), "L": range(100)}))
     data = path.read_bytes()
