@@ -27,7 +27,7 @@ def compare(
     units: Mapping[str, str] = {},
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> list[dict[str, Any]]:
-    """Each of ``candidates`` fitted to the same rows of ``table`` as ``spec`` asks.
+    """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
     ``spec.law`` is not read; a mapping holds for those laws that have the variable.
 

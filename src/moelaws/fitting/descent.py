@@ -23,7 +23,7 @@ MAX_STEP = 10.0  # of any parameter in one step
 def descend(
     objective: Objective, starts: Array, bounds: Array, iterations: int = 500
 ) -> tuple[Array, Array]:
-    """Ends (B, P) and objectives (B,) of a descent from each of ``starts`` (B, P).
+    """Returns the ends (B, P) and objectives (B,) of a descent from each of ``starts`` (B, P).
 
     A start stops after three steps in a row that each gained less than 1e-9 of the objective, or
     when no step helps. ``bounds`` is (P, 2), or (B, P, 2) with each vector's own.
@@ -61,7 +61,7 @@ def descend(
 
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
-    """Parameters at a bound that the descent pushes against."""
+    """Returns which parameters are at a bound that the descent pushes against."""
     at_bound: Mask = ((theta <= bounds[..., 0]) & (gradient > 0)) | (
         (theta >= bounds[..., 1]) & (gradient < 0)
     )

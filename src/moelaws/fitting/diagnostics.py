@@ -12,23 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Search:
-    """What became of the starts: how many were run, survived pruning and reached the optimum.
-
-    Attributes:
-        run: starts that were run.
-        survived: starts that were not pruned.
-        reached: survivors that ended within a thousandth of the optimum's objective.
-        sample: starts that are never pruned; 0 where nothing was pruned.
-        sample_reached: of the sample, those that reached the optimum.
-        pruning_lost: whether the sample found a lower optimum than the survivors.
-    """
+    """What became of the starts: how many were run, survived pruning and reached the optimum."""
 
     run: int
     survived: int
-    reached: int
-    sample: int
+    reached: int  # of the survivors: ended within a thousandth of the optimum's objective
+    sample: int  # never pruned; 0 where nothing was
     sample_reached: int
-    pruning_lost: bool
+    pruning_lost: bool  # the sample found a lower optimum than the survivors
 
 
 @dataclass(frozen=True)
@@ -40,21 +31,12 @@ class Starts(Search):
 
 @dataclass(frozen=True)
 class NearOptimum:
-    """An optimum that is nearly as good as the best and far from it.
+    """An optimum that is nearly as good as the best and far from it."""
 
-    Attributes:
-        params: parameter -> value, natural scale.
-        objective_excess: its objective over the best's, less 1.
-        parameters_differ: largest difference from the best's parameters; of coefficients, of their
-            logarithms.
-        prediction_differs: largest difference from the best's predictions of the fitted rows,
-            relative for a law on a logarithm's scale.
-    """
-
-    params: dict[str, float]
-    objective_excess: float
-    parameters_differ: float
-    prediction_differs: float
+    params: dict[str, float]  # natural scale
+    objective_excess: float  # over the best's, relatively
+    parameters_differ: float  # at most from the best's; of coefficients, their logarithms
+    prediction_differs: float  # at most over the fitted rows; relatively, for a law of logarithms
 
 
 @dataclass(frozen=True)
@@ -113,7 +95,7 @@ class Diagnostics:
     unidentified: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON data, without those that the law or the objective does not have."""
+        """Returns the fields as JSON data, without those that the law or objective lacks."""
         of_other_laws = ("starts", "near_equivalent") if self.starts is None else ("subsamples",)
         data = asdict(self)
         absent = [key for key in ("sigma", *of_other_laws) if data[key] is None]
@@ -121,7 +103,7 @@ class Diagnostics:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Diagnostics:
-        """The diagnostics that :meth:`to_json` gave.
+        """Returns the diagnostics that :meth:`to_json` gave.
 
         Raises:
             KeyError, TypeError: for data of another form.

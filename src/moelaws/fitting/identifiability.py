@@ -45,7 +45,7 @@ def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
 def vanishing(
     law: FittableLaw, params: Mapping[str, float], columns: Columns, share: float = 1e-4
 ) -> list[str]:
-    """Coefficients of the terms that are below ``share`` of the prediction in every row."""
+    """Returns coefficients of the terms below ``share`` of the prediction in every row."""
     return [name for name, own in law.shares(params, columns).items() if own.max() < share]
 
 

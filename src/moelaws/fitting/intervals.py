@@ -28,7 +28,7 @@ FIRST_STEPS = 10  # steps from each end before the best one of a draw is followe
 def resampled(
     n: int, groups: NDArray[np.intp] | None, draws: int, rng: np.random.Generator
 ) -> Array:
-    """How often each of ``n`` rows stands in each of ``draws`` resamples, (draws, n).
+    """Returns how often each of ``n`` rows stands in each of ``draws`` resamples, (draws, n).
 
     ``groups`` (n,) are the blocks' numbers, where whole blocks are drawn.
     """
@@ -46,7 +46,7 @@ def bootstrap(
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Array:
-    """Coordinates (draws, P) refitted to resampled rows.
+    """Returns coordinates (draws, P) refitted to resampled rows.
 
     Each draw starts from every one of the fit's ends and the best is followed: from the optimum
     alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
@@ -81,7 +81,7 @@ def _identified(problem: Problem, counts: Array) -> Mask:
 
 
 def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Array:
-    """Draws (draws, P) from a least-squares fit's t distribution; none without freedom."""
+    """Returns draws (draws, P) of a least-squares fit's t distribution; none without freedom."""
     covariance = delta_method(
         problem, solution.path[-1], solution.phi, solution.certificate.at_bound
     )
@@ -97,7 +97,7 @@ def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Arra
 def delta_method(
     problem: Problem, objective: Objective, phi: Array, at_bound: Mask
 ) -> Array | None:
-    """Covariance (P, P) of the estimates for large n; zero for parameters at a bound.
+    """Returns the covariance (P, P) of the estimates for large n; zero for parameters at a bound.
 
     The sandwich of an M-estimator: with weights w, psi the objective's derivative and psi' its mean
     slope, (psi' J'wJ)^-1 J' w^2 psi^2 J (psi' J'wJ)^-1, times n / (n - P). For least squares the
@@ -136,7 +136,7 @@ def delta_method(
 
 
 def percentiles(draws: Array, level: float) -> tuple[Array, Array]:
-    """Bounds (P,) of the central ``level`` of draws (B, P); NaN where there is none."""
+    """Returns bounds (P,) of the central ``level`` of draws (B, P); NaN where there is none."""
     if not len(draws):
         nothing = np.full(draws.shape[1], np.nan)
         return nothing, nothing

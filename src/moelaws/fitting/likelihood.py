@@ -15,7 +15,7 @@ from moelaws.laws.base import Array
 
 
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:
-    """Least negative log-likelihood of residuals (n,), and the sigma that gives it.
+    """Returns the least negative log-likelihood of residuals (n,), and the sigma that gives it.
 
     ``weights`` (n,) multiply each row's loss.
     """
@@ -36,7 +36,7 @@ def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> 
 def criteria(
     residual: Array, n_params: int, delta: float, weights: Array | None = None
 ) -> dict[str, float]:
-    """AIC and BIC of residuals (n,) of ln of the response, and ``weights``, at their best scale.
+    """Returns AIC and BIC of residuals (n,) of ln of the response, weighted, at the best scale.
 
     Laws fitted by different objectives so compare; sigma counts as a parameter. The law is not
     refitted for it: the estimates are those of its own objective.

@@ -70,7 +70,7 @@ def select(
     seed: int = 0,
     k: int = 100,
 ) -> Selection:
-    """Cross-validation of ``candidates`` over the same ``k`` random resamples of every part.
+    """Cross-validates ``candidates`` over the same ``k`` random resamples of every part.
 
     Args:
         candidates: forms of one law by name, such as ``laws.variants("sparsity.isoflop")``.
@@ -119,9 +119,10 @@ def select(
 def held_out(
     law: LinearLaw, part: Part, seed: int = 0, k: int = 100
 ) -> tuple[NDArray[np.intp], Array] | None:
-    """Rows of ``part`` held out of each of ``k`` resamples and their predictions, (k, .) each.
+    """Returns the rows of ``part`` that each of ``k`` resamples holds out, and their predictions.
 
-    On the scale that the law is fitted on. None where a resample does not determine the law.
+    Both are (k, .), on the scale that the law is fitted on. None where a resample does not
+    determine the law.
 
     Raises:
         UserError: for a part of fewer than two rows.

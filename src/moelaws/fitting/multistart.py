@@ -61,7 +61,7 @@ class Optimum:
 
 
 def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
-    """The protocol's grid of starts, or a seeded sample of it without repetition; (B, P)."""
+    """Returns the protocol's grid of starts (B, P), or a seeded sample without repetition."""
     axes = [np.asarray(protocol.grid[name]) for name in law.names]
     shape = tuple(len(axis) for axis in axes)
     index = np.arange(protocol.n_starts)
@@ -79,7 +79,7 @@ def multistart(
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> Optimum:
-    """The best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
+    """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
 
     Raises:
         UserError: where the objective is a finite number nowhere that they lead to.
@@ -138,7 +138,7 @@ def descend_all(
     iterations: int = 500,
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[Array, Array]:
-    """:func:`descend` from each of ``starts`` (B, P), a batch at a time."""
+    """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
     ends, values = np.empty_like(starts), np.empty(len(starts))
     for batch in batches(len(starts), objective.model.n):
         ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
@@ -147,7 +147,7 @@ def descend_all(
 
 
 def batches(count: int, n: int) -> Iterator[slice]:
-    """Slices of ``count`` parameter vectors that are worked on at a time, over ``n`` rows."""
+    """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
     size = max(1, min(BATCH, WORK // n))
     return (slice(i, min(i + size, count)) for i in range(0, count, size))
 
@@ -203,7 +203,7 @@ def _distinct(
 
 
 def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
-    """Ends (K, P) and their objectives (K,), best first, without those close to a better one."""
+    """Returns ends (K, P) and objectives (K,), best first, without those close to a better one."""
     order = np.argsort(values, kind="stable")
     apart = [order[0]]
     for i in order[1:]:

@@ -33,7 +33,7 @@ class Certificate:
 
 
 def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
-    """The stationary point next to ``theta`` (P,): L-BFGS-B, then a trust region.
+    """Finds the stationary point next to ``theta`` (P,): L-BFGS-B, then a trust region.
 
     The trust region uses the exact Hessian over the parameters that no bound holds. It knows no
     bounds: where its way leads into one, a last descent walks along it.
@@ -89,7 +89,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
 
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
-    """Whether ``theta`` (P,) is a stationary point that is no saddle."""
+    """Tells whether ``theta`` (P,) is a stationary point that is no saddle."""
     f, gradient, hessian, _ = (array[0] for array in objective.derivatives(theta[None], EXACT))
     at_bound = held(theta, gradient, bounds)
     free = ~at_bound

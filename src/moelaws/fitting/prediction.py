@@ -38,7 +38,7 @@ def predict(
     columns: Mapping[str, Any],
     level: float,
 ) -> Prediction:
-    """The fitted law at ``columns`` (numbers or arrays of one shape (n,)).
+    """Evaluates the fitted law at ``columns`` (numbers or arrays of one shape (n,)).
 
     Args:
         law: the fitted law.

@@ -52,7 +52,7 @@ class Problem:
     coordinates: Callable[[Array], Array]
 
     def path(self) -> list[Objective]:
-        """Objectives to follow to the protocol's own, which is the last: smoother ones first.
+        """Returns the objectives on the way to the protocol's own, the last: smoother ones first.
 
         For ``huber_scale`` that is the sum of absolute values; the scale is estimated afterwards.
         """
@@ -81,18 +81,8 @@ def problem(
     observed = law.on_scale(rows.response)
     if not isinstance(law, LinearLaw):
         starts = starts_of(law, protocol, seed)
-        return Problem(
-            law=law,
-            rows=rows,
-            model=law.model(rows.columns),
-            observed=observed,
-            protocol=protocol,
-            seed=seed,
-            bounds=law.bounds,
-            starts=starts,
-            working=_same,
-            coordinates=_same,
-        )
+        model = law.model(rows.columns)
+        return Problem(law, rows, model, observed, protocol, seed, law.bounds, starts, _same, _same)
     X = law.design(rows.columns)
     P = X.shape[1]
     order = [i for i in range(P) if i != last] + ([] if last is None else [last])
@@ -107,18 +97,9 @@ def problem(
     def coordinates(theta: Array) -> Array:
         return np.asarray(np.atleast_2d(theta)[:, order] @ R.T / scale).reshape(theta.shape)
 
-    return Problem(
-        law=law,
-        rows=rows,
-        model=LinearModel(Q * scale),
-        observed=observed,
-        protocol=protocol,
-        seed=seed,
-        bounds=np.tile([-np.inf, np.inf], (P, 1)),
-        starts=(Q.T @ observed / scale)[None],
-        working=working,
-        coordinates=coordinates,
-    )
+    free = np.tile([-np.inf, np.inf], (P, 1))
+    start, model = (Q.T @ observed / scale)[None], LinearModel(Q * scale)
+    return Problem(law, rows, model, observed, protocol, seed, free, start, working, coordinates)
 
 
 def _spread(law: FittableLaw, observed: Array) -> float:

@@ -83,14 +83,14 @@ class FitPart:
         return {name: p.estimate for name, p in self.params.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON data, in which numbers that are not finite are null."""
+        """Returns the fields as JSON data, in which numbers that are not finite are null."""
         data = asdict(self) | {"diagnostics": self.diagnostics.to_json()}
         data["support"] = data["support"] or {}
         return {"hull" if key == "support" else key: _finite(data[key]) for key in data}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FitPart:
-        """The part that :meth:`to_json` gave.
+        """Returns the part that :meth:`to_json` gave.
 
         Raises:
             KeyError, TypeError: for data of another form.
@@ -150,7 +150,7 @@ class FitReport:
         ]
 
     def part(self, where: Mapping[str, float]) -> FitPart:
-        """The part for the split column's value in ``where`` (other keys are ignored).
+        """Returns the part for the split column's value in ``where`` (other keys are ignored).
 
         Raises:
             UserError: where the value is missing or is none of the fit's own.
@@ -173,7 +173,7 @@ class FitReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON data; a fit that is not split has its part's keys at the top."""
+        """Returns the report as JSON data; one that is not split has its part's keys at the top."""
         parts = [part.to_json() for part in self.parts]
         data: dict[str, Any] = {
             "law": self.law,
@@ -191,12 +191,12 @@ class FitReport:
 
 
 def draws_path(path: Path) -> Path:
-    """The draws' file beside a report: ``loss.json`` -> ``loss.bootstrap.parquet``."""
+    """Returns the draws' file beside a report: ``loss.json`` -> ``loss.bootstrap.parquet``."""
     return path.with_suffix(".bootstrap.parquet")
 
 
 def write_fit(report: FitReport, path: Path) -> None:
-    """Write ``path`` (JSON) and, before it, the draws' Parquet file; both atomically.
+    """Writes ``path`` (JSON) and, before it, the draws' Parquet file; both atomically.
 
     Raises:
         UserError: where a file cannot be written.
@@ -210,7 +210,7 @@ def write_fit(report: FitReport, path: Path) -> None:
 
 
 def read_fit(path: Path) -> FitReport:
-    """The report that :func:`write_fit` wrote.
+    """Returns the report that :func:`write_fit` wrote.
 
     Raises:
         UserError: where the file is missing or is no fit report.
@@ -231,7 +231,7 @@ def read_fit(path: Path) -> FitReport:
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:
-    """A row a part: the split column's value and the estimates, for a law over those.
+    """Returns a row a part: the split column's value and the estimates, for a law over those.
 
     So the second stage of a fit in two (``allocation.ratio:stage2_alpha``) reads the first's
     report as its table.
@@ -243,7 +243,7 @@ def estimates_table(report: FitReport) -> pd.DataFrame:
 
 
 def is_report(path: Path) -> bool:
-    """Whether ``path`` is a fit's report rather than a table in JSON lines."""
+    """Tells whether ``path`` is a fit's report rather than a table in JSON lines."""
     if path.suffix != ".json" or not path.is_file():
         return False
     try:
@@ -254,7 +254,7 @@ def is_report(path: Path) -> bool:
 
 
 def read_draws(path: Path) -> pd.DataFrame:
-    """The draws of the report at ``path``: split column, ``draw``, parameters.
+    """Returns the draws of the report at ``path``: split column, ``draw``, parameters.
 
     ``path`` is the report's JSON file or the Parquet file itself.
 
@@ -266,9 +266,10 @@ def read_draws(path: Path) -> pd.DataFrame:
 
 
 def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
-    """The draws (B, P) of one part of the ``report`` at ``path``, in its parameters' order.
+    """Returns the draws (B, P) of one ``part`` of the ``report`` at ``path``.
 
-    Imports no pandas, so that an interval of one prediction is quick. Errors as of ``read_draws``,
+    The parameters are in the part's order. No pandas is imported, so that an interval of one
+    prediction is quick. Errors as of ``read_draws``,
     and where the draws' file is of another fit.
     """
     import numpy as np

@@ -13,7 +13,7 @@ TAILS = 101  # quantiles kept of the residuals
 
 
 def describe(residual: Array, n_params: int, weights: Array | None, squared: bool) -> Residuals:
-    """Spread, normality and quantiles of residuals (n,) on the law's scale, observed minus fitted.
+    """Describes residuals (n,) on the law's scale, observed minus fitted.
 
     The quantiles are those of a new observation's error: of Student's t for least squares; else of
     the residuals themselves, widened by sqrt(n / (n - P)) for the parameters that were fitted to

@@ -102,7 +102,7 @@ def selected_rows(
 
 
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
-    """The table's columns that decide the fit, sorted."""
+    """Returns the table's columns that decide the fit, sorted."""
     columns = set(sources(law, spec.mapping, list(map(str, table.columns))).columns.values())
     columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
     columns |= {"sweep"} if spec.sweep else set()
@@ -111,7 +111,7 @@ def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
 
 
 def digest(table: pd.DataFrame, columns: Iterable[str]) -> str:
-    """SHA-256 over the content of ``columns``, whatever the order of the rows."""
+    """Returns SHA-256 over the content of ``columns``, whatever the order of the rows."""
     lines = [
         "\x1f".join(repr(value) for value in row)
         for row in zip(*(_plain(table[column]) for column in columns), strict=True)

@@ -44,7 +44,7 @@ class Solution:
 
 
 def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: None) -> Solution:
-    """Minimise the problem's objective from all of its starts."""
+    """Minimises the problem's objective from all of its starts."""
     path = problem.path()
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:
@@ -65,7 +65,7 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
 
 
 def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
-    """Where the minima of the last objective of ``path`` are, from those before it; (B, P).
+    """Follows the minima of the objectives of ``path`` to those of the last; (B, P).
 
     Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
     without them a bootstrap's intervals are too narrow just where a parameter is badly held.

@@ -35,7 +35,7 @@ class Variables:
 def read_variables(
     law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str] = {}
 ) -> Variables:
-    """The law's variables out of ``table`` by the fit's mapping and units.
+    """Reads the law's variables out of ``table`` by the fit's mapping and units.
 
     Args:
         units: column -> the unit that the table itself declares, as ``tables.foreign`` reads it.
@@ -61,7 +61,7 @@ def read_variables(
 
 
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
-    """A column as floats; an empty cell is NaN.
+    """Returns a column as floats; an empty cell is NaN.
 
     Raises:
         UserError: where the column is missing or a cell is no number.
@@ -90,7 +90,7 @@ def check_values(
     spec: Fit,
     units: Mapping[str, str] = {},
 ) -> None:
-    """Refuse what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
+    """Refuses what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
 
     ``units`` are those that the table itself declares, by column: of these no size is doubted.
 
@@ -117,7 +117,7 @@ def check_values(
 
 
 def row_name(table: pd.DataFrame, row: int) -> str:
-    """How a message names a row: counted from 1, with its run where the table has one."""
+    """Returns how a message names a row: counted from 1, with its run where the table has one."""
     run = f" (run {table['run_id'].iloc[row]})" if "run_id" in table.columns else ""
     return f"row {row + 1}{run}"
 
@@ -129,7 +129,7 @@ _MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity r
 
 
 def _check_unit(variable: Variable, column: str, values: Array) -> None:
-    """Refuse values that can only be in another unit, which the user did not give."""
+    """Refuses values that can only be in another unit, which the user did not give."""
     name, values = variable.name, values[np.isfinite(values)]
     positive = values[values > 0]
     if not len(positive):

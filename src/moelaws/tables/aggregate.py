@@ -18,7 +18,7 @@ from moelaws.tables.schema import COLUMNS
 
 
 def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> pd.DataFrame:
-    """One row a run, in the grid's order, with the columns of ``tables.schema``.
+    """Returns one row a run, in the grid's order, with the columns of ``tables.schema``.
 
     Raises:
         UserError: where a run has no summary yet, or one that is not of that run.

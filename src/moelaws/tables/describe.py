@@ -11,7 +11,7 @@ from moelaws.spec.model import Model, MoE
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """Names and values, as ``tables.schema`` declares them."""
+    """Returns names and values, as ``tables.schema`` declares them."""
     config = run.config
     model, tokens = config.model, config.tokens
     parameters = count_parameters(model)

@@ -19,7 +19,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The table at ``path``, read by its suffix, and the unit of each column that declares one.
+    """Reads the table at ``path`` by its suffix, and the unit of each column that declares one.
 
     Units are in the schema of Parquet tables alone. A study's own table is checked against its
     declared columns.
@@ -60,20 +60,20 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from moelaws.tables.parquet import is_study, read_study, read_table, unreadable
+    from moelaws.tables.parquet import (
+        column_metadata,
+        is_study,
+        read_study,
+        read_table,
+        unreadable,
+    )
 
     try:
-        schema = pq.read_schema(path)
+        _refuse_twice(pq.read_schema(path).names, path)
     except (pa.ArrowInvalid, OSError) as error:
         raise unreadable(path, error) from None
-    _refuse_twice(schema.names, path)
     frame = read_study(path) if is_study(path) else read_table(path)
-    units = {
-        field.name: field.metadata[b"unit"].decode()
-        for field in schema
-        if field.metadata and b"unit" in field.metadata
-    }
-    return frame, units
+    return frame, {name: unit for name, (unit, _) in column_metadata(path).items()}
 
 
 def _not_text(path: Path) -> str:

@@ -11,7 +11,7 @@ from moelaws.tables.describe import describe
 
 
 def kept_runs(sweep: Sweep) -> list[str]:
-    """The runs that the study's ``keep_weights`` selects, by columns known before training.
+    """Returns the runs that the study's ``keep_weights`` selects, by columns known before training.
 
     Raises:
         UserError: for an expression that does not parse, or a column that is not there by then.

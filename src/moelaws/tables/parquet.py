@@ -36,7 +36,7 @@ def write_table(
     path: Path,
     metadata: Mapping[str, str] = {},
 ) -> None:
-    """Write ``frame`` atomically with exactly the declared columns, in their order.
+    """Writes ``frame`` atomically with exactly the declared columns, in their order.
 
     The bytes depend on the content alone: no time, no pandas index.
 
@@ -62,7 +62,7 @@ def write_table(
 
 
 def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
-    """The table at ``path``; with ``columns`` given, those must be there with their types.
+    """Reads the table at ``path``; with ``columns`` given, those must be there with their types.
 
     Raises:
         UserError: for a missing, cut or foreign file, a missing column, a wrong type or null.
@@ -85,7 +85,7 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
 
 
 def read_study(path: Path) -> pd.DataFrame:
-    """A study's table, each declared column there with its type.
+    """Reads a study's table, each declared column there with its type.
 
     Of a simulated one, what only a training measures may be missing.
 
@@ -96,12 +96,12 @@ def read_study(path: Path) -> pd.DataFrame:
 
 
 def is_study(path: Path) -> bool:
-    """Whether ``path`` is a Parquet file that says it is a study's table."""
+    """Tells whether ``path`` is a Parquet file that says it is a study's table."""
     return "study" in notes(path)
 
 
 def notes(path: Path) -> dict[str, str]:
-    """What ``write_table`` noted of a table; nothing of a file that is no readable Parquet."""
+    """Returns what ``write_table`` noted of a table; nothing where ``path`` is no Parquet file."""
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowInvalid):
@@ -110,18 +110,20 @@ def notes(path: Path) -> dict[str, str]:
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
-    """What to raise for a file that Arrow cannot read: its reason on one line."""
+    """Returns what to raise for a file that Arrow cannot read: its reason on one line."""
     reason = " ".join(str(error).split())
     return UserError(f"{path}: not a readable Parquet file, or one cut short: {reason}")
 
 
 def column_metadata(path: Path) -> dict[str, tuple[str, str]]:
-    """Unit and description of each column that declares them."""
-    schema = pq.read_schema(path)
+    """Returns the unit and the description of each column that declares a unit."""
     return {
-        f.name: (f.metadata[b"unit"].decode(), f.metadata[b"description"].decode())
-        for f in schema
-        if f.metadata and b"unit" in f.metadata
+        field.name: (
+            field.metadata[b"unit"].decode(),
+            field.metadata.get(b"description", b"").decode(),
+        )
+        for field in pq.read_schema(path)
+        if field.metadata and b"unit" in field.metadata
     }
 
 

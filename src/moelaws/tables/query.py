@@ -11,7 +11,7 @@ from moelaws.spec.errors import UserError
 
 
 def query(sql: str, results: Results, tier: str) -> pd.DataFrame:
-    """The answer to ``sql``, in which a study's table goes by the study's name.
+    """Answers ``sql``, in which a study's table goes by the study's name.
 
     ``runs`` is the record of every run, a column for each dotted key. Nothing is written: the
     database is in memory and reads Parquet.

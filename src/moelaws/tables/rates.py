@@ -12,7 +12,7 @@ CONFIGURATION = [
 
 
 def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
-    """A line for each budget where a configuration's best learning rate is the last one tried.
+    """Names each budget where a configuration's best learning rate is the last one tried.
 
     ``frame`` is a study's table. Configurations with fewer than three rates were not searched.
     """

@@ -13,7 +13,7 @@ from moelaws.records.runs import Record
 
 
 def retry(results: Results, records: Iterable[Record]) -> None:
-    """Remove the summaries of ``records`` and every table that holds one of these runs."""
+    """Removes the summaries of ``records`` and every table that holds one of these runs."""
     run_ids = set()
     for record in records:
         runs.retry(results, record)

@@ -71,7 +71,7 @@ def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationE
 def design(
     sweep: Sweep, rows: str = "", repeats: int = 1, sweeps: Collection[str] = ()
 ) -> pd.DataFrame:
-    """The runs of ``sweep`` as a table describes them before any training, one row a run.
+    """Returns the runs of ``sweep`` as a table describes them before any training, one row a run.
 
     Args:
         sweep: the study's grid at a tier.
@@ -113,7 +113,7 @@ def design(
 
 
 def studys_mapping(study: Study, law: FittableLaw) -> dict[str, str]:
-    """Variable -> column as the study's first fit of this law has them; empty where it has none.
+    """Returns variable -> column as in the study's first fit of this law; empty without one.
 
     A study that fits another form of the law alone maps the same variables.
     """
@@ -131,7 +131,7 @@ def simulate(
     noise: float,
     seed: int = 0,
 ) -> Simulation:
-    """The law's response in each row of a ``design``, under its own name, with noise.
+    """Simulates the law's response in each row of a ``design``, under its own name, with noise.
 
     It takes the place of a column of that name: a law of the optimal D simulates D.
 
@@ -223,7 +223,7 @@ def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
 def _variables(
     frame: pd.DataFrame, law: FittableLaw, mapping: Mapping[str, str]
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """The law's variables, each within its domain, and where each is from."""
+    """Returns the law's variables, each within its domain, and where each is from."""
     numbers = _numbers(frame)
     response = law.response.name  # to come; a study's entry may map it
     mapping = {name: column for name, column in mapping.items() if name != response}
@@ -255,6 +255,6 @@ def _variables(
 
 
 def _normal(key: str) -> float:
-    """A standard normal number that follows from ``key`` alone, whatever NumPy's version."""
+    """Returns a standard normal number that ``key`` alone decides, whatever NumPy's version."""
     bits = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
     return NormalDist().inv_cdf((bits + 0.5) / 2**52)
