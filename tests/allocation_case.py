@@ -121,7 +121,7 @@ def write_case(root: Path, frame: pd.DataFrame) -> Case:
         spec = study.fit(name)
         units = {name: unit for name, (unit, _) in column_metadata(case.derived["r_star"]).items()}
         frame = case.inputs.derived("r_star")
-        report = fit(laws.fittable(spec.law), frame, spec, label="r_star", units=units)
+        report = fit(laws.fittable(spec.law), frame, spec, units=units)
         case.fits[name] = root / f"{name}.json"
         write_fit(report, case.fits[name])
     _derive(case, root, "stages")

@@ -121,7 +121,7 @@ def _fit(case: Case, entry: Fit, root: Path, setting: Setting) -> None:
     protocol = {"sample": setting.starts} if law.protocol.grid else {}
     quick = entry.model_copy(update={"bootstrap": setting.bootstrap, "protocol": protocol})
     case.fits[entry.name] = root / f"{entry.name}.json"
-    write_fit(fit(law, rows, quick, label=entry.name, units=units), case.fits[entry.name])
+    write_fit(fit(law, rows, quick, units=units), case.fits[entry.name])
 
 
 def _derive(case: Case, entry: Derived, root: Path, setting: Setting) -> None:
