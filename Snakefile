@@ -15,44 +15,44 @@ include: "workflow/rules/common.smk"
 onstart:
     if TOO_MUCH:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
-    if PROJECT.device == "cuda" and workflow.local_exec:
+    if JOBS.project.device == "cuda" and workflow.local_exec:
         if "gpu" not in workflow.global_resources:
             # Without a cap every core would start a training on the one GPU.
             raise WorkflowError(
                 "device is cuda: add --resources gpu=1, one run at a time"
             )
-    watch(RESULTS, {run_id: run.flops for run_id, run in RUNS.items()})
+    watch(RESULTS, {run_id: run.flops for run_id, run in JOBS.runs.items()})
 
 
 rule all:
     default_target: True
     input:
-        figures(),
-        paper_tables(),
-        fits(),
-        claims_pages(),
-        report_file(),
-        weights(),
+        JOBS.figures(),
+        JOBS.paper_tables(),
+        JOBS.fits(),
+        JOBS.claims_pages(),
+        FOLDER.report,
+        JOBS.weights(),
     localrule: True
 
 
 rule figures:
     input:
-        figures(),
-        paper_tables(),
+        JOBS.figures(),
+        JOBS.paper_tables(),
     localrule: True
 
 
 rule tables:
     input:
-        tables(),
+        JOBS.tables(),
     localrule: True
 
 
 rule runs:
     input:
-        summaries(),
-        weights(),
+        JOBS.summaries(),
+        JOBS.weights(),
     localrule: True
 
 

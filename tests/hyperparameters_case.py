@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,10 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.figures.draw import make
+from moelaws.figures.sheet import Sheet
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
@@ -18,12 +21,12 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY
 
+STUDY = load_study("hyperparameters", REPOSITORY)
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 
 
@@ -64,8 +67,7 @@ DEMO = Truth(
 
 def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd.DataFrame:
     """A study's table: the tier's grid with simulated losses."""
-    study = load_study("hyperparameters", REPOSITORY)
-    runs = expand(study.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
+    runs = expand(STUDY.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
     frame = pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
     rng = np.random.default_rng(seed)
     L = np.array([_loss(row, truth) for _, row in frame.iterrows()])
@@ -86,12 +88,11 @@ def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd
 def _loss(row: pd.Series, truth: Truth) -> float:
     kind = "dense" if row["A"] == 1 else "moe"
     L = 2.0 + 2.0 * (row["C"] / truth.C0) ** -0.05
-    wanted = {"lr": truth.lr, "batch_tokens": truth.batch_tokens}
-    size = row["C_leverage"] / row["D"]
-    offs = [(row[name], *law[kind]) for name, law in wanted.items()]
+    laws = {"lr": truth.lr, "batch_tokens": truth.batch_tokens}
+    bowls = [(row[name], *law[kind]) for name, law in laws.items()]
     if "sizes" in row["sweep"]:
-        offs = [(size, *truth.M[kind])]
-    for value, centre, exponent in offs:
+        bowls = [(row["C_leverage"] / row["D"], *truth.M[kind])]
+    for value, centre, exponent in bowls:
         best = centre * (row["C"] / truth.C0) ** exponent
         L += truth.curvature * np.log(value / best) ** 2
     return float(L)
@@ -99,38 +100,43 @@ def _loss(row: pd.Series, truth: Truth) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """The study with its files written below ``root``."""
+    """The study with its files written, and its figures, each drawn once."""
 
-    study: Study
-    root: Path
     table: Path
-    fits: dict[str, Path]
-    derived: dict[str, Path]
+    fits: dict[str, Path] = field(default_factory=dict)
+    derived: dict[str, Path] = field(default_factory=dict)
+    sheets: dict[str, Sheet] = field(default_factory=dict)
 
     @property
-    def inputs(self) -> Inputs:
-        return Inputs.read(self.table, self.fits, self.derived)
+    def inputs(self) -> FittedInputs:
+        return FittedInputs(
+            frame=read_runs(self.table), fits=self.fits, derived_tables=self.derived
+        )
+
+    def sheet(self, figure: str) -> Sheet:
+        if figure not in self.sheets:
+            self.sheets[figure] = make(STUDY, figure, self.inputs)
+        return self.sheets[figure]
 
 
-def write_case(root: Path, frame: pd.DataFrame, needed: bool = True) -> Case:
+def write_case(root: Path, frame: pd.DataFrame, every_fit: bool = True) -> Case:
     """Derive and fit everything that the study declares, as the workflow would.
 
-    Where not ``needed``, fits that the runs do not allow are left out.
+    Where not ``every_fit`` is possible, those that the runs do not allow are left out.
     """
-    study = load_study("hyperparameters", REPOSITORY)
-    case = Case(study, root, root / "tables" / "hyperparameters.parquet", {}, {})
+    case = Case(root / "tables" / "hyperparameters.parquet")
     write_table(frame, COLUMNS, case.table, {"study": "hyperparameters"})
-    for entry in study.derived:
+    for entry in STUDY.derived:
         out = root / "derived" / f"{entry.name}.parquet"
-        derive(study, entry.name, case.inputs, out)
+        derive(STUDY, entry.name, case.inputs, out)
         case.derived[entry.name] = out
-    for spec in study.fits:
+    for spec in STUDY.fits:
         rows = pd.read_parquet(case.derived[spec.table])
         out = root / "fits" / f"{spec.name}.json"
         try:
             write_fit(fit(laws.fittable(spec.law), rows, spec), out)
         except UserError:
-            if needed:
+            if every_fit:
                 raise
         else:
             case.fits[spec.name] = out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -44,7 +45,7 @@ def only(study, kept):
         return {*entry.get("fits", ()), *entry.get("derived", ())}
 
     for kind in ("fits", "derived", "figures", "tables"):
-        study[kind] = [e for e in study[kind] if e.get("name", e.get("id")) in kept]
+        study[kind] = [e for e in study[kind] if e["name"] in kept]
         assert all(needs(entry) <= kept for entry in study[kind])
     study["claims"] = [c for c in study["claims"] if needs(c) | {c["figure"]} <= kept]
     study.pop("simulation")
@@ -88,6 +89,18 @@ class Copy:
         text, count = re.subn(pattern, replacement, path.read_text(), count=1)
         assert count == 1, f"{pattern} is not in {file}"
         path.write_text(text)
+
+    @contextlib.contextmanager
+    def edited(self, file, pattern, replacement):
+        """The file changed for the block, its content and time put back after it."""
+        path = self.root / file
+        text, stat = path.read_text(), path.stat()
+        self.edit(file, pattern, replacement)
+        try:
+            yield
+        finally:
+            path.write_text(text)
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
     @property
     def environment(self):

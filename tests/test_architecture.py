@@ -34,14 +34,20 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "claims": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "probing": {"spec", "corpus", "model", "training"},
+    "workflow": {"spec", "accounting", "laws", "records", "grids", "tables"},
 }
-ALLOWED["cli"] = set(ALLOWED)
+# The core never imports a study, and no study another one.
+CORE = set(ALLOWED)
+ALLOWED["studies"] = {
+    "spec", "laws", "records", "tables", "fitting", "analysis", "figures", "claims",
+}  # fmt: skip
+ALLOWED["cli"] = CORE
 
 # Distribution -> the packages that may import it: the rest runs where it is not installed.
 HOMES: dict[str, set[str]] = {
     "torch": {"corpus", "model", "training", "probing"},
     "scipy": {"fitting"},
-    "matplotlib": {"figures"},
+    "matplotlib": {"figures", "studies"},
     "datasets": {"corpus"},
     "click": {"cli"},
     "snakemake": set(),
@@ -109,6 +115,38 @@ def test_imports_point_one_way():
     assert wrong == []
 
 
+def test_a_study_imports_no_other_study():
+    studies = [path for path in FILES if package(path) == "studies"]
+    keys = {path: path.relative_to(PACKAGE).parts[1] for path in studies}
+    wrong = [
+        f"{name(path)} imports {module}"
+        for path in studies
+        for module in imports(path)
+        if module.startswith("moelaws.studies.") and module.split(".")[2] != keys[path]
+    ]
+    assert len(set(keys.values())) > 5
+    assert wrong == []
+
+
+def test_studies_laws_import_laws_alone():
+    laws = [path for path in FILES if "/laws/" in name(path) and package(path) == "studies"]
+    above = {
+        f"{name(path)} imports {module}"
+        for path in laws
+        for module in imports(path)
+        if (target := source(module)) and package(target) not in ("", "spec", "laws", "studies")
+    }
+    assert laws
+    assert above == set()
+
+
+def test_only_the_resolver_and_the_laws_import_by_name():
+    """Names are references: nothing else turns a text into a module."""
+    users = {name(p) for p in FILES if re.search(r"\b(import_module|__import__)\(", p.read_text())}
+    foreign = {"model/megablocks/backend.py", "model/megablocks/package.py"}
+    assert users - foreign == {"spec/references.py", "laws/__init__.py"}
+
+
 def test_no_import_cycles():
     targets = {path: {source(module) for module in imports(path)} - {None} for path in FILES}
     try:
@@ -124,7 +162,7 @@ def test_a_distribution_stays_in_its_homes(distribution):
 
 
 def test_laws_need_numpy_alone():
-    for path in PACKAGE.joinpath("laws").rglob("*.py"):
+    for path in [*PACKAGE.glob("laws/**/*.py"), *PACKAGE.glob("studies/*/laws/*.py")]:
         roots = {module.split(".")[0] for module in imports(path)}
         assert roots <= {"moelaws", "numpy"} | sys.stdlib_module_names, name(path)
 
@@ -152,7 +190,7 @@ def test_what_the_snakefile_imports_is_light():
             r"^(?:from moelaws\S* import (?:\([^)]*\)|.+)|import moelaws.*)", path.read_text(), re.M
         )
     ]
-    assert any("expand_study" in line for line in lines)
+    assert any("Jobs" in line for line in lines)
     assert loaded_by("\n".join(lines)) == set()
 
 

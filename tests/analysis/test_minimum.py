@@ -24,34 +24,34 @@ def test_no_point_of_the_range_lies_lower(
     a: float, b: float, c: float, low: float, width: float
 ) -> None:
     high = low + width
-    found = minima(np.polyval([a, b, c], abscissae(low, high)), low, high)
+    lowest = minima(np.polyval([a, b, c], abscissae(low, high)), low, high)
     everywhere = np.polyval([a, b, c], np.linspace(low, high, 1001))
     tolerance = 1e-6 * (1 + np.abs(everywhere).max())
-    assert low - 1e-9 <= found.x[0] <= high + 1e-9
-    assert found.y[0] == pytest.approx(np.polyval([a, b, c], found.x[0]), abs=tolerance)
-    assert found.y[0] <= everywhere.min() + tolerance
+    assert low - 1e-9 <= lowest.x[0] <= high + 1e-9
+    assert lowest.y[0] == pytest.approx(np.polyval([a, b, c], lowest.x[0]), abs=tolerance)
+    assert lowest.y[0] <= everywhere.min() + tolerance
 
 
 @given(st.floats(0.01, 5), st.floats(-3, 3))
 def test_inside_is_the_vertex_and_outside_names_the_end(curvature: float, vertex: float) -> None:
     assume(abs(abs(vertex) - 1) > 1e-3)
-    found = minima(curvature * (abscissae(-1, 1) - vertex) ** 2, -1, 1)
-    assert found.convex[0]
+    lowest = minima(curvature * (abscissae(-1, 1) - vertex) ** 2, -1, 1)
+    assert lowest.convex[0]
     if abs(vertex) < 1:
-        assert found.inside[0]
-        assert found.notes == ("",)
-        assert found.x[0] == pytest.approx(vertex, abs=1e-9)
+        assert lowest.inside[0]
+        assert lowest.notes == ("",)
+        assert lowest.x[0] == pytest.approx(vertex, abs=1e-9)
     else:
-        assert not found.inside[0]
-        assert found.notes == (AT_HIGH_END if vertex > 0 else AT_LOW_END,)
+        assert not lowest.inside[0]
+        assert lowest.notes == (AT_HIGH_END if vertex > 0 else AT_LOW_END,)
 
 
 def test_a_dome_has_no_minimum_inside() -> None:
-    found = minima(np.array([1.0, 2.0, 0.5]), 0, 1)
-    assert not found.convex[0]
-    assert not found.inside[0]
-    assert (found.x[0], found.y[0]) == (1.0, 0.5)
-    assert found.notes == (NOT_CONVEX,)
+    lowest = minima(np.array([1.0, 2.0, 0.5]), 0, 1)
+    assert not lowest.convex[0]
+    assert not lowest.inside[0]
+    assert (lowest.x[0], lowest.y[0]) == (1.0, 0.5)
+    assert lowest.notes == (NOT_CONVEX,)
 
 
 def test_interval_ignores_missing_draws_and_is_missing_without_any() -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
-from moelaws.analysis.plan import fits_of, fitted_table, plan
+from moelaws.analysis.plan import fits_of, plan
 from moelaws.analysis.recovery import recovered
 from moelaws.cli.simulate import simulated, write
 from moelaws.fitting.fit import fit
@@ -17,20 +17,14 @@ from planned_study import small
 
 
 def planned_in(folder, **changes):
-    """Name -> planned fit of the small study, in their order, and what each is compared with."""
+    """Name -> planned fit of the small study, in their order."""
     study, sweep = small(**changes)
-    asked = simulation_entry(study)
-    made, about = simulated(sweep, asked)
-    results = Results(folder)
-    write(made, results.table("demo", "small", simulated=True), about)
-    of = fits_of(study, asked, sample=100)
-    fits = {p.name: p for p in plan(of, "demo", results, lambda name: lambda *stage: None)}
-    compared = {
-        name: recovered(p.report, about, *fitted_table(of, "demo", of.fit(name), results))
-        for name, p in fits.items()
-        if p.report is not None
-    }
-    return fits, compared
+    entry = simulation_entry(study)
+    simulation, about = simulated(sweep, entry)
+    results = Results(folder).tier("demo", simulated=True)
+    write(simulation, results.table("small"), about)
+    fits = plan(fits_of(study, entry, sample=100), results, about, lambda name: lambda *stage: None)
+    return {fit.name: fit for fit in fits}
 
 
 @pytest.fixture(scope="module")
@@ -39,47 +33,46 @@ def planned(tmp_path_factory):
 
 
 def test_the_laws_coefficients_are_found_again(planned):
-    found = {r.parameter: r for r in planned[1]["loss"]}
-    assert {n: r.reference for n, r in found.items()} == laws.fittable("chinchilla").published
-    assert all(r.simulated for r in found.values())
-    assert all(r.identified for r in found.values())
-    assert sum(bool(r.holds) for r in found.values()) >= 4  # of five 90 % intervals
-    for r in found.values():
+    coefficients = planned["loss"].coefficients
+    references = {c.parameter: c.reference for c in coefficients}
+    assert references == laws.fittable("chinchilla").published
+    assert all(c.simulated and c.identified for c in coefficients)
+    assert sum(bool(c.holds) for c in coefficients) >= 4  # of five 90 % intervals
+    for r in coefficients:
         assert r.relative_width == pytest.approx((r.high - r.low) / r.estimate)
 
 
 def test_a_fit_of_other_variables_has_no_true_value(planned):
     """The losses follow N_active: what a fit over N_total should find, nobody knows."""
-    assert {r.reference for r in planned[1]["total"]} == {None}
-    assert {r.holds for r in planned[1]["total"]} == {None}
+    assert {(c.reference, c.holds) for c in planned["total"].coefficients} == {(None, None)}
 
 
 def test_a_fit_follows_the_fits_that_it_reads(planned):
-    fits, compared = planned
-    assert list(fits).index("later") > list(fits).index("each")
-    assert [part.where["S"] for part in fits["each"].report.parts] == [0.0, 0.5]
+    assert list(planned).index("later") > list(planned).index("each")
+    each = planned["each"]
+    assert [part.where["S"] for part in each.report.parts] == [0.0, 0.5]
     published = laws.fittable("chinchilla").published
-    assert [(r.where["S"], r.parameter, r.reference) for r in compared["each"]] == [
+    assert [(c.where["S"], c.parameter, c.reference) for c in each.coefficients] == [
         (S, name, value) for S in (0.0, 0.5) for name, value in published.items()
     ]
-    later = fits["later"]
+    later = planned["later"]
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
 
 
 def test_what_simulated_losses_cannot_give_is_left_out(planned):
-    assert "balance" not in planned[0]
+    assert "balance" not in planned
 
 
 def test_rows_that_cannot_be_fitted_say_why(planned):
-    few = planned[0]["few"]
+    few = planned["few"]
     assert few.report is None
     assert "2 rows are left to fit the 5 parameters of chinchilla" in few.reason
 
 
 def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
-    fits, _ = planned_in(
+    fits = planned_in(
         tmp_path,
         fits=[
             {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"},
@@ -119,12 +112,12 @@ def test_the_papers_other_laws_are_compared_with_what_it_publishes():
     report = fit(law, table, entry)
     about = {"law": "chinchilla", "study": "leverage", "noise": 0.003}
     about["params"] = dict(laws.fittable("chinchilla").published)
-    found = {r.parameter: r for r in recovered(report, about, table, {})}
-    assert {n: r.reference for n, r in found.items()} == law.published
-    assert not any(r.simulated for r in found.values())
+    coefficients = recovered(report, about, table, {})
+    assert {c.parameter: c.reference for c in coefficients} == law.published
+    assert not any(c.simulated for c in coefficients)
     other = recovered(report, {**about, "study": "sparsity"}, table, {})
     assert {r.reference for r in other} == {None}
     # With coefficients of one's own nothing of the paper's follows.
     fitted = recovered(report, {**about, "params": {**about["params"], "A": 1.0}}, table, {})
     assert {r.reference for r in fitted} == {None}
-    assert json.dumps([r.as_dict() for r in found.values()])
+    assert json.dumps([c.as_dict() for c in coefficients])

@@ -1,100 +1,118 @@
-"""Verdicts come from rules and files, and the page says what they rest on."""
+"""Verdicts follow from what a rule measures, and the page says what they rest on."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.claims import judge as judging
-from moelaws.claims.base import (
-    CANNOT_TELL,
-    NOT_SUPPORTED,
-    SUPPORTED,
-    Claim,
-    Finding,
-    Verdict,
-    by_interval,
-)
-from moelaws.claims.judge import claims_of, judge, page
+from moelaws.claims.base import Evidence, Verdict, verdict
+from moelaws.claims.judge import judge
+from moelaws.claims.page import page
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
-STUDY = Study.model_validate(
-    {
-        "study": "toy",
-        "title": "A toy",
-        "figures": [{"id": "F1", "code": "x", "caption": "y"}],
-        "claims": [{"id": "rises", "figure": "F1"}],
-    }
+CLAIM = {
+    "name": "rises",
+    "statement": "It rises.",
+    "source": "toy, sec 1",
+    "code": "claims:rises",
+    "with": {"slope": 0.2},
+    "rule": "Supported where the slope's interval is above 0.",
+    "expect": {"above": 0},
+    "needed": "More runs would decide.",
+    "figure": "F1",
+}
+CODE = """
+from moelaws.claims.base import Evidence
+
+def rises(inputs, slope):
+    return Evidence(f"slope {slope}, 5 runs", slope, slope - 0.1, slope + 0.1)
+"""
+numbers = count()
+intervals = st.tuples(st.floats(allow_nan=True), st.floats(allow_nan=True)).map(
+    lambda ends: tuple(sorted(ends))
 )
 
 
-def _measured(_inputs: Inputs) -> Finding:
-    return Finding(by_interval(0.1, 0.3), "slope 0.2 (0.1 to 0.3), 5 runs", 0.2, 0.1, 0.3)
+@pytest.fixture
+def toy(tmp_path):
+    """``toy(slope)``: a study of a user's own whose one claim measures ``slope``."""
+    package = f"toy_{next(numbers)}"  # Python imports a package of one name once
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "claims.py").write_text(CODE)
+    path = tmp_path / "study.yaml"
+    figure = '{name: F1, code: "figures:draw", caption: A picture.}'
+
+    def load(slope: float, **changes: object) -> Study:
+        claim = {**CLAIM, "with": {"slope": slope}, **changes}
+        path.write_text(
+            f"study: toy\npackage: {package}\ntitle: A toy\n"
+            f"figures: [{figure}]\nclaims: [{claim!r}]\n"
+        )
+        return load_study(str(path), REPOSITORY)
+
+    return load
 
 
-CLAIM = Claim(
-    "it rises", "toy, sec 1", "supported where the slope's interval is above 0", _measured
+@given(st.lists(intervals, max_size=3), st.floats(-1e6, 0), st.floats(0, 1e6))
+def test_a_verdict_takes_whole_intervals(ends, above, below):
+    result = verdict(ends, above, below)
+    if result is Verdict.SUPPORTED:
+        assert ends
+        assert all(above < low <= high < below for low, high in ends)
+    if result is Verdict.NOT_SUPPORTED:
+        assert any(high < above or low > below for low, high in ends)
+    nan = float("nan")
+    assert verdict([*ends, (nan, nan)], above, below) is not Verdict.SUPPORTED
+    assert verdict([], above, below) is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("slope", "expected", "needed"),
+    [
+        (0.2, Verdict.SUPPORTED, ""),
+        (-0.2, Verdict.NOT_SUPPORTED, ""),
+        (0.05, Verdict.CANNOT_TELL, "More runs would decide."),
+    ],
 )
-
-
-@given(st.floats(allow_nan=True), st.floats(allow_nan=True), st.floats(-1e6, 1e6))
-def test_an_interval_decides_only_as_a_whole(a, b, threshold):
-    low, high = (min(a, b), max(a, b)) if a == a and b == b else (a, b)
-    verdict = by_interval(low, high, threshold)
-    if verdict is SUPPORTED:
-        assert low > threshold
-    elif verdict is NOT_SUPPORTED:
-        assert high < threshold
-    else:
-        assert not low > threshold
-        assert not high < threshold
-
-
-def test_a_verdict_carries_its_rule_and_numbers(monkeypatch):
-    monkeypatch.setattr(judging, "claims_of", lambda study: {"rises": CLAIM})
-    found = judge(STUDY, Inputs(None))
-    assert found["source"] == "computed"
-    (claim,) = found["claims"]
-    assert claim["verdict"] == "supported"
-    assert (claim["value"], claim["low"], claim["high"]) == (0.2, 0.1, 0.3)
-    text = page([found], "demo", {"toy": Path("figures/toy")})
-    for words in (CLAIM.statement, CLAIM.rule, "slope 0.2 (0.1 to 0.3)", "figures/toy/F1.png"):
+def test_a_verdict_carries_its_rule_and_numbers(toy, slope, expected, needed):
+    judged = judge(toy(slope), Inputs(frame=None))
+    assert judged["source"] == "computed"
+    (claim,) = judged["claims"]
+    assert (claim["verdict"], claim["needed"]) == (expected, needed)
+    assert claim["value"] == slope
+    text = page([judged], "demo")
+    for words in (CLAIM["statement"], CLAIM["rule"], needed, "figures/toy/F1.png"):
         assert words in text
-    assert "| [toy](#toy) | 1 | 0 | 0 |" in text
+
+
+def test_evidence_without_an_interval_decides_nothing():
+    assert verdict(Evidence("one run").intervals, above=0) is Verdict.CANNOT_TELL
+    assert verdict(Evidence("bounds", 1.0, 0.5, 1.5, decides=[]).intervals, above=0) is (
+        Verdict.CANNOT_TELL
+    )
 
 
 def test_simulated_verdicts_say_so():
-    found = {"study": "toy", "title": "A toy", "source": "simulated", "claims": []}
-    text = page([found | {"assumed": "a dense curve"}], "paper", {"toy": Path()})
+    judged = {"study": "toy", "title": "A toy", "source": "simulated", "claims": []}
+    text = page([judged | {"assumed": "a dense curve"}], "paper")
     assert "**From simulated data**" in text
     assert "Assumed: a dense curve" in text
 
 
-def test_a_claim_without_a_rule_is_refused(monkeypatch):
-    monkeypatch.setattr(judging, "claims_of", lambda study: {"falls": CLAIM})
-    with pytest.raises(UserError, match="does not judge it; it judges falls"):
-        judge(STUDY, Inputs(None))
+def test_a_claim_without_a_rule_is_refused(toy):
+    with pytest.raises(UserError, match=r"claims:falls: the module toy_\d+.claims has no falls"):
+        judge(toy(0.2, code="claims:falls"), Inputs(frame=None))
 
 
 @pytest.mark.parametrize("name", study_names(REPOSITORY))
 def test_every_claim_of_a_study_states_what_decides_it(name):
-    study = load_study(name, REPOSITORY)
-    claims = claims_of(name)
-    assert {entry.id for entry in study.claims} == set(claims)
-    assert len(claims) >= 4
-    for claim in claims.values():
-        assert "supported" in claim.rule.lower()
-        assert claim.statement[-1] == claim.rule[-1] == "."
+    for claim in load_study(name, REPOSITORY).claims:
+        assert claim.statement.strip()[-1] == claim.rule.strip()[-1] == "."
         assert claim.source.startswith((name, "leverage"))
-
-
-def test_verdicts_read_as_sentences():
-    assert [str(v) for v in Verdict] == ["supported", "not supported", "cannot tell at this scale"]
-    assert Finding(CANNOT_TELL, "one run").needed == ""

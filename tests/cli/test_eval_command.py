@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from moelaws import laws
 from moelaws.cli import cli
-from moelaws.cli.laws import MOST_SHOWN, differences
+from moelaws.cli.laws import SHOWN_VARIANTS, differences
 from moelaws.spec.errors import UserError
 
 
@@ -34,38 +34,38 @@ def data(*arguments):
     ],
 )
 def test_one_prediction(arguments, expected):
-    found = data("eval", *arguments)
-    assert found["value"] == pytest.approx(expected, rel=1e-5)
-    assert found["law"] == arguments[0]
-    assert isinstance(found["unit"], str)
-    assert found["params"] == dict(laws.get(arguments[0]).published)
+    answer = data("eval", *arguments)
+    assert answer["value"] == pytest.approx(expected, rel=1e-5)
+    assert answer["law"] == arguments[0]
+    assert isinstance(answer["unit"], str)
+    assert answer["params"] == dict(laws.get(arguments[0]).published)
 
 
 def test_several_results_are_objects_by_name():
-    found = data("eval", "leverage.hyperparameters", "C=1e20", "context=4096")
-    assert found["value"] == pytest.approx(
+    answer = data("eval", "leverage.hyperparameters", "C=1e20", "context=4096")
+    assert answer["value"] == pytest.approx(
         {"lr": 1.01288e-3, "B": 1.34697e6, "B_sequences": 328.851}, rel=1e-5
     )
-    assert found["unit"] == {"lr": "1", "B": "tokens", "B_sequences": "sequences"}
-    assert found["inputs"] == {"C": 1e20, "context": 4096}
+    assert answer["unit"] == {"lr": "1", "B": "tokens", "B_sequences": "sequences"}
+    assert answer["inputs"] == {"C": 1e20, "context": 4096}
 
 
 def test_a_result_that_wants_a_variable_left_out_is_not_shown():
-    found = data("eval", "leverage.hyperparameters", "C=1e20")
-    assert set(found["value"]) == set(found["unit"]) == {"lr", "B"}
+    answer = data("eval", "leverage.hyperparameters", "C=1e20")
+    assert set(answer["value"]) == set(answer["unit"]) == {"lr", "B"}
     assert "B_sequences" not in text("eval", "leverage.hyperparameters", "C=1e20")
 
 
 def test_derived_variables_are_named():
-    found = data("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2")
-    assert set(found) == {"law", "value", "unit", "inputs", "params", "derived"}
-    assert found["inputs"] == {"N": 1e9, "C": 1e20, "E": 16, "k": 2}
-    assert found["derived"]["D"] == {
+    answer = data("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2")
+    assert set(answer) == {"law", "value", "unit", "inputs", "params", "derived"}
+    assert answer["inputs"] == {"N": 1e9, "C": 1e20, "E": 16, "k": 2}
+    assert answer["derived"]["D"] == {
         "value": pytest.approx(1e20 / (6 * 1e9 / 8)),
         "by": "D = C / (6 N_active)",
     }
     plain = data("eval", "sparsity.loss", "N=1e9", f"D={1e20 / (6 * 1e9 / 8)!r}", "S=.875")
-    assert found["value"] == pytest.approx(plain["value"], rel=1e-14)
+    assert answer["value"] == pytest.approx(plain["value"], rel=1e-14)
     assert "derived" not in plain
     shown = text("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2").splitlines()
     assert shown[0] == "L = 2.43822 nats/token"
@@ -125,9 +125,9 @@ def test_what_is_shown_of_a_law(law_id):
     law, shown = laws.get(law_id), text("laws", law_id)
     for part in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
         assert part in shown
-    found = data("laws", law_id)
-    assert [form["variant"] for form in found["variants"]] == list(laws.variants(law_id))
-    assert found["published"] == (None if law.published is None else dict(law.published))
+    record = data("laws", law_id)
+    assert [form["variant"] for form in record["variants"]] == list(laws.variants(law_id))
+    assert record["published"] == (None if law.published is None else dict(law.published))
     assert law.latex in text("laws", law_id, "--latex")
 
 
@@ -143,21 +143,21 @@ def test_printed_and_corrected_stand_side_by_side():
 
 def test_published_values_that_differ():
     law, form = laws.get("clark.routing"), laws.get("clark.routing:hash")
-    found = differences(law, form)["published"]
-    assert found
-    for name, (ours, theirs) in found.items():
+    published = differences(law, form)["published"]
+    assert published
+    for name, (ours, theirs) in published.items():
         assert (ours, theirs) == (law.published[name], form.published[name])
         assert ours != theirs
     assert differences(law, law) == {}
     listed = data("laws", "clark.routing")["variants"]
     assert {form["variant"]: form["differs"]["published"] for form in listed}["hash"] == {
-        name: list(pair) for name, pair in found.items()
+        name: list(pair) for name, pair in published.items()
     }
 
 
 def test_of_many_variants_the_rest_is_counted():
     names = list(laws.variants("sparsity.isoflop"))
     shown = text("laws", "sparsity.isoflop")
-    assert shown.count("\nVariant sparsity.isoflop:") == MOST_SHOWN
-    assert f"and {len(names) - MOST_SHOWN} more variants" in shown
+    assert shown.count("\nVariant sparsity.isoflop:") == SHOWN_VARIANTS
+    assert f"and {len(names) - SHOWN_VARIANTS} more variants" in shown
     assert len(data("laws", "sparsity.isoflop")["variants"]) == len(names)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from moelaws.spec.hyperparameters import read_pinned
 from repository import REPOSITORY
 
 STUDY = "hyperparameters"
+FILE = Path("config/hyperparameters/demo.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +35,14 @@ def project(case, tmp_path, monkeypatch):
     (tmp_path / "text.txt").write_text("to be held out or not\n" * 20_000)
     (tmp_path / "config/config.yaml").write_text("tier: demo\ncorpus: text.txt\n")
     shutil.copy(REPOSITORY / f"config/studies/{STUDY}.yaml", tmp_path / "config/studies")
-    results = Results(tmp_path / "results")
-    copy(case.table, results.table("demo", STUDY))
+    folder = Results(tmp_path / "results").tier("demo")
+    copy(case.table, folder.table(STUDY))
     for name, path in case.derived.items():
-        copy(path, results.derived("demo", STUDY, name))
+        copy(path, folder.derived(STUDY, name))
     for name, path in case.fits.items():
-        copy(path, results.fit("demo", STUDY, name))
+        copy(path, folder.fit(STUDY, name))
     monkeypatch.chdir(tmp_path)
-    return results
+    return folder
 
 
 def copy(source, target):
@@ -79,14 +81,13 @@ def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
 
 def test_pinning_twice_changes_nothing_and_another_fit_does(project):
     pin()
-    first = (project.root.parent / "config/hyperparameters/demo.yaml").read_text()
+    first = FILE.read_text()
     pin()
-    file = project.root.parent / "config/hyperparameters/demo.yaml"
-    assert file.read_text() == first
+    assert FILE.read_text() == first
     data = json.loads(pin("--lr", "lr_both", "--json"))
     assert data["old"]["lr"] != data["new"]["lr"]
     assert data["old"]["batch_tokens"] == data["new"]["batch_tokens"]
-    assert "--lr lr_both" in file.read_text()
+    assert "--lr lr_both" in FILE.read_text()
 
 
 def test_grids_follow_it(project):
@@ -122,10 +123,10 @@ def change(path, **values):
     ],
 )
 def test_what_is_not_pinned(project, values, message):
-    change(project.fit("demo", STUDY, "lr"), **values)
+    change(project.fit(STUDY, "lr"), **values)
     with pytest.raises(UserError, match=message):
         pin()
-    assert not (project.root.parent / "config/hyperparameters/demo.yaml").exists()
+    assert not FILE.exists()
 
 
 def test_an_unknown_fit_is_named(project):
@@ -135,10 +136,9 @@ def test_an_unknown_fit_is_named(project):
 
 def test_a_pinned_file_with_a_mistake(project):
     pin()
-    file = project.root.parent / "config/hyperparameters/demo.yaml"
-    data = yaml.safe_load(file.read_text())
+    data = yaml.safe_load(FILE.read_text())
     data["lr"]["exponent_interval"] = [0.1, -0.1]
-    file.write_text(yaml.safe_dump(data))
+    FILE.write_text(yaml.safe_dump(data))
     with pytest.raises(UserError, match=r"demo.yaml: lr: exponent_interval: 0.1 is above -0.1"):
         read_pinned("demo")
 
@@ -148,8 +148,8 @@ def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path
     truth = replace(DEMO, noise=1e-4, batch_tokens={"moe": (300, 0.0), "dense": (300, 0.0)})
     flat = write_case(tmp_path / "flat", table("demo", truth))
     for name in ("lr", "batch"):
-        copy(flat.fits[name], project.fit("demo", STUDY, name))
-    copy(flat.derived["near_optimal"], project.derived("demo", STUDY, "near_optimal"))
+        copy(flat.fits[name], project.fit(STUDY, name))
+    copy(flat.derived["near_optimal"], project.derived(STUDY, "near_optimal"))
     pin()
     pinned = read_pinned("demo")
     assert (pinned.batch_tokens.coefficient, pinned.batch_tokens.exponent) == (512, 0)

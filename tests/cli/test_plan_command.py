@@ -80,16 +80,16 @@ def width(data, name="E"):
 def test_less_noise_and_more_seeds_narrow_the_intervals(folder):
     study = {**STUDY, "fits": []}
 
-    def asked(*words):
+    def planned(*words):
         return json.loads(plan(folder, "--law", "chinchilla", "--json", *words, study=study).stdout)
 
-    usual = asked("--noise", "0.003")
-    assert width(asked("--noise", "0.0003")) < width(usual) / 2
-    four = asked("--noise", "0.003", "--repeats", "4")
+    usual = planned("--noise", "0.003")
+    assert width(planned("--noise", "0.0003")) < width(usual) / 2
+    four = planned("--noise", "0.003", "--repeats", "4")
     assert four["rows"] == 48
     assert width(four) < width(usual)
     assert four["costs"][1]["tokens"] == 4 * usual["costs"][1]["tokens"]
-    few = asked("--rows", "C >= 1e17")
+    few = planned("--rows", "C >= 1e17")
     assert few["rows"] == few["costs"][0]["runs"] == 8
 
 

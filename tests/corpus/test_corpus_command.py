@@ -24,8 +24,8 @@ def call(texts: Path) -> list[str]:
 @pytest.fixture
 def tokenizer(texts: Path) -> Path:
     """A tokenizer file beside the configuration: 400 entries and an end of document."""
-    trained = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
-    trained.save(texts.parent / "tokenizer.json")
+    made = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
+    made.save(texts.parent / "tokenizer.json")
     return texts.parent / "tokenizer.json"
 
 
@@ -78,9 +78,9 @@ def test_a_tokenizer_file_gives_the_vocabulary(
     plain = call[: call.index("--vocab-size")]
     done = subprocess.run([*plain, *options], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    meta = json.loads(done.stdout)
-    assert meta["corpus"]["vocab_size"] == 401
-    assert meta["files"]["tokenizer.json"]["sha256"] == meta["corpus"]["tokenizer"]
+    made = json.loads(done.stdout)
+    assert made["corpus"]["vocab_size"] == 401
+    assert made["files"]["tokenizer.json"]["sha256"] == made["corpus"]["tokenizer"]
     done = subprocess.run([*call, *options], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "vocab_size is 300, but the tokenizer tokenizer.json makes it 401" in done.stderr
@@ -101,6 +101,6 @@ def test_an_interruption_leaves_nothing(call: list[str], tmp_path: Path, number:
     while process.poll() is None and not list(tmp_path.glob("out/.corpus.*.tmp")):
         time.sleep(0.01)
     process.send_signal(number)
-    _, errors = process.communicate()
-    assert (process.returncode, errors.strip()) == (130, "moelaws: interrupted")
+    _, told = process.communicate()
+    assert (process.returncode, told.strip()) == (130, "moelaws: interrupted")
     assert list((tmp_path / "out").iterdir()) == []

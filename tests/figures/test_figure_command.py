@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
-from sparsity_case import DEMO, Case, Setting
 
-from moelaws.cli import derive as derive_command
-from moelaws.cli import figure as figure_command
+from moelaws.cli.entries import derive, figure
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
+from repository import REPOSITORY
+from sparsity_case import DEMO, Case, simulate, write_case
 
-MakeCase = Callable[[Setting], Case]
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return write_case(tmp_path_factory.mktemp("case"), simulate(DEMO), DEMO)
 
 
 @pytest.fixture
-def project(make_case: MakeCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+def project(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """The current folder is a project whose demo tier has its table and fits."""
-    case = make_case(DEMO)
     (tmp_path / "config" / "studies").mkdir(parents=True)
     (tmp_path / "config" / "config.yaml").write_text("tier: demo\n")
-    study = yaml.safe_dump(case.study.model_dump(mode="json"))
-    (tmp_path / "config" / "studies" / "sparsity.yaml").write_text(study)
-    results = Results(tmp_path / "results")
-    _copy(case.table, results.table("demo", "sparsity"))
+    shutil.copy(REPOSITORY / "config/studies/sparsity.yaml", tmp_path / "config/studies")
+    folder = Results(tmp_path / "results").tier("demo")
+    _copy(case.table, folder.table("sparsity"))
     for name, path in case.fits.items():
-        _copy(path, results.fit("demo", "sparsity", name))
-        draws = ".bootstrap.parquet"
-        _copy(path.with_suffix(draws), results.fit("demo", "sparsity", name).with_suffix(draws))
+        _copy(path, folder.fit("sparsity", name))
+        _copy(path.with_suffix(".bootstrap.parquet"), folder.draws("sparsity", name))
     monkeypatch.chdir(tmp_path)
     return case
 
@@ -44,9 +42,9 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def test_derive_then_figure_with_default_paths(project: Case) -> None:
-    made = _run(derive_command.command, "optima", "--study", "sparsity", "--json")
-    assert json.loads(made)["file"] == "results/demo/derived/sparsity/optima.parquet"
-    drawn = json.loads(_run(figure_command.command, "F3a", "--json"))
+    derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))
+    assert derived["files"] == ["results/demo/derived/sparsity/optima.parquet"]
+    drawn = json.loads(_run(figure, "F3a", "--json"))
     assert drawn["files"] == [
         f"results/demo/figures/sparsity/F3a.{suffix}" for suffix in ("pdf", "png", "csv")
     ]
@@ -58,7 +56,7 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     fit = f"isoflop_total={project.fits['isoflop_total']}"
     out = tmp_path / "elsewhere" / "F2b.pdf"
     _run(
-        figure_command.command,
+        figure,
         *("F2b", "--study", "sparsity", "--table", str(project.table)),
         *("--fit", fit, "--out", str(out)),
     )
@@ -80,15 +78,13 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
 )
 def test_mistakes_are_named(project: Case, arguments: list[str], text: str) -> None:
     with pytest.raises(UserError) as error:
-        CliRunner().invoke(figure_command.command, arguments, catch_exceptions=False)
+        CliRunner().invoke(figure, arguments, catch_exceptions=False)
     assert text in str(error.value)
 
 
 def test_unknown_derived_table_is_named(project: Case) -> None:
     with pytest.raises(UserError, match=r"no derived table 'optimum'; there are: optima, sparsity"):
-        CliRunner().invoke(
-            derive_command.command, ["optimum", "--study", "sparsity"], catch_exceptions=False
-        )
+        CliRunner().invoke(derive, ["optimum", "--study", "sparsity"], catch_exceptions=False)
 
 
 def _run(command: object, *arguments: str) -> str:

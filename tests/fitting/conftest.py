@@ -7,16 +7,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import problem
 from moelaws.fitting.solve import solve
 from moelaws.laws.base import Domain, FitProtocol, Parameter, Variable
-from moelaws.laws.kinds import LinearLaw, one
-from moelaws.laws.sparsity.loss import optimal_size
+from moelaws.laws.forms import LinearLaw, one
+from moelaws.studies.sparsity.laws.loss import optimal_size
 
 CHINCHILLA_CSV = "MOELAWS_CHINCHILLA_CSV"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """As ``fit`` itself: the matrices are small, and threads of BLAS only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +76,6 @@ def parabola():
         variables=(Variable("x", "1", "place", Domain("finite", np.isfinite)),),
         response=Variable("y", "1", "height", Domain("finite", np.isfinite)),
         parameters=tuple(Parameter(f"p{i}", "1", -np.inf, np.inf, "") for i in range(3)),
-        coefficients=None,
         features={"p0": one, "p1": lambda c: c["x"], "p2": lambda c: c["x"] ** 2},
         protocol=FitProtocol(objective="squared"),
     )
@@ -76,10 +83,11 @@ def parabola():
 
 @pytest.fixture(scope="session")
 def solved():
-    """``solved(law, columns, response, weights, **protocol)``: the problem and its solution."""
+    """``solved(law, table, response, weights, **protocol)``: the problem and its solution."""
 
-    def run(law, columns, response, weights=None, **protocol):
+    def run(law, table, response, weights=None, **protocol):
         changed = dataclasses.replace(law.protocol, **protocol)
+        columns = {v.name: np.asarray(table[v.name]) for v in law.variables}
         rows = Observations(columns=columns, response=np.asarray(response), weights=weights)
         task = problem(law, rows, changed, seed=0)
         return task, solve(task, seed=0)

@@ -2,30 +2,18 @@
 
 import numpy as np
 import pytest
+from fitting_case import fitted, fitted_part, objective_of
 from scipy.optimize import minimize
 from scipy.special import huber as scipy_huber
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import bootstrap, resampled
 from moelaws.fitting.multistart import descend_all, multistart, starts_of
-from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import certify
-from moelaws.spec.study import Fit
 
 LAW = laws.fittable("chinchilla")
 # Half of the last digit printed; beta of all rows is .4530493, printed .4531 by way of .45305.
 DIGITS = {"A": 0.005, "B": 0.05, "E": 5e-5, "alpha": 5e-5, "beta": 5.1e-5}
-
-
-def _fit(table, **fields):
-    report = fit(LAW, table, Fit(**{"name": "refit", "law": LAW.id, "mapping": {}} | fields))
-    return report, report.parts[0]
-
-
-def _objective(table):
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    return Objective(LAW.model(columns), np.log(table["L"].to_numpy()), 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +28,7 @@ def _objective(table):
     ],
 )
 def test_global_optimum_from_all_4500_starts(chinchilla_losses, dropped, objective, expected):
-    _, part = _fit(chinchilla_losses(dropped), bootstrap=1)
+    part = fitted_part(LAW, chinchilla_losses(dropped), bootstrap=1)
     assert part.n == 245 - dropped
     assert part.converged
     assert part.objective == pytest.approx(objective, abs=5e-9)
@@ -51,7 +39,8 @@ def test_global_optimum_from_all_4500_starts(chinchilla_losses, dropped, objecti
 
 
 def test_the_published_refit_is_the_optimum_of_the_likelihood_with_a_scale(chinchilla_losses):
-    _, part = _fit(chinchilla_losses(5), bootstrap=1, protocol={"objective": "huber_scale"})
+    protocol = {"objective": "huber_scale"}
+    part = fitted_part(LAW, chinchilla_losses(5), bootstrap=1, protocol=protocol)
     assert part.converged
     assert part.objective == pytest.approx(-879.773139, abs=5e-7)
     assert part.params["A"].estimate == pytest.approx(482.01, abs=0.005)
@@ -62,19 +51,19 @@ def test_the_published_refit_is_the_optimum_of_the_likelihood_with_a_scale(chinc
 
 def test_an_early_stop_is_no_optimum(chinchilla_losses):
     """The mean in place of the sum stopped others at A = 855, E = 1.784."""
-    objective = _objective(chinchilla_losses(5))
+    objective = objective_of(LAW, chinchilla_losses(5))
     starts = starts_of(LAW, LAW.protocol, 0)
     mean = multistart(objective.at(1e-3, 1 / 240), starts, LAW.bounds)
-    found = dict(zip(LAW.names, LAW.natural(mean.theta), strict=True))
+    found = dict(zip(LAW.names, LAW.natural(mean.phi), strict=True))
     assert found["A"] == pytest.approx(477.83, abs=0.005)
     assert found["E"] == pytest.approx(1.81722, abs=5e-6)
-    assert mean.objective * 240 == pytest.approx(0.00101827, abs=5e-9)
+    assert mean.value * 240 == pytest.approx(0.00101827, abs=5e-9)
     # With A and E held there, the other parameters' best is worse and not stationary.
     held = LAW.bounds.copy()
     held[0], held[2] = np.log(855), np.log(1.784)
     stopped = multistart(objective, np.clip(starts, *held.T), held)
-    assert stopped.objective > 1.005 * 0.00101827
-    assert not certify(objective, stopped.theta, LAW.bounds).converged
+    assert stopped.value > 1.005 * 0.00101827
+    assert not certify(objective, stopped.phi, LAW.bounds).converged
 
 
 def test_bootstrap_standard_errors(chinchilla_losses):
@@ -83,8 +72,8 @@ def test_bootstrap_standard_errors(chinchilla_losses):
     ln A and ln B are held against what the printed errors of A and B mean for a lognormal draw
     of the mean that the draws have.
     """
-    report, part = _fit(chinchilla_losses(5), bootstrap=2000, protocol={"sample": 60})
-    draws = report.draws
+    report = fitted(LAW, chinchilla_losses(5), bootstrap=2000, protocol={"sample": 60})
+    draws, (part,) = report.draws, report.parts
     errors = draws[["E", "alpha", "beta", "A"]].std().to_dict()
     published = {"E": 0.0256, "alpha": 0.0153, "beta": 0.0205, "A": 124}
     assert errors == pytest.approx(published, rel=0.15)
@@ -98,8 +87,7 @@ def test_bootstrap_standard_errors(chinchilla_losses):
 def test_every_draw_is_the_optimum_of_its_own_resample(chinchilla_losses, solved):
     """200 resamples refitted by SciPy's L-BFGS-B, from eight places each."""
     table = chinchilla_losses(5)
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    task, found = solved(LAW, columns, table["L"], sample=60)
+    task, found = solved(LAW, table, table["L"], sample=60)
     ours = bootstrap(task, found, None, 200, seed=11)
     counts = resampled(240, None, 200, np.random.default_rng(11))
     ln_N, ln_D, ln_L = (np.log(table[name].to_numpy()) for name in ("N", "D", "L"))
@@ -140,7 +128,7 @@ def test_every_draw_is_the_optimum_of_its_own_resample(chinchilla_losses, solved
 @pytest.mark.slow
 def test_about_half_of_the_starts_reach_the_optimum_and_the_others_none_near_it(chinchilla_losses):
     """How many do hangs on the descent: fewer by L-BFGS-B, 34 to 45 %."""
-    objective = _objective(chinchilla_losses(5))
+    objective = objective_of(LAW, chinchilla_losses(5))
     _, values = descend_all(objective, starts_of(LAW, LAW.protocol, 0), LAW.bounds)
     reached = values <= values.min() * (1 + 1e-6)
     assert 0.34 <= reached.mean() <= 0.7

@@ -3,19 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fitting_case import fitted, fitted_part
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
 
 LINE = laws.fittable("leverage.allocation:M")  # ln M over ln C
 DENSE = laws.fittable("chinchilla")
-
-
-def _fit(law, table, **fields):
-    return fit(law, table, Fit(name="f", law=law.ref, mapping={}, **fields))
 
 
 def _line(C, noise=0.05):
@@ -27,7 +22,7 @@ def _line(C, noise=0.05):
 def test_draws_of_an_unidentified_coefficient_still_predict():
     """Three budgets within 2 %: Student's draws of ln coefficient go beyond what exp holds."""
     table = _line([1e20, 1.01e20, 1.02e20], noise=0.5)
-    report = _fit(LINE, table)
+    report = fitted(LINE, table)
     (part,) = report.parts
     draws = report.draws[list(part.params)].to_numpy()
     assert np.isfinite(draws).all()
@@ -39,11 +34,11 @@ def test_draws_of_an_unidentified_coefficient_still_predict():
 def test_an_estimate_that_no_number_holds_is_refused():
     table = pd.DataFrame({"C": [1e20, 1.001e20, 1.002e20], "M": [2e9, 4e9, 1.5e9]})
     with pytest.raises(UserError, match=r"estimate of coefficient is exp\(6646\).*C vary too"):
-        _fit(LINE, table)
+        fitted(LINE, table)
 
 
 def test_students_draws_are_not_called_bootstrap_samples():
-    report = _fit(LINE, _line(np.geomspace(1e18, 1e21, 8)), bootstrap=5000)
+    report = fitted(LINE, _line(np.geomspace(1e18, 1e21, 8)), bootstrap=5000)
     assert not [text for text in report.warnings if "bootstrap samples" in text]
 
 
@@ -53,7 +48,7 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
     table["se"] = table["L"] * np.where(np.arange(36) % 2, 0.02, 0.005)
     for weights in ("", "se"):
         protocol = {"objective": "huber_scale", "sample": 40}
-        (part,) = _fit(DENSE, table, weights=weights, bootstrap=2, protocol=protocol).parts
+        part = fitted_part(DENSE, table, weights=weights, bootstrap=2, protocol=protocol)
         assert part.metrics["aic"] == pytest.approx(2 * 6 + 2 * part.objective, rel=1e-6)
         assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
 
@@ -64,8 +59,8 @@ def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm
     table = simulated().sample(25, random_state=0)
     excess = {}
     for objective in ("absolute", "huber_scale"):
-        protocol = {"objective": objective, "sample": 150}
-        (part,) = _fit(law, table, bootstrap=2, protocol=protocol).parts
+        protocol = {"objective": objective, "sample": 15}
+        part = fitted_part(law, table, bootstrap=1, protocol=protocol)
         found = part.diagnostics.near_equivalent.found
         excess[objective] = [other.objective_excess for other in found]
     assert len(excess["absolute"]) >= 1
@@ -74,4 +69,4 @@ def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm
 
 def test_a_profile_of_a_parameter_that_is_not_there():
     with pytest.raises(UserError, match=r"profile: .* has no parameter 'beta'; it has coefficient"):
-        _fit(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))
+        fitted(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))

@@ -3,17 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fitting_case import fitted, fitted_part
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.fitting.objective import huber
-from moelaws.spec.study import Fit
 
 
 def test_recovers_the_sparsity_law_without_noise(simulated):
     law = laws.fittable("sparsity.loss")
-    spec = Fit(name="loss", law=law.id, mapping={}, bootstrap=2, protocol={"sample": 60})
-    (part,) = fit(law, simulated(noise=0.0), spec).parts
+    part = fitted_part(law, simulated(noise=0.0), bootstrap=2, protocol={"sample": 30})
     assert part.converged
     assert part.objective < 1e-18
     assert part.estimates() == pytest.approx(dict(law.published), rel=1e-4)
@@ -22,15 +20,8 @@ def test_recovers_the_sparsity_law_without_noise(simulated):
 def test_predicts_the_truth_of_a_noisy_table_and_its_held_out_sparsity(simulated):
     law = laws.fittable("sparsity.loss")
     table = simulated(noise=0.003)
-    spec = Fit(
-        name="loss",
-        law=law.id,
-        mapping={},
-        bootstrap=60,
-        holdout="S >= 0.98",
-        protocol={"sample": 60},
-    )
-    (part,) = fit(law, table, spec).parts
+    fields = {"bootstrap": 40, "holdout": "S >= 0.98", "protocol": {"sample": 40}}
+    part = fitted_part(law, table, **fields)
     assert part.converged
     assert (part.n, part.holdout["n"]) == (150, 30)
     assert part.holdout["r2"] > 0.95
@@ -49,8 +40,7 @@ def test_predicts_the_truth_of_a_noisy_table_and_its_held_out_sparsity(simulated
 def test_every_objective_finds_the_dense_law(dense, objective):
     law = laws.fittable("chinchilla")
     protocol = {"objective": objective, "sample": 60}
-    spec = Fit(name="f", law=law.id, mapping={}, bootstrap=20, protocol=protocol)
-    (part,) = fit(law, dense(noise=1e-4), spec).parts
+    part = fitted_part(law, dense(noise=1e-4), bootstrap=20, protocol=protocol)
     assert part.converged
     assert part.estimates() == pytest.approx(dict(law.published), rel=0.02)
     assert part.diagnostics.objective == objective
@@ -69,8 +59,7 @@ def test_standard_errors_put_weight_where_it_belongs(dense):
     error = {}
     for weights in ("", "se"):
         protocol = {"sample": 60, "objective": "squared"}
-        spec = Fit(name="f", law=law.id, mapping={}, protocol=protocol, weights=weights)
-        (part,) = fit(law, table, spec).parts
+        part = fitted_part(law, table, protocol=protocol, weights=weights)
         error[weights] = abs(part.params["beta"].estimate - law.published["beta"])
         assert part.params["beta"].low < law.published["beta"] < part.params["beta"].high
     assert error["se"] < 0.1 * error[""]
@@ -79,9 +68,9 @@ def test_standard_errors_put_weight_where_it_belongs(dense):
 def test_the_order_of_the_rows_is_nothing(simulated):
     law = laws.fittable("sparsity.loss")
     table = simulated(sizes=5)
-    spec = Fit(name="loss", law=law.id, mapping={}, bootstrap=5, protocol={"sample": 20})
-    one = fit(law, table, spec)
-    other = fit(law, table.sample(frac=1, random_state=1).reset_index(drop=True), spec)
+    fields = {"bootstrap": 5, "protocol": {"sample": 20}}
+    one = fitted(law, table, **fields)
+    other = fitted(law, table.sample(frac=1, random_state=1).reset_index(drop=True), **fields)
     assert one == other
     assert one.table["digest"] == other.table["digest"]
     pd.testing.assert_frame_equal(one.draws, other.draws)
@@ -91,8 +80,7 @@ def test_isoflop_surface_is_least_squares(simulated):
     """Against plain normal equations of scaled columns, and its residuals orthogonal."""
     law = laws.fittable("sparsity.isoflop")
     table = simulated()
-    spec = Fit(name="surface", law=law.id, mapping={}, split_by="C")
-    report = fit(law, table, spec)
+    report = fitted(law, table, split_by="C")
     assert [part.where["C"] for part in report.parts] == [3e19, 1.7e20, 1e21]
     for part in report.parts:
         rows = table[table["C"] == part.where["C"]]
@@ -115,8 +103,7 @@ def test_isoflop_surface_is_least_squares(simulated):
 
 def test_the_surfaces_degrees_are_chosen_in_common(simulated):
     law = laws.fittable("sparsity.isoflop")
-    spec = Fit(name="surface", law=law.id, mapping={}, split_by="C", select=True)
-    report = fit(law, simulated(noise=0.001), spec)
+    report = fitted(law, simulated(noise=0.001), split_by="C", select=True)
     ranked = [entry["name"] for entry in report.selection["ranked"]]
     assert report.law == f"sparsity.isoflop:{ranked[0]}"
     chosen = laws.fittable(report.law)

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from fitting_case import entry, fitted
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.spec.errors import UserError
@@ -19,17 +19,16 @@ from moelaws.spec.study import Fit
 @pytest.fixture(scope="module")
 def split(simulated):
     law = laws.get("sparsity.isoflop")
-    spec = Fit(
-        name="surface", law=law.id, mapping={}, split_by="C", holdout="S >= 0.98", bootstrap=20
-    )
-    return fit(law, simulated(), spec)
+    return fitted(law, simulated(), split_by="C", holdout="S >= 0.98", bootstrap=20)
 
 
 def test_round_trip(split, tmp_path):
     path = tmp_path / "fits" / "surface.json"
     write_fit(split, path)
     assert read_fit(path) == split
-    assert path.read_bytes() == _rewritten(path, tmp_path / "again.json")
+    again = tmp_path / "again.json"
+    write_fit(read_fit(path), again)
+    assert again.read_bytes() == path.read_bytes()
     pd.testing.assert_frame_equal(read_draws(path), split.draws)
     assert read_draws(draws_path(path)).columns.tolist()[:2] == ["C", "draw"]
     assert sorted(p.name for p in path.parent.iterdir()) == [
@@ -38,18 +37,12 @@ def test_round_trip(split, tmp_path):
     ]
 
 
-def _rewritten(path, again):
-    write_fit(read_fit(path), again)
-    return again.read_bytes()
-
-
 def test_json_of_a_fit_that_is_not_split(simulated, tmp_path):
     law = laws.get("sparsity.isoflop")
     table = simulated().query("C == 1e21")
     table.loc[table.index[:2], "status"] = "diverged"
     table.loc[table.index[:2], "L"] = np.nan
-    spec = Fit(name="one", law=law.id, mapping={}, rows="S < 0.98", bootstrap=20, level=0.5)
-    report = fit(law, table, spec)
+    report = fitted(law, table, rows="S < 0.98", bootstrap=20, level=0.5)
     write_fit(report, tmp_path / "one.json")
     data = json.loads((tmp_path / "one.json").read_text())
     assert data["law"] == "sparsity.isoflop"
@@ -71,10 +64,9 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     """Weights, blocks, a profile, a roll-out, several optima: JSON has no infinity and no NaN."""
     law = laws.get("chinchilla")
     table = dense(sizes=9, tokens=8).assign(se=0.02, budget=np.repeat([1.0, 2.0, 3.0], 24))
-    spec = Fit(
-        name="all",
-        law=law.id,
-        mapping={},
+    report = fitted(
+        law,
+        table,
         weights="se",
         resample_by="budget",
         profile=("beta",),
@@ -82,7 +74,6 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
         bootstrap=10,
         protocol={"sample": 40},
     )
-    report = fit(law, table, spec)
     write_fit(report, tmp_path / "all.json")
     text = (tmp_path / "all.json").read_text()
     written = json.loads(text, parse_constant=pytest.fail)
@@ -101,12 +92,12 @@ def test_the_keys_of_diagnostics_are_those_of_the_law_and_objective(split, dense
     """Scripts read them: a linear law has subsamples, another its starts, a likelihood sigma."""
     law = laws.get("chinchilla")
     protocol = {"objective": "huber_scale", "sample": 20}
-    spec = Fit(name="all", law=law.id, mapping={}, bootstrap=2, protocol=protocol)
+    likely = fitted(law, dense(sizes=6, tokens=5), bootstrap=2, protocol=protocol)
     first = ["seed", "objective", "delta", "newton_decrease", "condition_number", "at_bounds"]
     last = ["draws", "unidentified"]
     own = {
         "subsamples": split.parts[0],
-        "sigma starts near_equivalent": fit(law, dense(sizes=6, tokens=5), spec).parts[0],
+        "sigma starts near_equivalent": likely.parts[0],
     }
     for keys, part in own.items():
         assert list(part.to_json()["diagnostics"]) == [*first, *keys.split(), *last]
@@ -136,16 +127,14 @@ def test_draws_of_a_part_are_its_own(split, tmp_path):
 def test_parts_of_tiny_values_are_kept_apart(dense, tmp_path):
     law = laws.fittable("chinchilla")
     table = dense().assign(lr=np.tile([1e-9, 2e-9], 90))
-    spec = Fit(
-        name="f", law=law.id, mapping={}, split_by="lr", bootstrap=5, protocol={"sample": 20}
-    )
-    report = fit(law, table, spec)
+    fields = {"split_by": "lr", "bootstrap": 5, "protocol": {"sample": 20}}
+    report = fitted(law, table, **fields)
     write_fit(report, tmp_path / "f.json")
     back = read_fit(tmp_path / "f.json")
     for part in report.parts:
         assert part_draws(tmp_path / "f.json", back, part).shape == (5, 5)
-        fitted, _ = selected_rows(table, law, spec, part.where)
-        assert fitted.sum() == 90
+        rows, _ = selected_rows(table, law, entry(law, **fields), part.where)
+        assert rows.sum() == 90
 
 
 def test_part_by_value(split):
@@ -161,10 +150,10 @@ def test_selected_rows_are_those_that_were_fitted(split, simulated):
     table = simulated()
     spec = Fit.model_validate(split.spec)
     for part in split.parts:
-        fitted, held = selected_rows(table, law, spec, part.where)
-        assert fitted.sum() == part.n == 50
+        used, held = selected_rows(table, law, spec, part.where)
+        assert used.sum() == part.n == 50
         assert held.sum() == part.holdout["n"] == 10
-        assert set(table["C"][fitted | held]) == {part.where["C"]}
+        assert set(table["C"][used | held]) == {part.where["C"]}
         predicted = law.predict(part.estimates(), table[held])
         rmse = np.sqrt(np.mean((predicted - table["L"][held]) ** 2))
         assert part.holdout["rmse"] == pytest.approx(rmse)

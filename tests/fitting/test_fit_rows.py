@@ -3,21 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fitting_case import entry
 
 from moelaws import laws
 from moelaws.fitting.rows import selected_rows, split_rows, used_columns
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
 
 LAW = laws.fittable("sparsity.loss")
 
 
-def entry(**fields):
-    return Fit(**{"name": "loss", "law": LAW.id, "mapping": {}} | fields)
-
-
 def rows_of(table, of=LAW, **fields):
-    (rows,) = split_rows(of, table, entry(law=of.id, **fields))
+    (rows,) = split_rows(of, table, entry(of, **fields))
     return rows
 
 
@@ -105,14 +101,14 @@ def test_expressions_see_variables_in_their_own_unit_and_derived_ones(simulated)
     chosen = rows_of(millions, units={"N": "M"}, rows=f"N < {middle}", holdout="D > 1e11")
     assert chosen.columns["N"].max() < middle
     assert chosen.columns["D"].max() <= 1e11 < chosen.held_columns["D"].min()
-    spec = entry(units={"N": "M"}, rows=f"N < {middle}", holdout="D > 1e11")
+    spec = entry(LAW, units={"N": "M"}, rows=f"N < {middle}", holdout="D > 1e11")
     fitted, held = selected_rows(millions, LAW, spec, {})
     assert (fitted.sum(), held.sum()) == (len(chosen.response), len(chosen.held_response))
 
 
 def test_the_columns_that_decide_a_fit(simulated):
     table = simulated(sizes=4).assign(se=0.01, run="a", width=1).drop(columns="D")
-    spec = entry(weights="se", resample_by="run", rows="N > 1")
+    spec = entry(LAW, weights="se", resample_by="run", rows="N > 1")
     assert used_columns(LAW, table, spec) == ["C", "L", "N", "S", "run", "se", "status"]
 
 
@@ -136,11 +132,11 @@ def test_a_variable_with_a_default_needs_no_column(simulated):
 
 def test_new_fields_leave_the_text_of_old_entries_alone():
     """A fit runs again where its entry's canonical JSON changes, and only there."""
-    old = entry(mapping={"N": "N_total"}, holdout="S >= 0.9")
+    old = entry(LAW, mapping={"N": "N_total"}, holdout="S >= 0.9")
     assert old.canonical_json() == (
-        '{"holdout":"S >= 0.9","law":"sparsity.loss","mapping":{"N":"N_total"},"name":"loss"}'
+        '{"holdout":"S >= 0.9","law":"sparsity.loss","mapping":{"N":"N_total"},"name":"f"}'
     )
-    assert entry(units={"N": 1e6}).units == {"N": "1e+06"}
+    assert entry(LAW, units={"N": 1e6}).units == {"N": "1e+06"}
 
 
 def test_a_fit_of_one_sweep_sees_its_rows_alone(simulated):
@@ -150,9 +146,9 @@ def test_a_fit_of_one_sweep_sees_its_rows_alone(simulated):
     assert set(rows.columns["S"]) == set(table["S"]) - {0.0}
     assert rows.left_out == {"not of the sweep sparse": int((table["S"] == 0).sum())}
     assert len(rows_of(table, sweep="all").response) == len(table)
-    assert "sweep" in used_columns(LAW, table, entry(sweep="sparse"))
-    assert "sweep" not in used_columns(LAW, table, entry())
-    fitted, held = selected_rows(table, LAW, entry(sweep="sparse"), {})
+    assert "sweep" in used_columns(LAW, table, entry(LAW, sweep="sparse"))
+    assert "sweep" not in used_columns(LAW, table, entry(LAW))
+    fitted, held = selected_rows(table, LAW, entry(LAW, sweep="sparse"), {})
     assert (fitted == (table["S"] > 0)).all()
     assert not held.any()
 
@@ -166,7 +162,7 @@ def test_a_sweep_that_is_not_there_is_refused(simulated, columns, message):
 
 
 CURVE = laws.fittable("leverage.compute")  # two parameters
-SPLIT = Fit(name="compute", law=CURVE.id, mapping={}, split_by="E")
+SPLIT = entry(CURVE, split_by="E")
 
 
 def leverages(counts):

@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fitting_case import fitted_part
 from scipy.stats import binom
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import bootstrap, delta_method, percentiles, resampled, student
-from moelaws.spec.study import Fit
 
 
 def _line_of_optima(parabola, solved, n, seed, noise=0.3):
@@ -42,9 +41,8 @@ def test_least_squares_intervals_are_the_textbooks(parabola, weighted):
     x = np.sort(rng.uniform(-1, 2, 12))
     se = rng.uniform(0.1, 0.5, 12)
     y = 1 - 2 * x + 0.5 * x**2 + se * rng.standard_normal(12)
-    spec = Fit(name="line", law="parabola", mapping={}, level=0.8, weights="se" if weighted else "")
-    report = fit(parabola, pd.DataFrame({"x": x, "y": y, "se": se}), spec)
-    (part,) = report.parts
+    table = pd.DataFrame({"x": x, "y": y, "se": se})
+    part = fitted_part(parabola, table, level=0.8, weights="se" if weighted else "")
     w = np.mean(se**-2.0) ** -1 / se**2 if weighted else None
     estimate, covariance, freedom = _textbook(x, y, w)
     reach = student_t.ppf(0.9, freedom) * np.sqrt(np.diag(covariance))
@@ -73,7 +71,7 @@ def test_students_draws_have_the_textbooks_distribution(parabola, solved):
     assert high == pytest.approx(estimate + reach, abs=0.015 * reach.max())
 
 
-@pytest.mark.parametrize("n", [4, 5, 6])
+@pytest.mark.parametrize("n", [4, 6])
 def test_coverage_with_a_handful_of_rows(parabola, solved, n):
     """200 tables: 90 % intervals hold the truth in 90 % of them, whatever few rows there are."""
     truth, covered, tables = np.array([1.0, -2.0, 0.5]), np.zeros(3), 200
@@ -156,8 +154,7 @@ def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
 def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved, seed):
     """180 rows, ln L by sum-Huber(1e-3): medians in effect, whose density is read from a band."""
     law, table = laws.fittable("chinchilla"), dense(seed=seed)
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    task, found = solved(law, columns, table["L"], sample=60)
+    task, found = solved(law, table, table["L"], sample=60)
     draws = bootstrap(task, found, None, 400, seed=0)
     low, high = np.quantile(draws, [0.159, 0.841], axis=0)
     se = np.sqrt(np.diag(_covariance(task, found)))
@@ -166,10 +163,9 @@ def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved, s
 
 def test_a_parameter_at_its_bound_has_no_spread(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.0)
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
     without = table["L"] - 0.9999 * law.published["E"]
     rng = np.random.default_rng(0)
-    task, found = solved(law, columns, without * np.exp(0.01 * rng.standard_normal(180)), sample=60)
+    task, found = solved(law, table, without * np.exp(0.01 * rng.standard_normal(180)), sample=60)
     assert found.certificate.at_bound.tolist() == [False, False, True, False, False]
     se = np.sqrt(np.diag(_covariance(task, found)))
     assert se[2] == 0
@@ -178,10 +174,9 @@ def test_a_parameter_at_its_bound_has_no_spread(dense, solved):
 
 def test_draws_stay_within_bounds(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.2, sizes=4, tokens=3)
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    task, found = solved(law, columns, table["L"], sample=30)
+    task, found = solved(law, table, table["L"], sample=30)
     draws = bootstrap(task, found, None, 60, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
-    task, found = solved(law, columns, table["L"], sample=30, objective="squared")
+    task, found = solved(law, table, table["L"], sample=30, objective="squared")
     draws = student(task, found, 1000, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()

@@ -5,8 +5,8 @@ import pytest
 
 from moelaws import laws
 from moelaws.fitting.model_selection import SHARE, select
-from moelaws.laws.sparsity import loss
 from moelaws.spec.errors import UserError
+from moelaws.studies.sparsity.laws import loss
 
 S = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98])
 BUDGETS = (3e19, 1e20, 1e21)

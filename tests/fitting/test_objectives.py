@@ -11,7 +11,7 @@ from scipy.stats import norm
 from moelaws import laws
 from moelaws.fitting.likelihood import criteria, sigma_huber
 from moelaws.fitting.objective import Objective, huber
-from moelaws.laws.kinds import LinearModel
+from moelaws.laws.forms import LinearModel
 
 KINDS = {"huber": (0.03, 1.0), "squared": (np.inf, 2.0), "absolute": (1e-8, 1e8)}
 ALL = np.array([True])

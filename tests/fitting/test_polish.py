@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
+from fitting_case import fitted_part
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
-from moelaws.spec.study import Fit
 
 
 def test_a_step_to_where_the_law_has_no_value_is_refused():
@@ -14,7 +13,7 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     rng = np.random.default_rng(39)
     n = rng.integers(4, 9)
     table = pd.DataFrame({"A": np.geomspace(0.01, 1, n), "EL": np.exp(rng.normal(0, 0.05, n))})
-    (part,) = fit(law, table, Fit(name="x", law=law.id, mapping={}, bootstrap=1)).parts
+    part = fitted_part(law, table, bootstrap=1)
     found = part.estimates()
     assert found["A_start"] < found["A_max"]
     assert np.isfinite(part.objective)

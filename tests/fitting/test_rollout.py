@@ -2,18 +2,16 @@
 
 import numpy as np
 import pytest
+from fitting_case import fitted
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
 
 LAW = laws.fittable("chinchilla")
 
 
 def _fit(table, **fields):
-    entry = {"name": "f", "law": LAW.id, "mapping": {}, "bootstrap": 2, "protocol": {"sample": 40}}
-    return fit(LAW, table, Fit(**entry | fields))
+    return fitted(LAW, table, **{"bootstrap": 1, "protocol": {"sample": 20}} | fields)
 
 
 @pytest.fixture(scope="module")

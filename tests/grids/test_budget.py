@@ -2,19 +2,16 @@
 
 import pytest
 import yaml
+from grid_runs import TEXT
 
 from moelaws.accounting.cost import CPU, H100, estimate
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.budget import AT_ONCE, budget, over_limit
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep
-from moelaws.grids.text import CorpusChoice
 from moelaws.records.layout import Results
-from moelaws.spec.corpus import Text
 from moelaws.spec.project import Project, load_project, load_study
 from repository import REPOSITORY
-
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 
 
 def sweep_of(tier):
@@ -37,14 +34,14 @@ def finish(results, run_id):
 
 
 def test_costs_add_up_over_runs(gpu):
-    found = budget(gpu.runs, H100)
-    assert found.runs == len(gpu.runs)
+    total = budget(gpu.runs, H100)
+    assert total.runs == len(gpu.runs)
     seconds = sum(estimate(run.config, H100).seconds for run in gpu.runs)
-    assert found.hours == pytest.approx(seconds / 3600)
-    assert found.tokens == sum(run.config.tokens for run in gpu.runs)
+    assert total.hours == pytest.approx(seconds / 3600)
+    assert total.tokens == sum(run.config.tokens for run in gpu.runs)
     # What the grid names as budgets, rounded to whole steps.
-    assert found.flops == pytest.approx(sum(run.C for run in gpu.runs), rel=0.01)
-    assert found.disk_bytes == sum(found.disk.values())
+    assert total.flops == pytest.approx(sum(run.C for run in gpu.runs), rel=0.01)
+    assert total.disk_bytes == sum(total.disk.values())
 
 
 def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):
@@ -59,10 +56,10 @@ def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):
 def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
     run = gpu.runs[0]
     without = budget(gpu.runs, H100).disk
-    found = budget(gpu.runs, H100, {run.run_id}, {run.run_id}).disk
+    total = budget(gpu.runs, H100, {run.run_id}, {run.run_id}).disk
     assert (without["weights"], without["hidden states"]) == (0, 0)
-    assert found["weights"] == 4 * count_parameters(run.config.model).total
-    assert found["hidden states"] > 0
+    assert total["weights"] == 4 * count_parameters(run.config.model).total
+    assert total["hidden states"] > 0
 
 
 def test_a_text_is_at_least_what_its_longest_run_reads(gpu):

@@ -3,18 +3,15 @@
 import math
 
 import pytest
+from grid_runs import runs_of
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.grids.expand import expand
 from moelaws.grids.hyperparameters import batch_size, learning_rate, settled
-from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Chosen, Derivations, Grid
+from moelaws.spec.grid import Chosen, Derivations
 from moelaws.spec.hyperparameters import Choice, Pinned
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 PINNED = parse(
     Pinned,
     {
@@ -102,8 +99,8 @@ def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
         },
         "sweeps": [{"axes": {"seed": [0, 1]}}, {"axes": {"lr": 0.01}}],
     }  # fmt: skip
-    auto = expand(parse(Grid, grid, "g"), TEXT, "g")
-    pinned = expand(parse(Grid, grid, "g"), TEXT, "g", choice=Choice("auto", PINNED))
+    auto = runs_of(grid)
+    pinned = runs_of(grid, choice=Choice("auto", PINNED))
     assert [a.run_id == b.run_id for a, b in zip(auto, pinned, strict=True)] == [False, False, True]
     assert pinned[0].config.optimizer.lr == pytest.approx(4 * 1e10**-0.25, rel=1e-5)
 
@@ -121,16 +118,16 @@ def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
         "sweeps": [{"axes": {"seed": 0}}],
     }  # fmt: skip
     choice = Choice("pinned", PINNED)
-    (run,) = expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)
+    (run,) = runs_of(grid, choice=choice)
     cost = train_flops_per_token(run.config.model, "leverage") * 409_600
     assert run.config.optimizer.lr == pytest.approx(4 * cost**-0.25, rel=1e-5)
     assert run.config.batch == math.floor(0.01 * cost**0.5 / 128 + 0.5)
     assert run.C is None  # no budget that the grid named
     assert run.config.tokens == pytest.approx(409_600, rel=0.01)
     grid["derive"]["steps"]["laws_at"]["D"] = 100 * 409_600
-    (other,) = expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)
+    (other,) = runs_of(grid, choice=choice)
     assert other.config.optimizer.lr == pytest.approx(4 * (100 * cost) ** -0.25, rel=1e-5)
     assert other.config.tokens == pytest.approx(409_600, rel=0.1)
     del grid["derive"]["steps"]["laws_at"]
     with pytest.raises(UserError, match="C is missing"):
-        expand(parse(Grid, grid, "g"), TEXT, "g", choice=choice)
+        runs_of(grid, choice=choice)

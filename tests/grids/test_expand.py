@@ -1,18 +1,16 @@
 """Grids: what they expand to, what they refuse, and identities under rewriting."""
 
+import copy
+
 import pytest
+from grid_runs import runs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
-from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Grid, Sweep
+from moelaws.spec.grid import Sweep
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 DATA = {
     "settings": {
         "context": 128, "vocab_size": 512, "n_layers": 2, "top_k": 2, "G": 1, "batch": 8,
@@ -30,8 +28,6 @@ DATA = {
 
 
 def changed(path, value):
-    import copy
-
     data = copy.deepcopy(DATA)
     *outer, last = path.split(".")
     target = data
@@ -39,10 +35,6 @@ def changed(path, value):
         target = target[int(key) if key.isdigit() else key]
     target[last] = value
     return data
-
-
-def runs_of(data):
-    return expand(parse(Grid, data, "g.yaml"), TEXT, "g.yaml, grids.demo")
 
 
 def test_product_and_derivations():

@@ -1,17 +1,12 @@
 """The papers' architectures as grids: which of them expand, and to what."""
 
 import pytest
+from grid_runs import TABLE_12, runs_of
 
 from moelaws.accounting.parameters import count_parameters
-from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Grid
 from moelaws.spec.model import DenseFFN, MoE
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 SETTINGS = {
     "context": 4096, "vocab_size": 126_464, "n_experts": 64, "top_k": 2, "n_shared": 1,
     "precision": "bf16", "init_std": 0.006, "balance_group": 1,
@@ -24,20 +19,11 @@ DERIVE = {
         [8, 8, 96], [10, 10, 224], [14, 12, 320], [16, 16, 512], [22, 20, 768]]},
     "steps": {"rule": "compute", "convention": "leverage", "min_steps": 1000},
 }  # fmt: skip
-# Table 12, leverage: blocks, heads, key-value heads, budget, and (width, expert width).
-TABLE_12 = [
-    (8, 8, 2, 2e18, [(352, 450), (368, 380), (384, 320), (400, 260), (416, 208)]),
-    (8, 8, 2, 6e18, [(480, 626), (512, 512), (544, 410), (560, 364), (576, 320)]),
-    (10, 10, 2, 2e19, [(600, 766), (640, 640), (680, 528), (700, 476), (740, 380)]),
-    (14, 12, 4, 6e19, [(696, 988), (768, 768), (816, 642), (840, 584), (888, 474)]),
-    (16, 16, 4, 2e20, [(896, 1378), (1024, 1024), (1088, 876), (1152, 742), (1184, 680)]),
-    (22, 20, 4, 6e20, [(1120, 1686), (1280, 1280), (1360, 1110), (1440, 956), (1520, 816)]),
-]
 
 
-def runs_of(sweeps, derive=DERIVE, **settings):
+def configs_of(sweeps, derive=DERIVE, **settings):
     grid = {"settings": {**SETTINGS, **settings}, "derive": derive, "sweeps": sweeps}
-    return [run.config for run in expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")]
+    return [run.config for run in runs_of(grid)]
 
 
 def test_every_row_of_leverage_table_12_expands():
@@ -48,7 +34,7 @@ def test_every_row_of_leverage_table_12_expands():
         }
         for layers, heads, kv, C, shapes in TABLE_12
     ]
-    configs = runs_of(sweeps)
+    configs = configs_of(sweeps)
     assert len({config.run_id for config in configs}) == 30
     assert {c.model.d_model for c in configs} >= {352, 700, 740, 1520}
     assert {c.optimizer.lr for c in configs if c.model.n_layers == 14} == {9.5e-4}
@@ -59,7 +45,7 @@ def test_leverage_table_11_takes_experts_out_of_the_first_layers():
     """60 blocks, none to three of them dense; the dense width counts where there are any."""
     axes = {"n_layers": 60, "d_model": 384, "n_heads": 8, "n_kv": 2, "n_dense_layers": [0, 1, 2, 3]}
     derive = {"lr": {"rule": "leverage"}, "batch": {"rule": "leverage"}, "steps": DERIVE["steps"]}
-    configs = runs_of([{"axes": axes}], derive, C=2e18, d_ffn=1280, d_expert=384)
+    configs = configs_of([{"axes": axes}], derive, C=2e18, d_ffn=1280, d_expert=384)
     assert [c.model.n_moe_layers for c in configs] == [60, 59, 58, 57]
     counts = [count_parameters(c.model) for c in configs]
     assert [c.dense_ffn for c in counts] == [n * 3 * 384 * 1280 for n in range(4)]
@@ -70,13 +56,13 @@ def test_leverage_table_11_takes_experts_out_of_the_first_layers():
 def test_what_a_point_says_of_its_layers_reaches_the_model():
     axes = {"n_layers": 2, "d_model": 32, "n_heads": 2, "mlp": "gelu", "lr": 1e-3}
     extra = {"batch": 2, "steps": 9, "d_ffn": 48}
-    (routed,) = runs_of([{"axes": {**axes, "jitter": 0.01, "n_dense_layers": 1}}], {},
+    (routed,) = configs_of([{"axes": {**axes, "jitter": 0.01, "n_dense_layers": 1}}], {},
                         d_expert=8, **extra)  # fmt: skip
     assert routed.model.ffn == MoE(
         kind="moe", n_experts=64, top_k=2, d_expert=8, n_shared=1, mlp="gelu", jitter=0.01,
         n_dense_layers=1, d_ffn=48,
     )  # fmt: skip
-    (dense,) = runs_of([{"axes": {**axes, "ffn": "dense"}}], {}, **extra)
+    (dense,) = configs_of([{"axes": {**axes, "ffn": "dense"}}], {}, **extra)
     assert dense.model.ffn == DenseFFN(kind="dense", d_ffn=48, mlp="gelu")
 
 
@@ -92,7 +78,7 @@ def test_what_a_point_says_of_its_layers_reaches_the_model():
 def test_impossible_layers_are_refused(axes, message):
     base = {"n_layers": 2, "d_model": 32, "n_heads": 2, "d_expert": 8, "lr": 1e-3}
     with pytest.raises(UserError, match=message):
-        runs_of([{"axes": {**base, **axes}}], {}, batch=2, steps=9)
+        configs_of([{"axes": {**base, **axes}}], {}, batch=2, steps=9)
 
 
 HEADS = [
@@ -109,7 +95,7 @@ HEADS = [
 @pytest.mark.parametrize(("width", "kv", "heads"), HEADS)
 def test_printed_head_counts_expand(width, kv, heads):
     axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
-    configs = runs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
+    configs = configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
     assert [c.model.n_heads for c in configs] == heads
 
 
@@ -125,6 +111,6 @@ def test_three_printed_head_counts_divide_nothing(width, kv, heads, message, ins
     """Table 14, leverage, prints them, without the width or the groups that it gave them."""
     axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
     with pytest.raises(UserError, match=message):
-        runs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
-    (config,) = runs_of([{"axes": {**axes, **instead}}], {}, batch=2, steps=9, d_expert=width)
+        configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
+    (config,) = configs_of([{"axes": {**axes, **instead}}], {}, batch=2, steps=9, d_expert=width)
     assert config.model.n_heads == heads

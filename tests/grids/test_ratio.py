@@ -6,30 +6,18 @@ import math
 from typing import Any
 
 import pytest
+from grid_runs import TABLE_12, runs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
-from moelaws.grids.expand import expand
 from moelaws.grids.ratio import TOLERANCE, base_flops, widths_at_ratio
-from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Grid, WidthsFromRatio
+from moelaws.spec.grid import WidthsFromRatio
 from moelaws.spec.model import Model
 
 RULE = WidthsFromRatio(rule="ratio")
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
-# Table 12, leverage (64 + 1 experts, 2 + 1 active): layers, heads, kv heads, (width, experts').
-TABLE_12 = [
-    (8, 8, 2, [(352, 450), (368, 380), (384, 320), (400, 260), (416, 208)]),
-    (8, 8, 2, [(480, 626), (512, 512), (544, 410), (560, 364), (576, 320)]),
-    (10, 10, 2, [(600, 766), (640, 640), (680, 528), (700, 476), (740, 380)]),
-    (14, 12, 4, [(696, 988), (768, 768), (816, 642), (840, 584), (888, 474)]),
-    (16, 16, 4, [(896, 1378), (1024, 1024), (1088, 876), (1152, 742), (1184, 680)]),
-    (22, 20, 4, [(1120, 1686), (1280, 1280), (1360, 1110), (1440, 956), (1520, 816)]),
-]
 
 
 def at(**settings: Any) -> dict[str, Any]:
@@ -48,30 +36,34 @@ def model(point: dict[str, Any], d_model: int, d_expert: int) -> Model:
 @pytest.mark.parametrize("size", range(6))
 def test_the_published_widths_follow_from_their_ratios(size: int) -> None:
     """Table 12 prints widths rounded to even numbers; FLOPs a token agree within 0.1 %."""
-    layers, heads, kv, shapes = TABLE_12[size]
+    layers, heads, kv, _, shapes = TABLE_12[size]
     point = at(n_layers=layers, n_heads=heads, n_kv=kv)
     flops = sum(attention_and_ffn(model(point, *shapes[2]), "allocation"))
     for d_model, d_expert in shapes:
         attention, experts = attention_and_ffn(model(point, d_model, d_expert), "allocation")
-        found = widths_at_ratio({**point, "r": experts / attention}, flops, RULE)
+        widths = widths_at_ratio({**point, "r": experts / attention}, flops, RULE)
         published = attention + experts
-        assert found.flops == pytest.approx(published, rel=3e-3)  # their own spread
-        assert found.flops == pytest.approx(flops, rel=1e-3)
-        assert abs(found.d_model - d_model) <= heads  # a multiple of 2 heads; not all of theirs are
-        if found.d_model == d_model:
-            assert found.d_expert == pytest.approx(d_expert, rel=0.015)
-            assert found.r == pytest.approx(experts / attention, rel=0.01)
+        assert widths.flops == pytest.approx(published, rel=3e-3)  # their own spread
+        assert widths.flops == pytest.approx(flops, rel=1e-3)
+        assert (
+            abs(widths.d_model - d_model) <= heads
+        )  # a multiple of 2 heads; not all of theirs are
+        if widths.d_model == d_model:
+            assert widths.d_expert == pytest.approx(d_expert, rel=0.015)
+            assert widths.r == pytest.approx(experts / attention, rel=0.01)
 
 
 def test_most_published_widths_come_out_exactly() -> None:
     exact = 0
-    for layers, heads, kv, shapes in TABLE_12:
+    for layers, heads, kv, _, shapes in TABLE_12:
         point = at(n_layers=layers, n_heads=heads, n_kv=kv)
         flops = sum(attention_and_ffn(model(point, *shapes[2]), "allocation"))
         for d_model, d_expert in shapes:
             C_A, C_E = attention_and_ffn(model(point, d_model, d_expert), "allocation")
             exact += widths_at_ratio({**point, "r": C_E / C_A}, flops, RULE).d_model == d_model
-    assert exact == sum(d % (2 * heads) == 0 for _, heads, _, shapes in TABLE_12 for d, _ in shapes)
+    assert exact == sum(
+        d % (2 * heads) == 0 for _, heads, *_, shapes in TABLE_12 for d, _ in shapes
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -86,18 +78,18 @@ def test_flops_stay_and_the_ratio_is_within_the_rounding_of_the_width(
 ) -> None:
     point = at(r=r, d_base=d_base, n_experts=experts, n_kv=kv)
     flops = base_flops(point, RULE)
-    found = widths_at_ratio(point, flops, RULE)
+    widths = widths_at_ratio(point, flops, RULE)
     attention, feed_forward = attention_and_ffn(
-        model(point, found.d_model, found.d_expert), "allocation"
+        model(point, widths.d_model, widths.d_expert), "allocation"
     )
     assert attention + feed_forward == pytest.approx(flops, rel=5e-3)
-    assert (found.r, found.flops) == pytest.approx(
+    assert (widths.r, widths.flops) == pytest.approx(
         (feed_forward / attention, attention + feed_forward)
     )
     for aside in (-16, 16):  # no other multiple of 2 heads comes nearer
-        other = attention_and_ffn(model(point, found.d_model + aside, 1), "allocation")[0]
+        other = attention_and_ffn(model(point, widths.d_model + aside, 1), "allocation")[0]
         aside_by = abs(math.log((flops / other - 1) / r))
-        assert aside_by >= abs(math.log(found.r / r)) - 0.01  # d_expert is rounded, too
+        assert aside_by >= abs(math.log(widths.r / r)) - 0.01  # d_expert is rounded, too
 
 
 def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None:
@@ -108,7 +100,7 @@ def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None
                    "steps": {"rule": "compute", "convention": "leverage", "min_steps": 100}},
         "sweeps": [{"axes": {"C": 2e18, "d_base": 384, "r": [0.2, 0.5, 1.0, 1.5]}}],
     }  # fmt: skip
-    runs = [run.config for run in expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")]
+    runs = [run.config for run in runs_of(grid)]
     assert len(runs) == 4
     M = [train_flops_per_token(run.model, "leverage") for run in runs]
     assert max(M) / min(M) - 1 < 5e-3
@@ -150,4 +142,4 @@ def test_a_ratio_beside_widths_is_refused(also: dict[str, int]) -> None:
         "sweeps": [{}],
     }
     with pytest.raises(UserError, match=r"r is 0\.5, but the widths do not follow from it"):
-        expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")
+        runs_of(grid)

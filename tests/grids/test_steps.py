@@ -1,18 +1,13 @@
 """Steps and batches of tiny and of large budgets: never fewer steps than a grid states."""
 
 import pytest
+from grid_runs import runs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Grid
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 MODEL = {
     "context": 64, "vocab_size": 512, "n_layers": 2, "d_model": 16, "n_heads": 2, "n_experts": 8,
     "top_k": 2, "d_expert": 16, "lr": 1e-2,
@@ -26,12 +21,8 @@ RULES = {
 
 
 def run_of(settings, **derive):
-    grid = {
-        "settings": {**MODEL, **settings},
-        "derive": derive,
-        "sweeps": [{"axes": {"seed": 0}}],
-    }
-    (run,) = expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")
+    grid = {"settings": {**MODEL, **settings}, "derive": derive, "sweeps": [{}]}
+    (run,) = runs_of(grid)
     return run.config
 
 

@@ -39,33 +39,6 @@ def test_dense_models_need_twenty_times_the_compute():
     assert best == pytest.approx(2.491, rel=0.01)
 
 
-@pytest.mark.parametrize("law", [LAW, DENSE], ids=lambda law: law.ref)
-def test_predicts_what_its_equation_text_says(law):
-    columns = {"N": 3e8, "D": 7e9} | ({"G": 8.0} if law is LAW else {})
-    text = law.equation.split("=", 1)[1].replace("^", "**")
-    expected = eval(text, {}, law.published | columns)
-    assert law.predict(law.published, columns) == pytest.approx(expected, rel=1e-12)
-
-
-def test_jacobian_with_an_exponent_that_two_terms_share():
-    rng = np.random.default_rng(0)
-    columns = {
-        "N": 10 ** rng.uniform(8, 10, 40),
-        "D": 10 ** rng.uniform(9, 11, 40),
-        "G": 2.0 ** rng.integers(0, 5, 40),
-    }
-    model = LAW.model(columns)
-    theta = LAW.vector(LAW.published)
-    J = model.jacobian(model.evaluate(theta[None])[1])[0]
-    for p in range(len(theta)):
-        h = 1e-6 * np.eye(len(theta))[p]
-        up, down = (model.evaluate((theta + step)[None])[0][0] for step in (h, -h))
-        assert J[p] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-8)
-    residual = model.evaluate(theta[None])[0][0] - np.log(LAW.predict(LAW.published, columns))
-    assert np.abs(residual).max() < 1e-14
-    assert np.linalg.matrix_rank(J / np.linalg.norm(J, axis=1, keepdims=True), tol=1e-6) == 7
-
-
 def test_finer_experts_approach_the_limit_of_the_form_without_granularity():
     at = {"N": 1e9, "D": 2e10}
     falling = LAW.predict(LAW.published, at | {"G": 2.0 ** np.arange(12)})

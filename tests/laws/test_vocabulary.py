@@ -60,7 +60,8 @@ def test_activation_granularity_and_compute():
 
 
 def test_the_optimal_ratio_is_the_published_law():
-    found, notes = derive({"C": np.array(1e21), "S": np.array(14 / 17)}, ["r_star"])
+    own = laws.get("allocation.loss").derivations
+    found, notes = derive({"C": np.array(1e21), "S": np.array(14 / 17)}, ["r_star"], own)
     assert float(found["r_star"]) == pytest.approx(1.79468, rel=1e-5)
     assert "allocation.ratio" in notes["r_star"]
 

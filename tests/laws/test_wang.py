@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 
 from moelaws import laws
-from moelaws.laws.sparsity import loss as sparsity
 
 LAW = laws.get("wang.loss")
 PARAMS = {"a": 400.0, "b": 2000.0, "tau": 1.7, "alpha": 0.34, "beta": 0.37, "gamma": 0.05}
-
-
-def test_predicts_what_its_text_says():
-    point = {"N": 3e8, "D": 7e9, "E": 64}
-    text = LAW.equation.split("=", 1)[1].replace("^", "**")
-    assert LAW.predict(PARAMS, point) == pytest.approx(eval(text, {}, PARAMS | point), rel=1e-12)
 
 
 def test_one_expert_is_the_dense_law():
@@ -23,12 +16,6 @@ def test_one_expert_is_the_dense_law():
     assert LAW.predict(PARAMS, {"N": N, "D": D, "E": 1}) == pytest.approx(
         chinchilla.predict(dense, {"N": N, "D": D}), rel=1e-13
     )
-
-
-def test_no_published_values_and_a_start_grid_as_of_the_other_laws():
-    assert LAW.published is None
-    assert LAW.protocol.n_starts == 3**2 * 6**3
-    assert LAW.protocol.grid["a"] == sparsity.LAW.protocol.grid["a"]
 
 
 def design(n=60):
@@ -52,8 +39,3 @@ def test_a_sweep_of_size_data_and_experts_identifies_every_parameter():
     assert LAW.confounded(columns) == []
     one_E = columns | {"E": np.full(60, 65.0)}
     assert LAW.confounded(one_E) == [("gamma", "a")]
-
-
-def test_erratum_gives_figure_5b_to_its_law():
-    assert "E0.5" in LAW.errata[0]
-    assert "sparsity.loss" in LAW.errata[0]

@@ -48,14 +48,14 @@ def test_identities_survive_their_json():
 
 @pytest.mark.parametrize("setting", ["text/*.txt", ["a.txt", "b.txt"], "stdlib"])
 def test_files_in_config(setting):
-    found = load_project(REPOSITORY, {"corpus": setting}).corpus
-    assert found == (setting if isinstance(setting, str) else tuple(setting))
+    corpus = load_project(REPOSITORY, {"corpus": setting}).corpus
+    assert corpus == (setting if isinstance(setting, str) else tuple(setting))
 
 
 def test_a_data_set_in_config():
     data = {"dataset": "owner/stories", "commit": COMMIT, "bytes": "1e9", "subset": None}
-    found = load_project(REPOSITORY, {"corpus": data}).corpus
-    assert found == Dataset(dataset="owner/stories", commit=COMMIT, bytes=10**9)
+    corpus = load_project(REPOSITORY, {"corpus": data}).corpus
+    assert corpus == Dataset(dataset="owner/stories", commit=COMMIT, bytes=10**9)
 
 
 @pytest.mark.parametrize(

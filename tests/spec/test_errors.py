@@ -14,15 +14,15 @@ from moelaws.spec.errors import UserError, located
     ],
 )
 def test_a_mistake_is_told_with_its_place(where, text):
-    with pytest.raises(UserError) as told, located(*where):
+    with pytest.raises(UserError) as error, located(*where):
         raise UserError("no such law")
-    assert str(told.value) == text
+    assert str(error.value) == text
 
 
 def test_places_nest():
-    with pytest.raises(UserError) as told, located("a.yaml"), located("fits", "loss"):
+    with pytest.raises(UserError) as error, located("a.yaml"), located("fits", "loss"):
         raise UserError("no such law")
-    assert str(told.value) == "a.yaml: fits: loss: no such law"
+    assert str(error.value) == "a.yaml: fits: loss: no such law"
 
 
 def test_other_errors_are_none_of_its_business():

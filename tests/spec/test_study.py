@@ -13,6 +13,14 @@ from moelaws.spec.study import Study
 from repository import REPOSITORY
 
 FIT = {"law": "leverage.curve", "mapping": {"C": "C", "L": "L"}}
+PICTURE = {"code": "figures.one:draw", "caption": "A picture."}
+CLAIM = {
+    "statement": "It rises.",
+    "source": "toy, Eq 1",
+    "code": "claims:rises",
+    "rule": "The slope decides.",
+    "expect": {"above": 0},
+}
 STUDY = {
     "study": "toy",
     "title": "A toy",
@@ -22,19 +30,19 @@ STUDY = {
         {"name": "balance", "simulated": False, **FIT},
     ],
     "derived": [
-        {"name": "points", "code": "toy.points", "fits": ["curve"]},
-        {"name": "loads", "code": "toy.loads", "fits": ["balance"]},
-        {"name": "of_loads", "code": "toy.loads", "derived": ["loads"]},
+        {"name": "points", "code": "derived.points:derive", "fits": ["curve"]},
+        {"name": "loads", "code": "derived.loads:derive", "fits": ["balance"]},
+        {"name": "of_loads", "code": "derived.loads:derive", "derived": ["loads"]},
     ],
     "figures": [
-        {"id": "F1", "code": "one", "caption": "c", "fits": ["of_points"], "derived": ["points"]},
-        {"id": "F2", "code": "two", "caption": "c", "derived": ["of_loads"]},
+        {"name": "F1", **PICTURE, "fits": ["of_points"], "derived": ["points"]},
+        {"name": "F2", **PICTURE, "derived": ["of_loads"]},
     ],
-    "tables": [{"id": "T1", "code": "three", "caption": "c", "simulated": False}],
+    "tables": [{"name": "T1", **PICTURE, "simulated": False}],
     "claims": [
-        {"id": "rises", "figure": "F1", "fits": ["of_points"]},
-        {"id": "balanced", "figure": "F2"},
-        {"id": "tabled", "figure": "T1"},
+        {"name": "rises", **CLAIM, "figure": "F1", "fits": ["of_points"]},
+        {"name": "balanced", **CLAIM, "figure": "F2"},
+        {"name": "tabled", **CLAIM, "figure": "T1"},
     ],
 }
 
@@ -56,12 +64,20 @@ def test_circles_are_named():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"claims": [{"id": "x", "figure": "F9"}]}, "x: figure: the study has no figure 'F9'"),
-        ({"tables": [{"id": "F1", "code": "x", "caption": "c"}]}, "F1 is named twice"),
-        ({"derived": [{"name": "curve", "code": "x"}]}, "curve is named twice"),
+        (
+            {"claims": [{"name": "x", **CLAIM, "figure": "F9"}]},
+            "x: figure: the study has no figure 'F9'",
+        ),
+        ({"tables": [{"name": "F1", **PICTURE}]}, "F1 is named twice"),
+        ({"derived": [{"name": "curve", "code": "derived.x:derive"}]}, "curve is named twice"),
         ({"fits": [{"name": "a", "table": "b", **FIT}]}, "no derived table or other fit 'b'"),
         ({"fits": [{"name": "a", "table": "a", **FIT}]}, "no derived table or other fit 'a'"),
-        ({"derived": [{"name": "a", "code": "../b"}]}, "code"),
+        ({"derived": [{"name": "a", "code": "../b:derive"}]}, "code"),
+        ({"derived": [{"name": "a", "code": "derived.b"}]}, "code"),
+        (
+            {"claims": [{"name": "x", **CLAIM, "expect": {}, "figure": "F1"}]},
+            "above or below is wanted",
+        ),
     ],
 )
 def test_names_that_lead_nowhere_are_refused(changes, message):
@@ -74,16 +90,16 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     left = study().of_simulated()
     assert [f.name for f in left.fits] == ["curve", "of_points"]
     assert [d.name for d in left.derived] == ["points"]
-    assert [f.id for f in left.figures] == ["F1"]
+    assert [f.name for f in left.figures] == ["F1"]
     assert left.tables == ()
-    assert [c.id for c in left.claims] == ["rises"]
+    assert [c.name for c in left.claims] == ["rises"]
 
 
 def test_a_fit_of_thousands_of_simulated_rows_may_start_less_often():
     simulation = {"law": "leverage.curve", "protocol": {"curve": {"sample": 50}}}
-    made = study(simulation=simulation)
-    assert made.fit("curve").protocol == {}
-    assert made.of_simulated().fit("curve").protocol == {"sample": 50}
+    toy = study(simulation=simulation)
+    assert toy.fit("curve").protocol == {}
+    assert toy.of_simulated().fit("curve").protocol == {"sample": 50}
     with pytest.raises(UserError, match="simulation: protocol: no fit 'loss'"):
         study(simulation={"law": "leverage.curve", "protocol": {"loss": {}}})
 
@@ -98,5 +114,5 @@ def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():
 def test_all_studies_are_the_papers_and_the_search_goes_by_its_name():
     names = [study.study for study in chosen_studies(Project(studies="all"), REPOSITORY)]
     assert names == ["allocation", "generalization", "leverage", "sectional", "sparsity"]
-    asked = chosen_studies(Project(studies=("hyperparameters",)), REPOSITORY)
-    assert [study.study for study in asked] == ["hyperparameters"]
+    chosen = chosen_studies(Project(studies=("hyperparameters",)), REPOSITORY)
+    assert [study.study for study in chosen] == ["hyperparameters"]

@@ -89,7 +89,7 @@ def test_the_ratio_of_experts_to_attention_is_that_of_allocation(run_data):
 def test_written_and_read_again(sweep, tmp_path):
     results, runs = sweep
     frame = aggregate("sparsity", "demo", runs, results)
-    path = results.table("demo", "sparsity")
+    path = results.tier("demo").table("sparsity")
     write_table(frame, COLUMNS, path)
     first = path.read_bytes()
     back = read_table(path, COLUMNS)

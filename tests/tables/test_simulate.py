@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from moelaws import laws
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import completed, read_runs
 from moelaws.cli import cli
 from moelaws.cli.simulate import simulated as from_entry
 from moelaws.cli.simulate import write
@@ -248,7 +248,7 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     made, about = from_entry(of, simulation_entry(of.study))
     write(made, path, about)
     assert is_study(path)
-    frame = Inputs.read(path).completed
+    frame = completed(read_runs(path))
     assert list(frame)[: len(COLUMNS)] == [column.name for column in COLUMNS]
     empty = {name for name in frame if frame[name].isna().all()}
     assert {"seconds", "code", "balance_cv", "bpb"} <= empty
@@ -280,7 +280,7 @@ def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
     entry = load_study("allocation").simulation
     assert (data["law"], data["noise"], data["seed"]) == (entry.law, entry.noise, entry.seed)
     assert data["assumed"] == entry.assumed
-    path = Results().table("demo", "allocation", simulated=True)
+    path = Results().tier("demo", simulated=True).table("allocation")
     assert data["table"] == str(path)
     assert is_study(path)
     with pytest.raises(UserError, match=r"sectional.yaml has no simulation"):

@@ -76,10 +76,10 @@ def test_a_backward_pass_that_fails_halfway_leaves_no_gradient(configure, corpus
 
     monkeypatch.setattr(loop.torch.autograd, "backward", fails_once)
     lines = []
-    parameters, same = after(trainer(config, corpus, 4, log=lines.append), 1)
+    found, same = after(trainer(config, corpus, 4, log=lines.append), 1)
     assert lines == ["out of memory: going on with micro-batches of 2 sequences"]
     assert rows[0][:7] == same[0][:7]
-    assert all(torch.equal(a, b) for a, b in zip(parameters, expected, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def test_noise_differs_by_seed_step_and_group(configure, corpus):

@@ -3,6 +3,9 @@
 import json
 
 import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_diverged_run(fresh):

@@ -3,7 +3,11 @@
 import json
 import shutil
 
+import pytest
+
 from moelaws.training.weights import load
+
+pytestmark = pytest.mark.slow
 
 
 def trained(copy):

@@ -68,8 +68,12 @@ def test_mistakes_on_the_command_line(fresh, assignment, message):
             ("law: chinchilla", "law: chinchilla\n  protocol: {starts: 9}"),
             "protocol.starts is unknown; chinchilla allows objective, delta, sample, grid",
         ),
-        (("id: F7", "id: F99"), "F99: code flops makes F7"),
-        (("code: flops", "code: flop"), "no module moelaws.figures.sparsity.flop"),
+        (("figures.flops:draw", "figures.flop:draw"), "F7: code: there is no module moelaws."),
+        (("figures.flops:draw", "figures.flops:drew"), "flops has no function drew; it has draw"),
+        (
+            ("fit: isoflop_total\n", "fits: x\n"),
+            "F1a: code: with: figures.surface:draw takes no fits",
+        ),
     ],
 )
 def test_mistakes_in_fits(fresh, edit, message):

@@ -1,6 +1,5 @@
 """Only what changed runs again: decided by Snakemake itself, on a finished small sweep."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -9,20 +8,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-FIGURES = "src/moelaws/figures/sparsity"
-
-
-@contextlib.contextmanager
-def edited(copy, file, pattern, replacement):
-    """The file changed for the block, its content and time put back after it."""
-    path = copy.root / file
-    text, stat = path.read_text(), path.stat()
-    copy.edit(file, pattern, replacement)
-    try:
-        yield
-    finally:
-        path.write_text(text)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+STUDY = "src/moelaws/studies/sparsity"
 
 
 def fits_of(copy, law):
@@ -34,7 +20,7 @@ def users_of(copy, fits):
     study = copy.study()
     derived = {d["name"] for d in study["derived"] if set(d.get("fits", ())) & set(fits)}
     figures = [
-        f["id"]
+        f["name"]
         for f in study["figures"]
         if set(f.get("fits", ())) & set(fits) or set(f.get("derived", ())) & derived
     ]
@@ -48,7 +34,7 @@ def test_everything_is_there(finished):
     assert table.schema.field("L").metadata[b"unit"] == b"nats/token"
     for figure in finished.study()["figures"]:
         for suffix in ("pdf", "png", "csv"):
-            path = finished.root / f"results/demo/figures/sparsity/{figure['id']}.{suffix}"
+            path = finished.root / f"results/demo/figures/sparsity/{figure['name']}.{suffix}"
             assert path.stat().st_size > 0
     report = (finished.root / "results/demo/report.html").read_text()
     assert "F1a" in report
@@ -77,26 +63,26 @@ def test_new_time_stamps_rerun_nothing(finished):
 
 
 def test_readme_edit_reruns_nothing(finished):
-    with edited(finished, "README.md", r"\A", "One more line.\n"):
+    with finished.edited("README.md", r"\A", "One more line.\n"):
         assert finished.planned() == {}
 
 
 @pytest.mark.parametrize(
     ("file", "pattern", "replacement"),
     [
-        ("workflow/rules/runs.smk", r'"exec moelaws', '"exec  moelaws'),  # shell text
+        ("workflow/rules/runs.smk", r"exec \{TRAIN", "exec  {TRAIN"),  # shell text
         ("workflow/rules/runs.smk", r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
         ("workflow/rules/runs.smk", r"\A", "# A comment.\n"),
         ("envs/cpu.yaml", r"python=3.11", "python=3.12"),
     ],
 )
 def test_no_model_is_trained_again_for_workflow_text(finished, file, pattern, replacement):
-    with edited(finished, file, pattern, replacement):
+    with finished.edited(file, pattern, replacement):
         assert "train" not in finished.planned()
 
 
 def test_training_code_edit_trains_nothing_and_is_shown(finished):
-    with edited(finished, "src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"):
+    with finished.edited("src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"):
         assert "train" not in finished.planned()
         assert "24 runs" in finished.moelaws("runs", "--stale").stdout
     assert "\n0 runs" in finished.moelaws("runs", "--stale").stdout
@@ -106,7 +92,7 @@ def test_training_code_edit_trains_nothing_and_is_shown(finished):
 def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
     fits = fits_of(finished, law)
     derived, figures = users_of(finished, fits)
-    with edited(finished, f"src/moelaws/laws/{law.replace('.', '/')}.py", r"\Z", "\n# Edited.\n"):
+    with finished.edited(f"{STUDY}/laws/{law.partition('.')[2]}.py", r"\Z", "\n# Edited.\n"):
         planned = finished.planned()
     assert planned["fit"] == len(fits)
     assert planned.get("derive", 0) >= derived
@@ -115,8 +101,8 @@ def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
 
 
 def test_a_fits_protocol_edited_reruns_that_fit_and_its_figures(finished):
-    with edited(
-        finished, "config/studies/sparsity.yaml", r"(law: chinchilla\n)", r"\1  rows: S <= 0.6\n"
+    with finished.edited(
+        "config/studies/sparsity.yaml", r"(law: chinchilla\n)", r"\1  rows: S <= 0.6\n"
     ):
         assert finished.planned("figures", *chinchilla(finished))["fit"] == 1
 
@@ -126,8 +112,8 @@ def chinchilla(copy):
 
 
 def test_a_figures_code_edited_redraws_that_figure(finished):
-    mine = [f for f in finished.study()["figures"] if f["code"] == "flops"]
-    with edited(finished, f"{FIGURES}/flops.py", r"\Z", "\n# Edited.\n"):
+    mine = [f for f in finished.study()["figures"] if f["code"].startswith("figures.flops:")]
+    with finished.edited(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n"):
         assert finished.planned("figures") == {"figures": 1, "draw": len(mine)}
 
 

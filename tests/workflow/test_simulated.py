@@ -7,6 +7,8 @@ import pytest
 
 from sweep_copy import Copy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):

@@ -3,32 +3,39 @@
 
 rule judge:
     input:
-        table=lambda w: own_table(w.study),
-        fits=lambda w: fits_read(w.study, STUDIES[w.study].claims),
-        derived=lambda w: derived_read(w.study, STUDIES[w.study].claims),
-        code=lambda w: code("moelaws.claims.judge", f"moelaws.claims.{w.study}"),
+        table=lambda w: JOBS.own_table(w.study),
+        fits=lambda w: JOBS.fits_read(w.study, JOBS.studies[w.study].claims),
+        derived=lambda w: JOBS.derived_read(w.study, JOBS.studies[w.study].claims),
+        code=lambda w: JOBS.reader_code(
+            w.study, JOBS.studies[w.study].claims, "moelaws.claims.judge"
+        ),
     output:
-        verdicts_file("{study}"),
+        FOLDER.verdicts("{study}"),
     log:
-        log_file("claims", "{study}", "judge"),
+        RESULTS.log(FOLDER, "claims", "{study}", "judge"),
     conda:
         "../../envs/cpu.yaml"
     params:
-        entries=lambda w: [c.canonical_json() for c in STUDIES[w.study].claims],
+        entries=lambda w: [c.canonical_json() for c in JOBS.studies[w.study].claims],
+        study=study_of,
+        files=lambda w: JOBS.files(w.study, JOBS.studies[w.study].claims),
+        simulated=SIMULATED,
     shell:
-        "moelaws judge {wildcards.study} > {log} 2>&1"
+        "moelaws judge {params.study:q} {params.files} {params.simulated} --out {output} > {log} 2>&1"
 
 
 rule claims:
     input:
-        verdicts=verdicts(),
-        code=code("moelaws.claims.judge"),
+        verdicts=JOBS.verdicts(),
+        code=code("moelaws.claims.page"),
     output:
-        report(claims_file(), category="claims"),
+        report(FOLDER.claims, category="claims"),
     log:
-        claims_file().with_suffix(".log"),
+        FOLDER.claims.with_suffix(".log"),
     localrule: True
     conda:
         "../../envs/cpu.yaml"
+    params:
+        tier=TIER,
     shell:
-        "moelaws claims > {log} 2>&1"
+        "moelaws claims {input.verdicts} --tier {params.tier} --out {output} > {log} 2>&1"

@@ -11,6 +11,9 @@ rule prepare_corpus:
     conda:
         "../../envs/cpu.yaml"
     params:
-        vocabulary=lambda w: CORPORA[w.corpus].vocab_size,
+        vocabulary=lambda w: JOBS.corpora[w.corpus].vocab_size,
     shell:
-        "moelaws corpus --vocab-size {params.vocabulary} --out $(dirname {output}) > {log} 2>&1"
+        "moelaws corpus "
+        + SETTINGS
+        + " --vocab-size {params.vocabulary} --out $(dirname {output}) "
+        "> {log} 2>&1"

@@ -5,56 +5,54 @@
 rule draw:
     input:
         **read_by("figures"),
-        code=lambda w: code(
-            "moelaws.figures.draw",
-            f"moelaws.figures.{w.study}.{entry('figures', w.study, w.name).code}",
-        ),
+        code=code_of("figures", "moelaws.figures.draw"),
     output:
         png=report(
-            figure_file("{study}", "{name}").with_suffix(".png"),
+            FOLDER.figure("{study}", "{name}").with_suffix(".png"),
             caption="../report/figure.rst",
             category="{study}",
             labels={"figure": "{name}"},
         ),
-        pdf=figure_file("{study}", "{name}"),
-        csv=figure_file("{study}", "{name}").with_suffix(".csv"),
+        pdf=FOLDER.figure("{study}", "{name}"),
+        csv=FOLDER.figure("{study}", "{name}").with_suffix(".csv"),
     log:
-        log_file("figures", "{study}", "{name}"),
+        log_file("figures"),
     wildcard_constraints:
-        name=names("figures"),
+        name=JOBS.names("figures"),
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: entry("figures", w.study, w.name).canonical_json(),
-        caption=lambda w: entry("figures", w.study, w.name).caption,
+        entry=lambda w: JOBS.entry("figures", w.study, w.name).canonical_json(),
+        caption=lambda w: JOBS.entry("figures", w.study, w.name).caption,
+        study=study_of,
+        files=files_of("figures"),
     shell:
-        "moelaws figure {wildcards.name} --study {wildcards.study} > {log} 2>&1"
+        "moelaws figure {wildcards.name} --study {params.study:q} {params.files} --out {output.pdf} > {log} 2>&1"
 
 
 rule tabulate:
     input:
         **read_by("tables"),
-        code=lambda w: code(
-            "moelaws.figures.draw",
-            f"moelaws.figures.{w.study}.{entry('tables', w.study, w.name).code}",
-        ),
+        code=code_of("tables", "moelaws.figures.draw"),
     output:
         csv=report(
-            paper_table_file("{study}", "{name}"),
+            FOLDER.paper_table("{study}", "{name}"),
             caption="../report/figure.rst",
             category="{study}",
             labels={"figure": "{name}"},
         ),
-        markdown=paper_table_file("{study}", "{name}").with_suffix(".md"),
-        latex=paper_table_file("{study}", "{name}").with_suffix(".tex"),
+        markdown=FOLDER.paper_table("{study}", "{name}").with_suffix(".md"),
+        latex=FOLDER.paper_table("{study}", "{name}").with_suffix(".tex"),
     log:
-        log_file("figures", "{study}", "{name}"),
+        log_file("figures"),
     wildcard_constraints:
-        name=names("tables"),
+        name=JOBS.names("tables"),
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: entry("tables", w.study, w.name).canonical_json(),
-        caption=lambda w: entry("tables", w.study, w.name).caption,
+        entry=lambda w: JOBS.entry("tables", w.study, w.name).canonical_json(),
+        caption=lambda w: JOBS.entry("tables", w.study, w.name).caption,
+        study=study_of,
+        files=files_of("tables"),
     shell:
-        "moelaws table {wildcards.name} --study {wildcards.study} > {log} 2>&1"
+        "moelaws table {wildcards.name} --study {params.study:q} {params.files} --out {output.csv} > {log} 2>&1"

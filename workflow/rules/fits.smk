@@ -4,25 +4,25 @@
 
 rule fit:
     input:
-        table=fitted_table,
-        code=lambda w: code(
-            "moelaws.fitting.fit", laws.module(entry("fits", w.study, w.name).law)
-        ),
+        table=lambda w: JOBS.fitted_table(w.study, w.name),
+        code=lambda w: JOBS.fit_code(w.study, w.name),
     output:
-        json=fit_file("{study}", "{name}"),
-        draws=fit_file("{study}", "{name}").with_suffix(".bootstrap.parquet"),
+        json=FOLDER.fit("{study}", "{name}"),
+        draws=FOLDER.draws("{study}", "{name}"),
     log:
-        log_file("fits", "{study}", "{name}"),
+        log_file("fits"),
     conda:
         "../../envs/cpu.yaml"
     resources:
         mem_mb=2000,
         runtime=60,
     params:
-        entry=lambda w: entry("fits", w.study, w.name).canonical_json(),
+        study=study_of,
+        entry=lambda w: JOBS.entry("fits", w.study, w.name).canonical_json(),
     shell:
         # Starts come and go in large arrays: without these each is taken from and given back to the
         # system, which for tables of thousands of rows costs as much time as the fit itself.
         "MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 "
-        "moelaws fit {input.table} --spec {params.entry:q} --out {output.json} > {log} 2>&1 && "
+        "moelaws fit {input.table} --study {params.study:q} --spec {params.entry:q} "
+        "--out {output.json} > {log} 2>&1 && "
         "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"

@@ -15,5 +15,7 @@ rule probe:
     resources:
         mem_mb=2000,
         runtime=30,
+    params:
+        root=lambda w: str(RESULTS.root),
     shell:
-        "moelaws probe {wildcards.run} > {log} 2>&1"
+        "moelaws probe {wildcards.run} --results {params.root:q} --out {output} > {log} 2>&1"

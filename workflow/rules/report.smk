@@ -6,12 +6,12 @@ report: "../report/workflow.rst"
 
 rule report:
     input:
-        figures=figures() + paper_tables() + claims_pages(),
+        figures=JOBS.figures() + JOBS.paper_tables() + JOBS.claims_pages(),
         texts=["workflow/report/workflow.rst", "workflow/report/figure.rst"],
     output:
-        report_file(),
+        FOLDER.report,
     log:
-        report_file().with_suffix(".log"),
+        FOLDER.report.with_suffix(".log"),
     localrule: True
     conda:
         "../../envs/cpu.yaml"

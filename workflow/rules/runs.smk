@@ -6,7 +6,8 @@ rule train:
     input:
         # The run names its corpus by content; ancient: a corpus made again trains nothing again.
         ancient(
-            lambda w: RESULTS.corpus(RUNS[w.run].config.corpus.corpus_id) / "meta.json"
+            lambda w: RESULTS.corpus(JOBS.runs[w.run].config.corpus.corpus_id)
+            / "meta.json"
         ),
     output:
         # update: a finished summary is not removed when a job starts that finds it there, such as
@@ -17,18 +18,18 @@ rule train:
     conda:
         "../../envs/cpu.yaml"
     resources:
-        **training_resources(PROJECT.device),
+        **training_resources(JOBS.project.device),
     params:
-        config=lambda w: RUNS[w.run].config.canonical_json(),
+        config=lambda w: JOBS.runs[w.run].config.canonical_json(),
         # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
-        lacked_memory=lambda w: lacked_memory(w.run),
+        lacked_memory=lambda w: JOBS.lacked_memory(w.run),
     # exec: the job ends when the trainer does. A shell between them would die of Slurm's SIGTERM at
     # once and end the job, and the trainer with it, while it saves.
     shell:
-        "exec moelaws train - <<< {params.config:q} >> {log} 2>&1"
+        f"exec {TRAIN} <<< {{params.config:q}} >> {{log}} 2>&1"
 
 
-if weights():
+if JOBS.weights():
 
     ruleorder: train_and_keep > train
 
@@ -37,7 +38,7 @@ if weights():
     rule train_and_keep:
         input:
             ancient(
-                lambda w: RESULTS.corpus(RUNS[w.run].config.corpus.corpus_id)
+                lambda w: RESULTS.corpus(JOBS.runs[w.run].config.corpus.corpus_id)
                 / "meta.json"
             ),
         output:
@@ -47,13 +48,13 @@ if weights():
         log:
             RESULTS.run("{run}") / "log",
         wildcard_constraints:
-            run="|".join(sorted({run for kept in KEPT.values() for run in kept})),
+            run="|".join(JOBS.all_kept),
         conda:
             "../../envs/cpu.yaml"
         resources:
-            **training_resources(PROJECT.device),
+            **training_resources(JOBS.project.device),
         params:
-            config=lambda w: RUNS[w.run].config.canonical_json(),
-            lacked_memory=lambda w: lacked_memory(w.run),
+            config=lambda w: JOBS.runs[w.run].config.canonical_json(),
+            lacked_memory=lambda w: JOBS.lacked_memory(w.run),
         shell:
-            "exec moelaws train - --keep-weights <<< {params.config:q} >> {log} 2>&1"
+            f"exec {TRAIN} --keep-weights <<< {{params.config:q}} >> {{log}} 2>&1"

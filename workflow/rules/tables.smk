@@ -1,42 +1,50 @@
 # One table a study: a change of one study's runs leaves the other studies' fits alone.
 
-if SIMULATED:
+if JOBS.simulated:
 
     # In place of training and aggregation: a law's losses, with noise, at the grid's points.
     rule simulate:
         input:
-            code=lambda w: code(
-                "moelaws.tables.simulate", laws.module(STUDIES[w.study].simulation.law)
-            ),
+            code=lambda w: JOBS.simulation_code(w.study),
         output:
-            table_file("{study}"),
+            FOLDER.table("{study}"),
         log:
-            log_file("tables", "{study}", "simulate"),
+            RESULTS.log(FOLDER, "tables", "{study}", "simulate"),
         conda:
             "../../envs/cpu.yaml"
         params:
-            simulation=lambda w: STUDIES[w.study].simulation.canonical_json(),
-            grid=lambda w: STUDIES[w.study].grids[TIER].canonical_json(),
+            simulation=lambda w: JOBS.studies[w.study].simulation.canonical_json(),
+            grid=lambda w: JOBS.studies[w.study].grids[TIER].canonical_json(),
+            study=study_of,
         shell:
-            "moelaws simulate --study {wildcards.study} --out {output} > {log} 2>&1"
+            "moelaws simulate --study {params.study:q} "
+            + SETTINGS
+            + " --out {output} > {log} 2>&1"
 
 else:
 
     rule aggregate:
         input:
-            runs=lambda w: summaries(w.study),
-            code=code("moelaws.tables.aggregate"),
+            runs=lambda w: JOBS.summaries(w.study),
+            code=code(
+                "moelaws.tables.aggregate",
+                "moelaws.tables.parquet",
+                "moelaws.tables.rates",
+            ),
         output:
-            table_file("{study}"),
+            FOLDER.table("{study}"),
         log:
-            log_file("tables", "{study}", "aggregate"),
+            RESULTS.log(FOLDER, "tables", "{study}", "aggregate"),
         localrule: True
         conda:
             "../../envs/cpu.yaml"
         params:
-            sweep=lambda w: sweep_digest(w.study),
+            sweep=lambda w: JOBS.sweep_digest(w.study),
+            study=study_of,
         shell:
-            "moelaws aggregate {wildcards.study} --out {output} > {log} 2>&1 && "
+            "moelaws aggregate {params.study:q} "
+            + SETTINGS
+            + " --out {output} > {log} 2>&1 && "
             # A learning rate at the edge of those tried is worth a line on the terminal.
             "sed -n 's/^.*warning: /moelaws: {wildcards.study}: warning: /p' {log} >&2"
 
@@ -44,22 +52,21 @@ else:
 rule derive:
     input:
         **read_by("derived"),
-        hidden=lambda w: (
-            hidden_states(w.study) if entry("derived", w.study, w.name).hidden else []
+        hidden=lambda w: JOBS.hidden_states(
+            w.study, JOBS.entry("derived", w.study, w.name)
         ),
-        code=lambda w: code(
-            "moelaws.analysis.derive",
-            f"moelaws.analysis.{entry('derived', w.study, w.name).code}",
-        ),
+        code=code_of("derived", "moelaws.analysis.derive"),
     output:
-        derived_file("{study}", "{name}"),
+        FOLDER.derived("{study}", "{name}"),
     log:
-        log_file("derived", "{study}", "{name}"),
+        log_file("derived"),
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: entry("derived", w.study, w.name).canonical_json(),
+        entry=lambda w: JOBS.entry("derived", w.study, w.name).canonical_json(),
+        study=study_of,
+        files=files_of("derived"),
     shell:
-        "moelaws derive {wildcards.name} --study {wildcards.study} > {log} 2>&1 && "
+        "moelaws derive {wildcards.name} --study {params.study:q} {params.files} --out {output} > {log} 2>&1 && "
         # An optimum at the edge of the grid is worth a line on the terminal.
         "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"

@@ -2,61 +2,89 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Study
+from moelaws.spec.references import resolve
+from moelaws.spec.study import Derived, Study
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 
-T = TypeVar("T")
+Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
 SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
 
-def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
-    """Write the study's derived table ``name`` to ``out`` (.parquet).
+class DerivedTable:
+    """A study's function that makes a derived table, and the columns that it declares."""
 
-    The module ``moelaws.analysis.<code>`` of the table's entry offers ``derive(inputs)``, the
-    ``COLUMNS`` that it makes and ``warnings(frame)``. Returns those warnings.
+    def __init__(self, function: Callable[..., Rows], columns: tuple[Column, ...]) -> None:
+        functools.update_wrapper(self, function)
+        self.columns = columns
+        self._function = function
+        self._limits: Callable[[pd.DataFrame], list[str]] = lambda frame: []
+
+    def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
+        """Returns the table, its columns in the order of the declaration."""
+        rows = self._function(inputs, **arguments)
+        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        return frame.reindex(columns=self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return [column.name for column in self.columns]
+
+    def limits(
+        self, function: Callable[[pd.DataFrame], list[str]]
+    ) -> Callable[[pd.DataFrame], list[str]]:
+        """Decorates the function that says what limits the trust in a table, a line each."""
+        self._limits = function
+        return function
+
+    def warnings(self, frame: pd.DataFrame) -> list[str]:
+        """Returns what limits the trust in the table ``frame``."""
+        return self._limits(frame)
+
+
+def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:
+    """Declares the columns that the decorated function makes of its inputs."""
+    return lambda function: DerivedTable(function, columns)
+
+
+def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
+    """Writes the study's derived table ``name`` to ``out`` (.parquet).
+
+    Returns what limits the trust in it.
 
     Raises:
         UserError: for an unknown table or code, a missing input or one that is not declared.
     """
-    entry = named(study.derived, "name", name, f"study {study.study!r} has no derived table")
-    module = _module(entry.name, entry.code)
-    frame = module.derive(inputs.only(entry.fits, entry.derived))
-    sources = "+".join(inputs.sources)
-    write_table(frame.assign(source=sources), (*module.COLUMNS, SOURCE), out)
-    warnings: list[str] = module.warnings(frame)
-    return warnings
+    entry = study.derived_table(name)
+    function = derived_table(study, entry)
+    declared = inputs.declared_by(entry)
+    frame = function(declared, **entry.arguments)
+    frame = frame.assign(source="+".join(declared.sources))
+    write_table(frame, (*function.columns, SOURCE), out)
+    return function.warnings(frame)
 
 
-def named(entries: Sequence[T], key: str, value: str, missing: str) -> T:
-    """The entry whose ``key`` is ``value``.
+def derived_table(study: Study, entry: Derived) -> DerivedTable:
+    """Returns the function that makes the derived table ``entry`` of ``study``.
 
     Raises:
-        UserError: ``missing`` and the value, with those that there are.
+        UserError: where its code is not there or declares no columns.
     """
-    for entry in entries:
-        if getattr(entry, key) == value:
-            return entry
-    known = ", ".join(getattr(entry, key) for entry in entries) or "none"
-    raise UserError(f"{missing} {value!r}; there are: {known}")
-
-
-def _module(name: str, code: str) -> Any:
-    module = f"moelaws.analysis.{code}"
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module.startswith(error.name):
-            raise
-        raise UserError(f"derived table {name!r}: code is {code!r}; no module {module}") from None
-    if not hasattr(found, "COLUMNS"):
-        raise UserError(f"derived table {name!r}: code is {code!r}; {module} makes no table")
-    return found
+    function = resolve(study.home, entry.code)
+    if not isinstance(function, DerivedTable):
+        raise UserError(
+            f"derived table {entry.name!r}: {entry.code} declares no columns; decorate it with "
+            "@table(...) of moelaws.analysis.derive"
+        )
+    return function

@@ -30,12 +30,12 @@ class Minima:
 
 
 def abscissae(low: float, high: float) -> Array:
-    """The three points (3,) whose values determine a quadratic: low, middle and high."""
+    """Returns the three points (3,) whose values determine a quadratic: low, middle and high."""
     return np.array([low, (low + high) / 2, high])
 
 
 def minima(y_n3: Array, low: float, high: float) -> Minima:
-    """The lowest points over [low, high] of quadratics given by their values at ``abscissae``.
+    """Returns the lowest points over [low, high] of quadratics, given by values at ``abscissae``.
 
     With t from -1 to 1 over the range, y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.
     """
@@ -55,7 +55,7 @@ def minima(y_n3: Array, low: float, high: float) -> Minima:
 
 
 def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
-    """Equal-tailed interval of ``draws`` (n,), ignoring NaN; NaN twice where none is finite."""
+    """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN where none is."""
     finite = draws[np.isfinite(draws)]
     if not finite.size:
         return float("nan"), float("nan")

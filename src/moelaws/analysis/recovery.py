@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.report import Estimate, FitPart, FitReport
+from moelaws.fitting.report import FitPart, FitReport
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
 from moelaws.spec.study import Fit
@@ -56,7 +56,7 @@ class Recovered:
         return self.low <= self.reference <= self.high
 
     def as_dict(self) -> dict[str, Any]:
-        """Its numbers, for JSON."""
+        """Returns its numbers, for JSON."""
         return {
             "reference": self.reference,
             "simulated": self.simulated,
@@ -72,7 +72,7 @@ class Recovered:
 def recovered(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
 ) -> list[Recovered]:
-    """Each parameter of each part of ``report``.
+    """Compares each parameter of each part of ``report`` with what it should be.
 
     Args:
         report: a fit to simulated losses, or to what was derived from them.
@@ -82,32 +82,30 @@ def recovered(
     """
     reference, simulated = _reference(report, about, table, units)
     return [
-        _recovered(part, name, found, reference.get(name), simulated)
+        Recovered(
+            where=part.where,
+            parameter=name,
+            reference=reference.get(name),
+            simulated=simulated and name in reference,
+            estimate=fitted.estimate,
+            low=fitted.low,
+            high=fitted.high,
+            identified=_identified(part, name),
+        )
         for part in report.parts
-        for name, found in part.params.items()
+        for name, fitted in part.params.items()
     ]
 
 
-def _recovered(
-    part: FitPart, name: str, found: Estimate, reference: float | None, simulated: bool
-) -> Recovered:
+def _identified(part: FitPart, name: str) -> bool:
     unknown = {*part.diagnostics.unidentified, *part.diagnostics.at_bounds}
-    return Recovered(
-        part.where,
-        name,
-        reference,
-        simulated and reference is not None,
-        found.estimate,
-        found.low,
-        found.high,
-        part.converged and name not in unknown and math.isfinite(found.estimate),
-    )
+    return part.converged and name not in unknown and math.isfinite(part.params[name].estimate)
 
 
 def _reference(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
 ) -> tuple[Mapping[str, float], bool]:
-    """The values that the parameters should have, and whether the losses were made with them."""
+    """Returns what the parameters should be, and whether the losses were simulated with it."""
     law = laws.fittable(report.law)
     if law.id == laws.fittable(about["law"]).id:
         same = report.law == about["law"] and _follows(report, about, table, units)

@@ -1,70 +1,63 @@
-"""A claim of a paper, the rule that decides it, and what runs say of it."""
+"""What runs show of a paper's claim, and the verdict that follows by comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-from moelaws.analysis.inputs import Inputs
+from math import isnan
 
 
 class Verdict(StrEnum):
-    """What a rule can say."""
+    """What can be said of a claim."""
 
     SUPPORTED = "supported"
     NOT_SUPPORTED = "not supported"
     CANNOT_TELL = "cannot tell at this scale"
 
 
-SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
-
-
 @dataclass(frozen=True)
-class Finding:
-    """What runs say of a claim.
+class Evidence:
+    """What a claim's rule measures.
 
     Attributes:
-        verdict: by the claim's rule, never by hand.
-        measured: what was seen, with numbers, intervals and how many runs.
+        measured: what was seen, in a sentence with numbers, intervals and how many runs.
         value, low, high: the number that the rule looks at and its interval, where there is one.
         unit: of these.
-        needed: where the verdict is that none can be given: what would decide.
+        decides: the intervals that are compared with what the claim expects; by default the one of
+            ``value``. Where there are several, all must agree. An empty one leaves it open.
+        needed: what would decide, where the study's entry does not say it well for these runs.
     """
 
-    verdict: Verdict
     measured: str
     value: float | None = None
     low: float | None = None
     high: float | None = None
     unit: str = ""
+    decides: Sequence[tuple[float, float]] | None = None
     needed: str = ""
 
+    @property
+    def intervals(self) -> Sequence[tuple[float, float]]:
+        """The intervals that decide; none where the rule could not measure."""
+        if self.decides is not None:
+            return self.decides
+        return [] if self.low is None or self.high is None else [(self.low, self.high)]
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim and its rule.
 
-    Attributes:
-        statement: what the paper claims, in our words.
-        source: where: paper key and section, figure or equation.
-        rule: what ``judge`` does, in a sentence or two.
-        judge: the verdict on a study's table, fits and derived tables.
+def verdict(
+    intervals: Sequence[tuple[float, float]], above: float | None = None, below: float | None = None
+) -> Verdict:
+    """Returns the verdict on a claim that these intervals lie between ``above`` and ``below``.
+
+    It is supported where all of them do, and not supported where one lies wholly outside. An
+    interval across an end decides nothing, and neither do missing ends (NaN).
     """
-
-    statement: str
-    source: str
-    rule: str
-    judge: Callable[[Inputs], Finding]
-
-
-def by_interval(low: float, high: float, threshold: float = 0.0) -> Verdict:
-    """For a claim that a number is above ``threshold``: which side its whole interval lies on.
-
-    Missing ends (NaN) decide nothing.
-    """
-    if low > threshold:
-        return SUPPORTED
-    if high < threshold:
-        return NOT_SUPPORTED
-    return CANNOT_TELL
+    within, outside = [], []
+    for low, high in intervals:
+        within.append((above is None or low > above) and (below is None or high < below))
+        outside.append((above is not None and high < above) or (below is not None and low > below))
+    if any(outside):
+        return Verdict.NOT_SUPPORTED
+    known = not any(isnan(end) for ends in intervals for end in ends)
+    return Verdict.SUPPORTED if intervals and all(within) and known else Verdict.CANNOT_TELL

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import sys
 
 import click
 
 from moelaws import __version__
 from moelaws.spec.errors import UserError
+from moelaws.spec.references import resolve
 
-# command -> one line of help; the module moelaws.cli.<command> holds a click.Command `command`.
-# Help is written here so that `moelaws --help` imports none of them.
+# Command -> one line of help, written here so that `moelaws --help` imports no command.
 COMMANDS = {
-    "grid": "The runs that a study's grid expands to: sizes, FLOPs, estimated cost.",
+    "grid": "List the runs that a study's grid expands to: sizes, FLOPs, estimated cost.",
     "corpus": "Prepare the text: tokenizer, token shards, hashes.",
-    "train": "Train one run; resumes by itself from its last checkpoint.",
-    "probe": "Hidden states of a run whose weights were kept, after each layer.",
+    "train": "Train one run; it resumes by itself from its last checkpoint.",
+    "probe": "Write the hidden states of a run whose weights were kept, after each layer.",
     "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
-    "laws": "Every law, or one: equation, source, parameters, published values, errata.",
-    "eval": "One prediction of a law.",
-    "simulate": "A table of a law's losses at a grid's points, with noise: for power analysis.",
-    "plan": "How well a grid would determine the laws, and what it would cost.",
+    "laws": "Show every law, or one: equation, source, parameters, published values, errata.",
+    "eval": "Evaluate a law at one point.",
+    "simulate": "Write a table of a law's losses at a grid's points, with noise.",
+    "plan": "Tell how well a grid would determine the laws, and what it would cost.",
     "fit": "Fit a law to a table, with intervals and diagnostics.",
-    "compare": "Laws side by side: the same rows, the same hold-out, AIC, BIC, held-out error.",
+    "compare": "Set laws side by side: the same rows and hold-out, AIC, BIC, held-out error.",
     "derive": "Make a study's derived table, such as the isoFLOP optima.",
     "pin": "Make a search's laws of learning rate and batch those of the other studies.",
     "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
     "table": "Set one of a study's tables: CSV, Markdown and LaTeX.",
     "judge": "Judge a study's claims by rule, from its tables and fits.",
-    "claims": "The papers' claims beside these runs, as one page.",
-    "runs": "The runs on record: status, loss, times; which ones other code made.",
-    "show": "Everything on record of one run.",
-    "diff": "What differs between two runs: configuration, code, packages, results.",
-    "query": "SQL over the tables and the runs on record.",
+    "claims": "Set the papers' claims beside these runs, as one page.",
+    "runs": "List the runs on record: status, loss, times; which ones other code made.",
+    "show": "Show everything on record of one run.",
+    "diff": "Show what differs between two runs: configuration, code, packages, results.",
+    "query": "Answer SQL over the tables and the runs on record.",
 }
+
+# Where a command is that does not have a module of its own.
+PLACES = {"derive": "entries:derive", "figure": "entries:figure", "table": "entries:table"}
 
 
 class Commands(click.Group):
@@ -47,7 +49,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"moelaws.cli.{name}").command
+        command = resolve(__name__, PLACES.get(name, f"{name}:command"))
         assert isinstance(command, click.Command)
         return command
 

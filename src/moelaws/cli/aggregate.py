@@ -31,10 +31,10 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     from moelaws.tables.schema import COLUMNS
 
     results = Results()
-    sweep = expand_study(load_study(study), project)
-    frame = aggregate(study, project.tier, sweep.runs, results)
-    path = out or results.table(project.tier, study)
-    write_table(frame, COLUMNS, path, {"study": study, "tier": project.tier})
+    spec = load_study(study)
+    frame = aggregate(spec.study, project.tier, expand_study(spec, project).runs, results)
+    path = out or results.tier(project.tier).table(spec.study)
+    write_table(frame, COLUMNS, path, {"study": spec.study, "tier": project.tier})
     for line in rates_at_the_edge(frame):
         click.echo(f"moelaws: warning: {line}", err=True)
     counts = frame["status"].value_counts().to_dict()

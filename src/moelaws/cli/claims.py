@@ -1,8 +1,7 @@
-"""``moelaws claims``: the verdicts of the chosen studies as one page."""
+"""``moelaws claims``: the verdicts of several studies as one page."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -13,31 +12,31 @@ from moelaws.spec.project import Project
 
 
 @click.command(name="claims")
+@click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @project_options
-@click.option("--simulated", is_flag=True, help="Of results/TIER/simulated.")
+@click.option("--simulated", is_flag=True, help="Read and write below results/TIER/simulated.")
 @click.option("--out", type=click.Path(path_type=Path), help="The Markdown file to write.")
 @json_option
-def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
-    """What the papers claim beside what these runs show: results/TIER/claims.md.
+def command(
+    verdicts: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
+) -> None:
+    """Set what the papers claim beside what these runs show: results/TIER/claims.md.
 
-    Sets the verdicts that `moelaws judge` wrote for the chosen studies.
+    VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.judge import page
+    from moelaws.claims.page import page
     from moelaws.records.files import read_json, write_text
     from moelaws.records.layout import Results
     from moelaws.spec.project import chosen_studies
 
-    simulated = simulated or project.source == "simulated"
-    results, tier = Results(), project.tier
-    out = out or results.claims(tier, simulated)
-    names = [study.study for study in chosen_studies(project) if study.claims]
-    verdicts = [read_json(results.verdicts(tier, name, simulated)) for name in names]
-    folders = {
-        name: Path(os.path.relpath(results.figure(tier, name, "F", simulated).parent, out.parent))
-        for name in names
-    }
-    write_text(out, page(verdicts, tier, folders))
+    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    out = out or folder.claims
+    if not verdicts:
+        names = [study.study for study in chosen_studies(project) if study.claims]
+        verdicts = tuple(folder.verdicts(name) for name in names)
+    judged = [read_json(path) for path in verdicts]
+    write_text(out, page(judged, project.tier))
     if as_json:
-        print_json({"page": str(out), "studies": verdicts})
+        print_json({"page": str(out), "studies": judged})
     else:
         click.echo(str(out))

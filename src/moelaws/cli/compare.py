@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.fit import OBJECTIVES, map_option, pairs, read, seed_option, unit_option
+from moelaws.cli.fit import OBJECTIVES, from_options, map_option, read, seed_option, unit_option
 from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
@@ -39,18 +39,14 @@ def command(
     """
     check_out(out, ".json")
     from moelaws import laws
+    from moelaws.cli.project import join_own_studies
     from moelaws.fitting.compare import compare
     from moelaws.records.files import write_json
-    from moelaws.spec.base import parse
-    from moelaws.spec.study import Fit
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
-    mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
-    units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
-    protocol = {key: given.pop(key) for key in ("objective", "delta") if key in given}
+    spec = from_options({"name": "comparison", "law": refs} | given, "compare")
+    join_own_studies()
     candidates = [laws.fittable(ref.strip()) for ref in refs.split(",") if ref.strip()]
-    entry = {"name": "comparison", "law": refs, "mapping": mapping, "units": units, **given}
-    spec = parse(Fit, entry | {"protocol": protocol}, "compare")
     frame, declared = read(table)
     with reporting(lines=False) as progress, located(table):
         entries = compare(candidates, frame, spec, seed=seed, units=declared, progress=progress)
@@ -79,15 +75,8 @@ def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
         for law in entries
     ]
     if holdout:
-        columns += [
-            "held-out rmse",
-            f"low ({percent})",
-            "high",
-            "held-out r2",
-            "excess",
-            "low",
-            "high",
-        ]
+        columns += ["held-out rmse", f"low ({percent})", "high", "held-out r2"]
+        columns += ["excess", "low", "high"]
         for row, law in zip(rows, entries, strict=True):
             held = law["holdout"]
             nothing = [None, None]

@@ -12,7 +12,7 @@ from moelaws.cli.output import json_option, print_json, print_table
 @click.argument("b")
 @json_option
 def command(a: str, b: str, as_json: bool) -> None:
-    """What differs between runs A and B: configuration, code, packages, results."""
+    """Show what differs between runs A and B: configuration, code, packages, results."""
     from moelaws.records.layout import Results
     from moelaws.records.runs import differences, find_record
 

@@ -1,9 +1,9 @@
-"""moelaws eval: one prediction of a law."""
+"""``moelaws eval``: one prediction of a law."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,73 +32,106 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
 )
 @json_option
 def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> None:
-    """What a law says at one point, such as: moelaws eval sparsity.loss N=1e9 D=2e10 S=14/17.
+    """Evaluate a law at one point, such as: moelaws eval sparsity.loss N=1e9 D=2e10 S=14/17.
 
     LAW is a law's id or ID:VARIANT, as `moelaws laws` lists them. Where a variable is not given
     but follows from others that are (D from C and N, S from E and k), it is derived. With a fit's
     coefficients come intervals, and a warning where the point is beyond the fitted rows.
     """
-    from moelaws import laws
-
-    law = laws.get(ref)
-    given: dict[str, float] = {}
-    for text in inputs:
-        name, number = _pair(text)
-        if name in given:
-            raise UserError(f"{name} is given twice: {given[name]:g} and {number:g}")
-        given[name] = number
+    law, given = _law(ref), _given(inputs)
     fitted = None if params == "published" else _fitted(Path(params), law, given)
     if fitted is not None:
         law = fitted.law
-        coefficients, also = fitted.part.estimates(), fitted.report.split_by
+    answer = _answer(law, given, fitted)
+    for warning in answer.get("warnings", ()):
+        click.echo(f"warning: {warning}", err=True)
+    if as_json:
+        print_json(answer)
+    else:
+        _print(law, answer)
+
+
+def _law(ref: str) -> Law:
+    from moelaws import laws
+
+    if ref.partition(":")[0] not in laws.ids():  # what it takes to look further costs half a call
+        from moelaws.cli.project import join_own_studies
+
+        join_own_studies()
+    return laws.get(ref)
+
+
+def _given(inputs: Sequence[str]) -> dict[str, float]:
+    """Returns variable -> value of the texts VAR=VALUE, where a value may be a fraction."""
+    given: dict[str, float] = {}
+    for text in inputs:
+        name, _, value = text.partition("=")
+        above, slash, below = value.partition("/")
+        try:
+            number = float(above) / float(below) if slash else float(above)
+        except (ValueError, ZeroDivisionError):
+            number = math.nan
+        if not name or not math.isfinite(number):
+            raise UserError(
+                f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
+            )
+        if name in given:
+            raise UserError(f"{name} is given twice: {given[name]:g} and {number:g}")
+        given[name] = number
+    return given
+
+
+def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dict[str, Any]:
+    """Returns the prediction and what it rests on; values and units by name where several are."""
+    if fitted is not None:
+        coefficients, split_by = fitted.part.estimates(), fitted.report.split_by
     elif law.published is not None:
-        coefficients, also = dict(law.published), ""
+        coefficients, split_by = dict(law.published), ""
     else:
         raise UserError(f"law {law.ref} has no published coefficients; give --params FIT.json")
-    derived, notes = _derived(
-        law, {n: x for n, x in given.items() if n != also or n in _names(law)}
-    )
-    columns = law.columns(given | derived)
+    names = {variable.name for variable in law.variables}
+    variables = {n: x for n, x in given.items() if n != split_by or n in names}
+    derived, notes = _derived(law, variables)
+    columns = law.columns({**given, **derived})
     values = {name: float(x) for name, x in law.evaluate(coefficients, columns).items()}
-    if len(values) > 1:
+    if several := len(values) > 1:
         values = _computed(law, values, columns)
-    units = {result.name: result.unit for result in law.results}
-    several = len(law.results) > 1
-    (first, *_) = values
-    data: dict[str, Any] = {
+    unit_of = {result.name: result.unit for result in law.results}
+    units = {name: unit_of[name] for name in values}
+    answer: dict[str, Any] = {
         "law": law.ref,
-        "value": values if several else values[first],
-        "unit": {name: units[name] for name in values} if several else units[first],
+        "value": values if several else next(iter(values.values())),
+        "unit": units if several else next(iter(units.values())),
         "inputs": given,
         "params": coefficients,
     }
     if notes:
-        data["derived"] = {n: {"value": derived[n], "by": text} for n, text in notes.items()}
+        answer["derived"] = {n: {"value": derived[n], "by": text} for n, text in notes.items()}
     if fitted is not None:
-        data |= {"intervals": fitted.intervals(columns), "warnings": fitted.beyond(columns)}
-    for warning in data.get("warnings", ()):
-        click.echo(f"warning: {warning}", err=True)
-    if as_json:
-        print_json(data)
-        return
+        answer |= {"intervals": fitted.intervals(columns), "warnings": fitted.beyond(columns)}
+    return answer
+
+
+def _print(law: Law, answer: Mapping[str, Any]) -> None:
+    values, units = answer["value"], answer["unit"]
+    if not isinstance(values, dict):
+        name = law.results[0].name
+        values, units = {name: values}, {name: units}
     for name, value in values.items():
         click.echo(f"{name} = {value:.6g} {'' if units[name] == '1' else units[name]}".rstrip())
-    for what, interval in data.get("intervals", {}).items():
-        if what in LABELS:
-            low, high = interval
-            percent = f"{100 * data['intervals']['level']:g} %"
-            click.echo(f"{percent} interval of {LABELS[what]}: {low:.6g} to {high:.6g}")
-    for name, text in notes.items():
-        click.echo(f"with {name} = {derived[name]:.6g}: {text}")
-
-
-def _names(law: Law) -> list[str]:
-    return [variable.name for variable in law.variables]
+    intervals = answer.get("intervals", {})
+    for kind, label in LABELS.items():
+        if kind in intervals:
+            low, high = intervals[kind]
+            percent = f"{100 * intervals['level']:g} %"
+            click.echo(f"{percent} interval of {label}: {low:.6g} to {high:.6g}")
+    for name, derived in answer.get("derived", {}).items():
+        click.echo(f"with {name} = {derived['value']:.6g}: {derived['by']}")
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A fit's answer at one point: its report, and the part of it that holds there."""
+    """A fit at one point: its report, and the part of it that holds there."""
 
     path: Path
     law: FittableLaw
@@ -106,7 +139,7 @@ class _Fitted:
     part: FitPart
 
     def intervals(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Of the mean and of a new observation; empty where the draws' file is not there."""
+        """Returns those of the mean and a new observation; none without the file of the draws."""
         from moelaws.fitting.prediction import predict
         from moelaws.fitting.report import draws_path, part_draws
 
@@ -128,7 +161,7 @@ class _Fitted:
         return {"level": level, "method": self.part.intervals, **known}
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
-        """A warning where the point lies outside what the fitted rows cover."""
+        """Returns a warning where the point lies outside what the fitted rows cover."""
         from moelaws.fitting.support import beyond_ranges, outside
 
         support = self.part.support
@@ -140,7 +173,7 @@ class _Fitted:
 
 
 def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
-    """The fit at ``path`` at the point ``given``."""
+    """Returns the fit at ``path`` at the point ``given``."""
     from moelaws import laws
     from moelaws.fitting.report import read_fit
     from moelaws.laws.base import FittableLaw
@@ -156,7 +189,7 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
 
 
 def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """The variables that ``given`` leads to, and how; all of both within their domains."""
+    """Returns the variables that ``given`` leads to, and how, once all are in their domains."""
     import numpy as np
 
     from moelaws.laws.vocabulary import VOCABULARY, derive, plan, same_quantity, ways
@@ -165,21 +198,23 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
     usable = {n for n in given if n in VOCABULARY and same_quantity(declared.get(n, VOCABULARY[n]))}
     missing = [v for v in law.variables if v.default is None and v.name not in given]
     derivable = [v.name for v in missing if same_quantity(v)]
-    needed = {name for step in plan(usable, derivable) for name in step.needs}
+    needed = {name for step in plan(usable, derivable, law.derivations) for name in step.needs}
     for name in given:
         if name not in declared and name not in needed:
             raise UserError(
                 f"{name} is no variable of {law.ref}; it has {', '.join(declared)}"
                 + (", none of which is derived from it here" if name in VOCABULARY else "")
             )
-    columns, notes = derive({name: np.array(given[name]) for name in usable}, derivable)
+    columns, notes = derive(
+        {name: np.array(given[name]) for name in usable}, derivable, law.derivations
+    )
     derived = {name: float(value) for name, value in columns.items()}
     for variable in missing:
         if variable.name not in derived:
             raise UserError(
                 f"law {law.ref}: variable {variable.name} is missing; it needs "
                 f"{', '.join(v.name for v in law.variables if v.default is None)}"
-                + (ways(variable.name) if variable.name in derivable else "")
+                + (ways(variable.name, law.derivations) if variable.name in derivable else "")
             )
     for name, value in {**given, **derived}.items():
         variable = declared.get(name) or VOCABULARY[name]
@@ -192,7 +227,7 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
 def _computed(
     law: Law, values: Mapping[str, float], columns: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Those results that the variables given suffice for: all where none was left out."""
+    """Returns those results that the variables given suffice for: all where none was left out."""
     left_out = [name for name, value in columns.items() if math.isnan(value)]
     computed = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
     if not computed:
@@ -201,15 +236,3 @@ def _computed(
             f"{' or '.join(left_out)}"
         )
     return computed
-
-
-def _pair(text: str) -> tuple[str, float]:
-    name, _, value = text.partition("=")
-    above, slash, below = value.partition("/")
-    try:
-        number = float(above) / float(below) if slash else float(above)
-    except (ValueError, ZeroDivisionError):
-        number = math.nan
-    if not name or not math.isfinite(number):
-        raise UserError(f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17")
-    return name, number

@@ -68,9 +68,16 @@ seed_option = click.option(
 @seed_option
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
+@click.option("--study", metavar="FILE", help="YAML file of your own study, whose laws it needs.")
 @json_option
 def command(
-    table: Path, seed: int, out: Path | None, spec: str | None, as_json: bool, **options: Any
+    table: Path,
+    seed: int,
+    out: Path | None,
+    spec: str | None,
+    study: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Fit a law to TABLE (Parquet, CSV, TSV or JSON lines), with intervals and diagnostics.
 
@@ -84,13 +91,17 @@ def command(
     if spec is not None and given:
         named = ", ".join("--" + _flag(key) for key in given)
         raise UserError(f"--spec holds the whole fit; leave {named} out")
-    entry = _entry(spec) if spec is not None else _from_options(given)
+    if spec is None and "law" not in given:
+        raise UserError("--law is missing; `moelaws laws` lists the laws")
+    entry = _entry(spec) if spec is not None else from_options({"name": "fit"} | given, "fit")
     check_out(out, ".json")
 
     from moelaws import laws
+    from moelaws.cli.project import join_own_studies
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
 
+    join_own_studies(study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
     with reporting(lines=False) as progress, located(table):
@@ -131,17 +142,15 @@ def _entry(spec: str) -> Fit:
         raise UserError(f"--spec: not JSON: {error}") from None
 
 
-def _from_options(given: dict[str, Any]) -> Fit:
+def from_options(given: dict[str, Any], where: str) -> Fit:
+    """The fit entry in the options that were ``given``; ``where`` is what messages call it."""
     from moelaws.spec.base import parse
     from moelaws.spec.study import Fit
 
-    if "law" not in given:
-        raise UserError("--law is missing; `moelaws laws` lists the laws")
     mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
-    entry = {"name": "fit", "mapping": mapping, "units": units, "protocol": protocol, **given}
-    return parse(Fit, entry, "fit")
+    return parse(Fit, {"mapping": mapping, "units": units, "protocol": protocol, **given}, where)
 
 
 def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
@@ -163,13 +172,9 @@ def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
 
 def _print(report: FitReport) -> None:
     if report.selection is not None:
-        ranked = report.selection["ranked"]
         print_table(
             ("form", "parameters", "held-out mse", "standard error", "Pearson"),
-            [
-                (c["name"], c["n_params"], c["mse"], c["standard_error"], c["pearson"])
-                for c in ranked
-            ],
+            [tuple(form.values()) for form in report.selection["ranked"]],
             title="Cross-validation, best forms first:",
         )
         click.echo()
@@ -199,7 +204,7 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     errors = [(k, v, (part.holdout or {}).get(k)) for k, v in part.metrics.items()]
     print_table(("error", "fitted", "held out"), errors)
     if part.rollout:
-        _print_rollout(report, part)
+        _print_rollout(report.spec["rollout"], part)
     starts = part.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
@@ -218,20 +223,9 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     click.echo()
 
 
-def _print_rollout(report: FitReport, part: FitPart) -> None:
-    column = report.spec["rollout"]
+def _print_rollout(column: str, part: FitPart) -> None:
     rows = []
     for entry in part.rollout:
-        errors = entry.get("errors") or {}
-        rows.append(
-            (
-                entry["below"],
-                entry.get("n"),
-                errors.get("n"),
-                errors.get("rmse"),
-                errors.get("bias"),
-                errors.get("r2"),
-                entry.get("reason", ""),
-            )
-        )
+        errors = [entry.get("errors", {}).get(name) for name in ("n", "rmse", "bias", "r2")]
+        rows.append((entry["below"], entry.get("n"), *errors, entry.get("reason", "")))
     print_table((f"{column} <=", "fitted", "above", "rmse", "bias", "r2", "not fitted"), rows)

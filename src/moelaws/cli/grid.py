@@ -13,64 +13,88 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
+    from moelaws.accounting.cost import Device
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
+COLUMNS = (
+    "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active", "D",
+    "steps", "lr", "seed", "C_sparsity",
+)  # fmt: skip
 
 
 @click.command(name="grid")
 @click.argument("study")
 @project_options
-@click.option("--all", "every", is_flag=True, help="A line for each run, however many.")
-@click.option("--run", "wanted", help="The configuration of one run alone, for moelaws train.")
+@click.option("--all", "every", is_flag=True, help="Print a line for each run, however many.")
+@click.option(
+    "--run", "prefix", help="Print the configuration of one run alone, for moelaws train."
+)
 @json_option
-def command(study: str, project: Project, every: bool, wanted: str | None, as_json: bool) -> None:
-    """The runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
+def command(study: str, project: Project, every: bool, prefix: str | None, as_json: bool) -> None:
+    """List the runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
 
     --run takes a run_id, or the first digits of one.
     """
-    from moelaws.accounting.cost import CPU, H100, estimate
+    from moelaws.accounting.cost import CPU, H100
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
     from moelaws.spec.project import load_study
-    from moelaws.tables.describe import describe
-    from moelaws.tables.kept_weights import kept_runs
 
     sweep = expand_study(load_study(study), project)
     if not sweep.runs:
-        raise UserError(f"config/studies/{study}.yaml has no grids: the study has no runs")
-    kept = set(kept_runs(sweep))
-    if wanted is not None:
-        click.echo(_configuration(sweep, wanted))
+        raise UserError(f"{sweep.study.file} has no grids: the study has no runs")
+    if prefix is not None:
+        click.echo(_configuration(sweep, prefix))
         return
     device = CPU if project.tier == "demo" else H100
-    rows: list[dict[str, Any]] = []
-    for run in sweep.runs:
-        cost = estimate(run.config, device)
-        rows.append(
-            {
-                **describe(run),
-                "C": run.C,
-                "device": device.name,
-                "estimated_seconds": cost.seconds,
-                "estimated_memory": cost.device_bytes or cost.host_bytes,
-            }
-        )
+    rows = _rows(sweep, device)
     if as_json:
         print_json(rows)
         return
-    title = f"{study}, {project.tier}: {len(rows)} runs"
+    title = f"{sweep.study.study}, {project.tier}: {len(rows)} runs"
     if every or len(rows) <= LONG:
-        columns = [
-            "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active",
-            "D", "steps", "lr", "seed", "C_sparsity",
-        ]  # fmt: skip
-        print_table(
-            [*columns, "seconds"],
-            [[*(r[c] for c in columns), r["estimated_seconds"]] for r in rows],
-            title,
-        )
+        cells = [[*(r[c] for c in COLUMNS), r["estimated_seconds"]] for r in rows]
+        print_table([*COLUMNS, "seconds"], cells, title)
     else:
         _print_summary(rows, title)
+    _print_cost(sweep, rows, device)
+    if problem := too_long_for(sweep.runs, project_sources(project)):
+        click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
+
+
+def _configuration(sweep: Sweep, prefix: str) -> str:
+    """Returns the canonical JSON of the run whose id begins with ``prefix``."""
+    runs = [run for run in sweep.runs if run.run_id.startswith(prefix)]
+    if len(runs) != 1:
+        raise UserError(
+            f"--run {prefix!r}: {len(runs)} runs of this sweep begin so; "
+            "moelaws grid without --run lists them"
+        )
+    return runs[0].config.canonical_json()
+
+
+def _rows(sweep: Sweep, device: Device) -> list[dict[str, Any]]:
+    """Returns what each run is, as the study's table describes it, and what it costs."""
+    from moelaws.accounting.cost import estimate
+    from moelaws.tables.describe import describe
+
+    costs = [estimate(run.config, device) for run in sweep.runs]
+    return [
+        {
+            **describe(run),
+            "C": run.C,
+            "device": device.name,
+            "estimated_seconds": cost.seconds,
+            "estimated_memory": cost.device_bytes or cost.host_bytes,
+        }
+        for run, cost in zip(sweep.runs, costs, strict=True)
+    ]
+
+
+def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
+    """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
+    from moelaws.tables.kept_weights import kept_runs
+
     flops = sum(r["C_sparsity"] for r in rows)
     hours = sum(r["estimated_seconds"] for r in rows) / 3600
     memory = max(r["estimated_memory"] for r in rows) / 1e9
@@ -79,6 +103,7 @@ def command(study: str, project: Project, every: bool, wanted: str | None, as_js
         f"the largest run wants about {memory:.2g} GB"
     )
     if sweep.study.keep_weights.strip():
+        kept = kept_runs(sweep)
         size = 4e-9 * sum(r["N_total"] for r in rows if r["run_id"] in kept)
         click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
     if device.own_memory and memory * 1e9 > device.own_memory:
@@ -89,39 +114,23 @@ def command(study: str, project: Project, every: bool, wanted: str | None, as_js
             "model's size",
             err=True,
         )
-    if problem := too_long_for(sweep.runs, project_sources(project)):
-        click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
-
-
-def _configuration(sweep: Sweep, wanted: str) -> str:
-    """Canonical JSON of the run whose id begins with ``wanted``."""
-    found = [run for run in sweep.runs if run.run_id.startswith(wanted)]
-    if len(found) != 1:
-        raise UserError(
-            f"--run {wanted!r}: {len(found)} runs of this sweep begin so; "
-            "moelaws grid without --run lists them"
-        )
-    return found[0].config.canonical_json()
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
-    """A line for each budget and sparsity: ranges over their runs."""
-    order = sorted(rows, key=lambda r: (r["C"] or 0, r["S"]))
+    """Prints a line for each budget and sparsity: ranges over their runs."""
+
+    def span(runs: list[dict[str, Any]], name: str) -> str:
+        low, high = min(r[name] for r in runs), max(r[name] for r in runs)
+        return f"{low:.3g}" if low == high else f"{low:.3g} .. {high:.3g}"
+
+    ranged = ("E", "d_model", "N_total", "N_active", "D")
     lines = []
+    order = sorted(rows, key=lambda r: (r["C"] or 0, r["S"]))
     for (budget, sparsity), group in groupby(order, key=lambda r: (r["C"], r["S"])):
         runs = list(group)
-
-        def span(name: str, runs: list[dict[str, Any]] = runs) -> str:
-            low, high = min(r[name] for r in runs), max(r[name] for r in runs)
-            return f"{low:.3g}" if low == high else f"{low:.3g} .. {high:.3g}"
-
-        lines.append(
-            [budget, sparsity, len(runs), span("E"), span("d_model"), span("N_total"),
-             span("N_active"), span("D"), sum(r["C_sparsity"] for r in runs),
-             sum(r["estimated_seconds"] for r in runs) / 3600]
-        )  # fmt: skip
-    print_table(
-        ["C", "S", "runs", "E", "d_model", "N_total", "N_active", "D", "FLOPs", "hours"],
-        lines,
-        f"{title}, summed up (--all for each)",
-    )
+        flops = sum(r["C_sparsity"] for r in runs)
+        hours = sum(r["estimated_seconds"] for r in runs) / 3600
+        spans = (span(runs, name) for name in ranged)
+        lines.append([budget, sparsity, len(runs), *spans, flops, hours])
+    columns = ["C", "S", "runs", *ranged, "FLOPs", "hours"]
+    print_table(columns, lines, f"{title}, summed up (--all for each)")

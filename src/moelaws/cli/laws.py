@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import click
 
+from moelaws import laws
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.project import join_own_studies
+from moelaws.laws.base import FitProtocol, FittableLaw, Law, Variable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from moelaws.laws.base import FitProtocol, FittableLaw, Law, Variable
-
-MOST_SHOWN = 12  # variants that are shown in full; the rest is counted
+SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
 
 
 @click.command("laws")
@@ -25,8 +25,7 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
 
     LAW is an id, or ID:VARIANT for another form of that law, such as the printed one.
     """
-    from moelaws import laws
-
+    join_own_studies()
     if ref is None:
         _list(as_json)
         return
@@ -39,83 +38,60 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
         _print(law, latex)
 
 
-def kind(law: Law) -> str:
-    """How a law is computed, in words."""
-    from moelaws.laws.base import Formula
-    from moelaws.laws.kinds import LinearLaw, PowerLawSum
-
-    for known, text in (
-        (Formula, "formula"),
-        (PowerLawSum, "sum of power laws"),
-        (LinearLaw, "linear"),
-    ):
-        if isinstance(law, known):
-            return text
-    return "general"
-
-
 def differences(law: Law, form: Law) -> dict[str, Any]:
     """What ``form`` declares otherwise: name -> [of the law, of the form].
 
     Of published values only those that differ; None where one of the two has no such value.
     """
-    found: dict[str, Any] = {}
-    for name in ("equation", "source", "variables", "results", "parameters", "objective"):
-        ours, theirs = _trait(law, name), _trait(form, name)
-        if ours != theirs:
-            found[name] = [ours, theirs]
-    ours, theirs = law.published or {}, form.published or {}
-    published = {
+    different: dict[str, Any] = _different(_traits(law), _traits(form))
+    published = _different(law.published or {}, form.published or {})
+    return different | ({"published": published} if published else {})
+
+
+def _different(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {
         name: [ours.get(name), theirs.get(name)]
         for name in dict.fromkeys((*ours, *theirs))
         if ours.get(name) != theirs.get(name)
     }
-    return found | ({"published": published} if published else {})
 
 
-def _trait(law: Law, name: str) -> Any:
-    from moelaws.laws.base import FittableLaw
-
-    if name in ("variables", "results"):
-        return ", ".join(v.name for v in getattr(law, name))
-    if name in ("parameters", "objective"):
-        if not isinstance(law, FittableLaw):
-            return "none"
-        return ", ".join(law.names) if name == "parameters" else _objective(law)
-    return getattr(law, name)
+def _traits(law: Law) -> dict[str, str]:
+    fitted = law if isinstance(law, FittableLaw) else None
+    return {
+        "equation": law.equation,
+        "source": law.source,
+        "variables": ", ".join(v.name for v in law.variables),
+        "results": ", ".join(v.name for v in law.results),
+        "parameters": ", ".join(fitted.names) if fitted else "none",
+        "objective": _objective(fitted) if fitted else "none",
+    }
 
 
 def _list(as_json: bool) -> None:
-    from moelaws import laws
-
-    found = [(law, list(laws.variants(law.id))) for law in map(laws.get, laws.ids())]
+    rows = [
+        {
+            "law": law.id,
+            "kind": law.kind,
+            "variants": list(laws.variants(law.id)),
+            "title": law.title,
+            "source": law.source,
+        }
+        for law in map(laws.get, laws.ids())
+    ]
     if as_json:
-        print_json(
-            [
-                {
-                    "id": law.id,
-                    "kind": kind(law),
-                    "title": law.title,
-                    "source": law.source,
-                    "variants": names,
-                }
-                for law, names in found
-            ]
-        )
-        return
-    print_table(
-        ("law", "kind", "variants", "title", "source"),
-        [(law.id, kind(law), len(names), law.title, law.source) for law, names in found],
-    )
+        order = ("kind", "title", "source", "variants")
+        print_json([{"id": row["law"]} | {name: row[name] for name in order} for row in rows])
+    else:
+        counted = [row | {"variants": len(row["variants"])} for row in rows]
+        print_table(tuple(rows[0]), [tuple(row.values()) for row in counted])
 
 
 def _data(law: Law) -> dict[str, Any]:
-    from moelaws.laws.base import FittableLaw
-
-    data: dict[str, Any] = {
+    data = {
         "id": law.id,
         "variant": law.variant,
-        "kind": kind(law),
+        "kind": law.kind,
         "title": law.title,
         "source": law.source,
         "equation": law.equation,
@@ -127,30 +103,20 @@ def _data(law: Law) -> dict[str, Any]:
     }
     if not isinstance(law, FittableLaw):
         return data
-    published = law.published or {}
+    traits = ("name", "unit", "description", "low", "high", "scale", "published")
+    protocol = law.protocol
     return data | {
         "response": {"name": law.response.name, "unit": law.response.unit},
-        "parameters": [
-            {
-                "name": p.name,
-                "unit": p.unit,
-                "description": p.description,
-                "low": p.low,
-                "high": p.high,
-                "scale": p.scale,
-                "published": published.get(p.name),
-            }
-            for p in law.parameters
-        ],
+        "parameters": [{name: getattr(p, name) for name in traits} for p in law.parameters],
         "protocol": {
-            "objective": law.protocol.objective,
+            "objective": protocol.objective,
             "scale": "log" if law.log_response else "linear",
-            "delta": law.protocol.delta,
-            "grid": {name: list(values) for name, values in law.protocol.grid.items()},
-            "starts": law.protocol.n_starts,
-            "sample": _run_starts(law.protocol),
-            "holdout": law.protocol.holdout,
-            "source": law.protocol.source,
+            "delta": protocol.delta,
+            "grid": {name: list(values) for name, values in protocol.grid.items()},
+            "starts": protocol.n_starts,
+            "sample": _starts_run(protocol),
+            "holdout": protocol.holdout,
+            "source": protocol.source,
         },
     }
 
@@ -170,10 +136,7 @@ def _variables(variables: Iterable[Variable]) -> list[dict[str, Any]]:
 
 
 def _print(law: Law, latex: bool) -> None:
-    from moelaws import laws
-    from moelaws.laws.base import FittableLaw
-
-    click.echo(f"{law.ref}: {law.title} ({kind(law)})")
+    click.echo(f"{law.ref}: {law.title} ({law.kind})")
     click.echo(f"{law.latex if latex else law.equation}\n{law.source}\n")
     print_table(
         ("variable", "unit", "allowed", "default", "meaning"),
@@ -187,76 +150,64 @@ def _print(law: Law, latex: bool) -> None:
         _print_fit(law)
     elif law.published:
         click.echo()
-        print_table(
-            ("constant", "published"),
-            [(name, _printed(value)) for name, value in law.published.items()],
-        )
+        constants = [(name, _exactly(value)) for name, value in law.published.items()]
+        print_table(("constant", "published"), constants)
     for erratum in law.errata:
         click.echo(f"Note: {erratum}")
     if law.variant:
         click.echo(f"\nWhere it differs from {law.id} (after > this form):")
         _print_differences(laws.get(law.id), law, latex)
-        return
+    else:
+        _print_variants(law, latex)
+
+
+def _print_variants(law: Law, latex: bool) -> None:
     forms = list(laws.variants(law.id).values())
-    for form in forms[:MOST_SHOWN]:
+    for form in forms[:SHOWN_VARIANTS]:
         click.echo(f"\nVariant {form.ref}: {form.title}; it differs (after >) in")
         _print_differences(law, form, latex)
-    if len(forms) > MOST_SHOWN:
+    if len(forms) > SHOWN_VARIANTS:
         click.echo(
-            f"\nand {len(forms) - MOST_SHOWN} more variants, {forms[MOST_SHOWN].ref} to "
+            f"\nand {len(forms) - SHOWN_VARIANTS} more variants, {forms[SHOWN_VARIANTS].ref} to "
             f"{forms[-1].ref}; --json has them all"
         )
 
 
 def _print_differences(law: Law, form: Law, latex: bool) -> None:
-    found = differences(law, form)
+    different = differences(law, form)
     if latex and law.latex != form.latex:
-        found["equation"] = [law.latex, form.latex]
-    published = found.pop("published", {})
-    both = [pair for pair in published.values() if None not in pair]
-    rows = [(name, *pair) for name, pair in found.items()]
-    if both:
-        rows += [(name, *map(_printed, pair)) for name, pair in published.items()]
+        different["equation"] = [law.latex, form.latex]
+    published = different.pop("published", {})
+    rows = [(name, *pair) for name, pair in different.items()]
+    if any(None not in pair for pair in published.values()):
+        rows += [(name, *map(_exactly, pair)) for name, pair in published.items()]
     elif published:  # other parameters, or none printed: in the table of that form
-        rows.append(("published", _listed(law), _listed(form)))
+        rows.append(("published", _published(law), _published(form)))
     for name, ours, theirs in rows:
         click.echo(f"  {name}: {ours}\n  {'':{len(name)}}> {theirs}")
 
 
-def _listed(law: Law) -> str:
+def _published(law: Law) -> str:
     values = law.published or {}
-    return ", ".join(f"{name} {_printed(value)}" for name, value in values.items()) or "none"
+    return ", ".join(f"{name} {_exactly(value)}" for name, value in values.items()) or "none"
 
 
-def _printed(value: float | None) -> str:
+def _exactly(value: float | None) -> str:
     """A published value with all its digits."""
     return "-" if value is None else f"{value:.10g}"
 
 
 def _print_fit(law: FittableLaw) -> None:
-    published, grid = law.published or {}, law.protocol.grid
+    protocol, rows = law.protocol, []
+    for p in law.parameters:
+        starts = ", ".join(f"{x:g}" for x in protocol.grid.get(p.name, ()))
+        starts = ("ln: " if p.scale == "log" else "") + starts if starts else "-"
+        rows.append((p.name, _exactly(p.published), p.low, p.high, starts, p.unit, p.description))
     click.echo()
-    print_table(
-        ("parameter", "published", "low", "high", "starts", "unit", "meaning"),
-        [
-            (
-                p.name,
-                _printed(published.get(p.name)),
-                p.low,
-                p.high,
-                ("ln: " if p.scale == "log" else "") + ", ".join(f"{x:g}" for x in grid[p.name])
-                if p.name in grid
-                else "-",
-                p.unit,
-                p.description,
-            )
-            for p in law.parameters
-        ],
-    )
-    protocol = law.protocol
+    print_table(("parameter", "published", "low", "high", "starts", "unit", "meaning"), rows)
     text = _objective(law)
-    if grid:
-        text += f"; {_run_starts(protocol):,} of the grid's {protocol.n_starts:,} starts"
+    if protocol.grid:
+        text += f"; {_starts_run(protocol):,} of the grid's {protocol.n_starts:,} starts"
     if protocol.holdout:
         text += f"; the paper holds out {protocol.holdout}"
     click.echo(f"\nFit: {text} ({protocol.source})")
@@ -273,11 +224,11 @@ def _objective(law: FittableLaw) -> str:
     }[law.protocol.objective]
 
 
-def _run_starts(protocol: FitProtocol) -> int:
+def _starts_run(protocol: FitProtocol) -> int:
     return min(protocol.sample or protocol.n_starts, protocol.n_starts)
 
 
 def _default(variable: Variable) -> str:
     if variable.default is None:
         return "-"
-    return "may be left out" if variable.default != variable.default else f"{variable.default:g}"
+    return "may be left out" if math.isnan(variable.default) else f"{variable.default:g}"

@@ -17,12 +17,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(data: Any) -> None:
-    """``data`` as JSON on standard output; numbers stay numbers, NaN and inf become null."""
+    """Prints ``data`` as JSON; numbers stay numbers, NaN and inf become null."""
     click.echo(json.dumps(_finite(data), allow_nan=False, default=_plain))
 
 
 def check_out(path: Path | None, *suffixes: str) -> None:
-    """Refuse an ``--out`` that cannot be written, before the work that it is to hold.
+    """Refuses an ``--out`` that cannot be written, before the work that it is to hold.
 
     Raises:
         UserError: for another suffix, a folder, or a place where no file can be made.
@@ -30,8 +30,8 @@ def check_out(path: Path | None, *suffixes: str) -> None:
     if path is None:
         return
     if path.suffix not in suffixes:
-        wanted = " or ".join(suffixes)
-        raise UserError(f"--out is {str(path)!r}; a path ending in {wanted} is wanted")
+        allowed = " or ".join(suffixes)
+        raise UserError(f"--out is {str(path)!r}; a path ending in {allowed} is wanted")
     if path.is_dir():
         raise UserError(f"--out is {str(path)!r}, a folder; give a file")
     folder = path.absolute().parent
@@ -44,7 +44,7 @@ def check_out(path: Path | None, *suffixes: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Rows under headings; numbers right-aligned."""
+    """Prints rows under headings; numbers are right-aligned."""
     from tabulate import tabulate
 
     body = [list(row) for row in rows]
@@ -67,7 +67,7 @@ def _is_number(cell: object) -> bool:
 
 
 def format_cell(cell: object) -> str:
-    """A cell's text: whole numbers in full below a million, others to four significant digits."""
+    """Returns a cell's text: whole numbers below a million in full, others to four digits."""
     if cell is None:
         return "-"
     if isinstance(cell, bool) or not isinstance(cell, int | float):
@@ -78,7 +78,7 @@ def format_cell(cell: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as Python's; dates and the like as text."""
+    """Returns NumPy's numbers and arrays as Python's; dates and the like as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 

@@ -9,7 +9,7 @@ import click
 
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import entry_inputs, report_warnings
+from moelaws.cli.study_files import report_warnings
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
@@ -29,11 +29,13 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
     """
-    from moelaws.analysis.hyperparameters.pinning import pinned
+    from moelaws.analysis.fitted import FittedInputs
+    from moelaws.analysis.inputs import read_runs
+    from moelaws.analysis.pinning import pinned
     from moelaws.records.files import write_text
+    from moelaws.records.layout import Results
     from moelaws.spec.hyperparameters import pinned_file, read_pinned
     from moelaws.spec.project import load_study
-    from moelaws.spec.study import Reader
 
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}
@@ -42,10 +44,15 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
             raise UserError(
                 f"{option} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
             )
-    entry = Reader(fits=(lr, batch), derived=tuple({names[lr].table, names[batch].table} - {""}))
-    inputs = entry_inputs(study, [entry], tier, simulated=False)
+    folder = Results().tier(tier)
+    searched = {names[lr].table, names[batch].table} - {""}
+    inputs = FittedInputs(
+        frame=read_runs(folder.table(study.study)),
+        fits={name: folder.fit(study.study, name) for name in (lr, batch)},
+        derived_tables={name: folder.derived(study.study, name) for name in searched},
+    )
     old = read_pinned(tier)
-    new = pinned(inputs, study_name, tier, lr, batch, _corpora(inputs.table["run_id"]))
+    new = pinned(study, inputs, tier, lr, batch, _corpora(inputs.table["run_id"]))
     file = pinned_file(tier)
     write_text(file, _text(new))
     if as_json:
@@ -58,20 +65,20 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
 
 
 def _corpora(run_ids: Iterable[str]) -> list[str]:
-    """Identities of the text that the runs of the search were trained on, as far as on record."""
+    """Returns the identities of the texts that runs of the search, as far as on record, read."""
     from moelaws.records.layout import Results
     from moelaws.records.runs import read_record
     from moelaws.spec.corpus import Corpus
 
-    results, found = Results(), set()
-    for run_id in run_ids:
-        if results.run(run_id).is_dir():
-            found.add(Corpus(**read_record(results, run_id).config["corpus"]).corpus_id)
-    return sorted(found)
+    results = Results()
+    known = [run_id for run_id in run_ids if results.run(run_id).is_dir()]
+    return sorted(
+        {Corpus(**read_record(results, run_id).config["corpus"]).corpus_id for run_id in known}
+    )
 
 
 def _text(new: Pinned) -> str:
-    """YAML with what a reader should know first."""
+    """Returns YAML that begins with what a reader should know first."""
     import yaml
 
     source = new.provenance

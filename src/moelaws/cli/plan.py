@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project
 
@@ -17,113 +19,97 @@ if TYPE_CHECKING:
     from moelaws.analysis.plan import Planned
     from moelaws.analysis.recovery import Recovered
     from moelaws.grids.budget import Budget
+    from moelaws.grids.sweep import Sweep
+    from moelaws.spec.study import Study
+    from moelaws.tables.simulate import Simulation
 
 _SAMPLE = 1000
 
 
 @click.command(name="plan")
-@click.argument("study")
+@click.argument("study_name", metavar="STUDY")
 @project_options
 @click.option("--law", default="", help="The law to simulate; the study's own by default.")
-@click.option(
-    "--noise",
-    type=click.FloatRange(min=0),
-    help="Standard deviation of ln L between seeds; the study's own, or 0.003, by default.",
-)
-@click.option("--seed", type=click.IntRange(min=0), help="Of the noise; 1 by default.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, help="Seeds of each run.")
+@simulation_options
 @click.option(
     "--rows", metavar="EXPR", default="", help="Runs to plan, such as 'C >= 1e11'; all by default."
-)
-@click.option(
-    "--params",
-    default="published",
-    show_default=True,
-    metavar="published|FIT.json",
-    help="Coefficients to simulate with: the paper's or a fit's.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
     default=_SAMPLE,
     show_default=True,
-    help="Starts of a fit whose law's grid has more.",
+    help="How many starts a fit makes whose law's grid has more.",
 )
-@click.option("--all", "every", is_flag=True, help="Also coefficients that have no true value.")
+@click.option(
+    "--all", "every", is_flag=True, help="Show coefficients that have no true value, too."
+)
 @json_option
 def command(
-    study: str,
+    study_name: str,
     project: Project,
     law: str,
-    noise: float | None,
-    seed: int | None,
-    repeats: int,
+    options: SimulationOptions,
     rows: str,
-    params: str,
     sample: int,
     every: bool,
     as_json: bool,
 ) -> None:
-    """What STUDY's grid would find and cost, before anything is trained.
+    """Tell how well STUDY's grid would determine the laws, and what it would cost.
 
-    The study's law is simulated at each run of the grid, with noise, and the study's fits are made
-    of that: the intervals that they get are those to expect of a sweep that follows the law.
+    Nothing is trained. The study's law is simulated at each run of the grid, with noise, and the
+    study's fits are made of that: their intervals are those to expect of a sweep that follows it.
     """
-    from moelaws.analysis.plan import fits_of, fitted_table, plan
-    from moelaws.analysis.recovery import recovered
-    from moelaws.cli.simulate import simulated, write
+    from moelaws.analysis.plan import fits_of
     from moelaws.grids.sweep import expand_study
-    from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
-    entry = load_study(study)
-    asked = simulation_entry(entry, law, noise=noise, seed=seed, rows=rows)
-    sweep = expand_study(entry, project)
-    made, about = simulated(sweep, asked, repeats, params)
-    costs = _costs(sweep, repeats, rows)
-    with tempfile.TemporaryDirectory() as folder, reporting(lines=False) as show:
-        results = Results(Path(folder))
-        write(made, results.table(project.tier, study, simulated=True), about)
-        planned = fits_of(entry, asked, sample)
-        found, compared = [], {}
-        for one in plan(
-            planned,
-            project.tier,
-            results,
-            lambda name: lambda stage, done, total: show(name, done, total),
-        ):
-            found.append(one)
-            if one.report is not None:
-                table, units = fitted_table(planned, project.tier, planned.fit(one.name), results)
-                compared[one.name] = recovered(one.report, about, table, units)
+    study = load_study(study_name)
+    entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
+    sweep = expand_study(study, project)
+    simulation, about = simulated(sweep, entry, options.repeats, options.params)
+    costs = _costs(sweep, options.repeats, rows)
+    fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
+        keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
         print_json(
             {
-                **{key: about[key] for key in ("study", "tier", "law", "params", "noise", "seed")},
-                "assumed": about["assumed"],
-                "repeats": repeats,
-                "rows": len(made.frame),
+                **{key: about[key] for key in keys},
+                "rows": len(simulation.frame),
                 "costs": [cost.as_dict() for cost in costs],
-                "fits": [_as_json(one, compared.get(one.name, [])) for one in found],
+                "fits": [_as_json(fit) for fit in fits],
             }
         )
         return
     click.echo(
-        f"{study}, {project.tier}: {about['law']} at {len(made.frame)} runs, noise "
+        f"{study.study}, {project.tier}: {about['law']} at {len(simulation.frame)} runs, noise "
         f"{about['noise']:g} of ln L, simulated"
         + (f"\nassumed: {about['assumed']}" if about["assumed"] else "")
     )
-    for one in found:
+    for fit in fits:
         click.echo()
-        _print(one, compared.get(one.name, []), every)
+        _print(fit, every)
     click.echo()
     for cost in costs:
         _print_cost(cost)
 
 
-def _costs(sweep: Any, repeats: int, rows: str) -> list[Budget]:
-    """What the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
+def _fits(study: Study, simulation: Simulation, about: Mapping[str, Any]) -> list[Planned]:
+    """Makes the study's fits of the simulated table, below a folder that is removed again."""
+    from moelaws.analysis.plan import plan
+    from moelaws.records.layout import Results
+
+    with tempfile.TemporaryDirectory() as root, reporting(lines=False) as show:
+        folder = Results(Path(root)).tier(about["tier"], simulated=True)
+        write(simulation, folder.table(study.study), about)
+        return list(
+            plan(study, folder, about, lambda name: lambda _, done, total: show(name, done, total))
+        )
+
+
+def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
+    """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     from moelaws.accounting.cost import DEVICES
     from moelaws.grids.budget import budget
     from moelaws.tables.kept_weights import kept_runs
@@ -132,62 +118,68 @@ def _costs(sweep: Any, repeats: int, rows: str) -> list[Budget]:
     runs = sweep.runs
     if rows:
         chosen = set(design(sweep, rows)["run_id"])
-        runs = [run for run in runs if run.run_id in chosen]
+        runs = tuple(run for run in runs if run.run_id in chosen)
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
-    return [budget([*runs] * repeats, device, kept, probed) for device in DEVICES.values()]
+    return [budget(runs * repeats, device, kept, probed) for device in DEVICES.values()]
 
 
-def _as_json(one: Planned, compared: list[Recovered]) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = []
-    for p in one.report.parts if one.report else ():
-        own = {r.parameter: r.as_dict() for r in compared if r.where == p.where}
-        parts.append(
+def _as_json(fit: Planned) -> dict[str, Any]:
+    return {
+        "name": fit.name,
+        "law": fit.law,
+        "error": fit.reason or None,
+        "parts": [
             {
-                "where": p.where,
-                "n": p.n,
-                "converged": p.converged,
-                "params": own,
-                "r2": p.metrics["r2"],
+                "where": part.where,
+                "n": part.n,
+                "converged": part.converged,
+                "params": {
+                    c.parameter: c.as_dict() for c in fit.coefficients if c.where == part.where
+                },
+                "r2": part.metrics["r2"],
             }
-        )
-    return {"name": one.name, "law": one.law, "error": one.reason or None, "parts": parts}
+            for part in (fit.report.parts if fit.report else ())
+        ],
+    }
 
 
-def _print(one: Planned, compared: list[Recovered], every: bool) -> None:
-    if one.report is None:
-        click.echo(f"{one.name}, {one.law}: cannot be fitted: {one.reason}")
+def _print(fit: Planned, every: bool) -> None:
+    report, coefficients = fit.report, fit.coefficients
+    if report is None:
+        click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
         return
-    runs = sum(part.n for part in one.report.parts)
-    parts = f" in {len(one.report.parts)} parts" if one.report.split_by else ""
-    held = sum(not r.identified for r in compared)
-    title = f"{one.name}, {one.report.law}: {runs} rows{parts}, " + (
-        f"{held} of {len(compared)} coefficients not identified" if held else "all identified"
+    runs, split = sum(part.n for part in report.parts), report.split_by
+    parts = f" in {len(report.parts)} parts" if split else ""
+    held = sum(not c.identified for c in coefficients)
+    title = f"{fit.name}, {report.law}: {runs} rows{parts}, " + (
+        f"{held} of {len(coefficients)} coefficients not identified" if held else "all identified"
     )
-    shown = [r for r in compared if every or r.reference is not None]
+    shown = [c for c in coefficients if every or c.reference is not None]
     if not shown:
         click.echo(f"{title}; none has a true value to compare with (--all shows them)")
         return
-    split = one.report.split_by
-    print_table(
-        (*([split] if split else []), "", "true", "estimate", "low", "high", "width", "identified"),
-        [
-            (
-                *([r.where[split]] if split else []),
-                r.parameter + ("" if r.simulated or r.reference is None else " *"),
-                "" if r.reference is None else r.reference,
-                r.estimate,
-                "" if r.low is None else r.low,
-                "" if r.high is None else r.high,
-                "" if r.relative_width is None else f"{100 * r.relative_width:.3g} %",
-                "yes" if r.identified else "no",
-            )
-            for r in shown
-        ],
-        title,
-    )
-    if any(not r.simulated and r.reference is not None for r in shown):
+    columns = ("", "true", "estimate", "low", "high", "width", "identified")
+    rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in shown]
+    print_table((*([split] if split else ()), *columns), rows, title)
+    if any(map(_of_another_law, shown)):
         click.echo("* as published, for another law than the one simulated")
+
+
+def _cells(coefficient: Recovered) -> tuple[object, ...]:
+    """Returns a coefficient's name, true value, estimate, interval and whether it is identified."""
+    c = coefficient
+    width = c.relative_width
+    return (
+        c.parameter + (" *" if _of_another_law(c) else ""),
+        *("" if x is None else x for x in (c.reference, c.estimate, c.low, c.high)),
+        "" if width is None else f"{100 * width:.3g} %",
+        "yes" if c.identified else "no",
+    )
+
+
+def _of_another_law(coefficient: Recovered) -> bool:
+    return not coefficient.simulated and coefficient.reference is not None
 
 
 def _print_cost(cost: Budget) -> None:

@@ -1,10 +1,9 @@
-"""Options that commands share: the project's configuration and what overrides it."""
+"""What commands share: options for the project's configuration, and a user's own studies."""
 
 from __future__ import annotations
 
 import functools
-import json
-import os
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,39 +12,32 @@ import click
 import yaml
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import CONFIG, load_project
+from moelaws.spec.project import CONFIG, Project, load_project, load_study
+
+Command = Callable[..., Any]
 
 
-def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``."""
+def gathered(
+    keyword: str, build: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Returns a decorator that adds click's ``options`` to a command.
 
-    @click.option("--tier", help="demo, gpu or paper; the configuration's by default.")
-    @click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        default=CONFIG,
-        show_default=True,
-        help="The project's configuration.",
-    )
-    @click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
-    )
-    @functools.wraps(command)
-    def wrapped(
-        *args: Any, tier: str | None, config: Path, assignments: tuple[str, ...], **kwargs: Any
-    ) -> Any:
-        # The workflow hands on what its own command line overrode.
-        overrides = json.loads(os.environ.get("MOELAWS_OVERRIDES", "{}"))
-        overrides |= dict(_assignment(text) for text in assignments)
-        if tier:
-            overrides["tier"] = tier
-        return command(*args, project=load_project(overrides=overrides, path=config), **kwargs)
+    The command receives, as ``keyword``, what ``build`` makes of the options by their names.
+    """
+    names = tuple(inspect.signature(build).parameters)
 
-    return wrapped
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapped(*arguments: Any, **values: Any) -> Any:
+            built = build(**{name: values.pop(name) for name in names})
+            return command(*arguments, **values, **{keyword: built})
+
+        decorated: Command = wrapped
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -56,3 +48,45 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key, yaml.safe_load(value) if value else value
     except yaml.YAMLError:  # a glob, such as *.txt
         return key, value
+
+
+def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Project:
+    overrides = dict(_assignment(text) for text in assignments)
+    if tier:
+        overrides["tier"] = tier
+    return load_project(overrides=overrides, path=config)
+
+
+# Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
+project_options = gathered(
+    "project",
+    _project,
+    click.option("--tier", help="demo, gpu or paper; the configuration's by default."),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        default=CONFIG,
+        show_default=True,
+        help="The project's configuration.",
+    ),
+    click.option(
+        *("--set", "assignments"),
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
+    ),
+)
+
+
+def join_own_studies(study: str | None = None) -> None:
+    """Makes the laws of a user's own studies known: of ``study``, else of all in the configuration.
+
+    Raises:
+        UserError: for a mistake in the configuration or in one of these studies.
+    """
+    if study is not None:
+        load_study(study)
+    elif CONFIG.is_file() and (studies := load_project().studies) != "all":
+        for study in studies:
+            if study.endswith((".yaml", ".yml")):
+                load_study(study)

@@ -1,4 +1,4 @@
-"""``moelaws query``: SQL over what was found."""
+"""``moelaws query``: SQL over the tables and the runs on record."""
 
 from __future__ import annotations
 

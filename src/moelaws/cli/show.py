@@ -11,7 +11,7 @@ from moelaws.cli.output import json_option, print_json, print_table
 @click.argument("run")
 @json_option
 def command(run: str, as_json: bool) -> None:
-    """Everything on record of RUN (an id or its beginning)."""
+    """Show everything on record of RUN (an id or its beginning)."""
     from moelaws.records.layout import Results
     from moelaws.records.runs import find_record, flatten
 

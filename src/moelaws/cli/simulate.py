@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 
 from moelaws.cli.fit import pairs
 from moelaws.cli.output import check_out, json_option, print_json, print_table
-from moelaws.cli.project import project_options
+from moelaws.cli.project import gathered, project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
@@ -21,30 +22,56 @@ if TYPE_CHECKING:
 
     from moelaws.grids.sweep import Sweep
     from moelaws.laws.base import FittableLaw
-    from moelaws.spec.study import Simulation as Wanted
+    from moelaws.spec.study import Simulation as SimulationEntry
     from moelaws.tables.simulate import Simulation
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """How losses are simulated, as a command line says it; None leaves it to the study."""
+
+    noise: float | None
+    seed: int | None
+    repeats: int
+    params: str  # published, or the file of a fit's report
+
+    def __post_init__(self) -> None:
+        if self.noise is not None and not (math.isfinite(self.noise) and self.noise >= 0):
+            raise UserError(f"--noise is {self.noise}; it must be a finite number of at least 0")
+        if (self.seed or 0) < 0 or self.repeats < 1:
+            raise UserError(
+                f"--seed is {self.seed}, --repeats {self.repeats}; at least 0 and 1 are wanted"
+            )
+
+
+# Adds ``--noise``, ``--seed``, ``--repeats`` and ``--params``; the command receives ``options``.
+simulation_options = gathered(
+    "options",
+    SimulationOptions,
+    click.option(
+        "--noise",
+        type=float,
+        help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
+        "0.003 unless the study says otherwise.",
+    ),
+    click.option("--seed", type=int, help="Seed of the noise; 1 unless the study says otherwise."),
+    click.option("--repeats", default=1, show_default=True, help="Seeds of each run of the grid."),
+    click.option(
+        "--params",
+        default="published",
+        show_default=True,
+        metavar="published|FIT.json",
+        help="Coefficients to simulate with: the paper's or a fit's.",
+    ),
+)
 
 
 @click.command(name="simulate")
 @click.argument("law_ref", metavar="[LAW]", default="")
-@click.option("--study", required=True, help="The study whose grid gives the points.")
+@click.option("--study", "study_name", required=True, help="The study whose grid gives the points.")
 @project_options
-@click.option(
-    "--noise",
-    type=float,
-    help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
-    "0.003 unless the study says otherwise.",
-)
-@click.option("--seed", type=int, help="Of the noise; 1 unless the study says otherwise.")
+@simulation_options
 @click.option("--rows", metavar="EXPR", help="Runs to use, such as 'C >= 1e11'.")
-@click.option("--repeats", default=1, show_default=True, help="Seeds of each run of the grid.")
-@click.option(
-    "--params",
-    default="published",
-    show_default=True,
-    metavar="published|FIT.json",
-    help="Coefficients: the paper's or a fit's.",
-)
 @click.option(
     "--map",
     "mapping",
@@ -60,27 +87,20 @@ if TYPE_CHECKING:
 @json_option
 def command(
     law_ref: str,
-    study: str,
+    study_name: str,
     project: Project,
-    noise: float | None,
-    seed: int | None,
+    options: SimulationOptions,
     rows: str | None,
-    repeats: int,
-    params: str,
     mapping: tuple[str, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """A table of LAW's losses at the points of a study's grid, with noise.
+    """Write a table of LAW's losses at the points of a study's grid, with noise.
 
-    Without LAW: what the study's `simulation` asks for, as `--config source=simulated` makes it.
+    Without LAW it is the study's own `simulation`, as `--config source=simulated` makes it.
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
-    if noise is not None and not (math.isfinite(noise) and noise >= 0):
-        raise UserError(f"--noise is {noise}; it must be a finite number of at least 0")
-    if (seed or 0) < 0 or repeats < 1:
-        raise UserError(f"--seed is {seed}, --repeats {repeats}; at least 0 and 1 are wanted")
     check_out(out, ".parquet", ".csv")
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     from rich.console import Console
@@ -91,74 +111,75 @@ def command(
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
-    entry = load_study(study)
-    asked = simulation_entry(entry, law_ref, noise=noise, seed=seed, rows=rows)
+    study = load_study(study_name)
+    entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
     console = Console(stderr=True)  # no spinner where that is no terminal
-    with console.status(f"simulating {asked.law} on {study}, {project.tier}"):
-        made, about = simulated(expand_study(entry, project), asked, repeats, params, mapped)
-        path = out or Results().table(project.tier, study, simulated=True)
-        write(made, path, about)
-    described = _ranges(laws.fittable(about["law"]), made)
+    with console.status(f"simulating {entry.law} on {study.study}, {project.tier}"):
+        sweep = expand_study(study, project)
+        simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
+        path = out or Results().tier(project.tier, simulated=True).table(study.study)
+        write(simulation, path, about)
+    runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
     if as_json:
-        print_json({"table": str(path), "rows": len(made.frame), **about, "ranges": described})
+        print_json({"table": str(path), "rows": runs, **about, "ranges": ranges})
         return
-    shown = ("from", "values", "lowest", "highest", "unit", "meaning")
+    keys = ("from", "values", "lowest", "highest", "unit", "meaning")
     print_table(
-        ("", *shown),
-        [(name, *(entry[key] for key in shown)) for name, entry in described.items()],
-        f"{path}: {len(made.frame)} simulated runs of {study}, {project.tier}",
+        ("", *keys),
+        [(name, *(values[key] for key in keys)) for name, values in ranges.items()],
+        f"{path}: {runs} simulated runs of {study.study}, {project.tier}",
     )
 
 
 def simulated(
     sweep: Sweep,
-    asked: Wanted,
+    entry: SimulationEntry,
     repeats: int = 1,
     params: str = "published",
     mapped: Mapping[str, str] = {},
 ) -> tuple[Simulation, dict[str, Any]]:
-    """The simulated table of a sweep and how it was made, as the table's file says it.
+    """Returns the simulated table of a sweep and how it was simulated, as the table's file says it.
 
     Args:
         sweep: of the study.
-        asked: which law, where and with what noise.
+        entry: which law, where and with what noise.
         repeats: seeds of each run.
         params: published, or a fit's report.
-        mapped: variable -> column, before those that ``asked`` and the fit's report have.
+        mapped: variable -> column, before those that ``entry`` and the fit's report have.
+
+    Raises:
+        UserError: for a law without published coefficients, a report of another law's fit, or a
+            grid that the law cannot be evaluated on.
     """
     from moelaws import laws
     from moelaws.tables.simulate import design, simulate
 
-    frame = design(sweep, asked.rows, repeats, asked.sweeps)
-    law, coefficients, fitted = _coefficients(laws.fittable(asked.law), params, frame)
-    made = simulate(
-        frame,
-        law,
-        coefficients,
-        mapping=(fitted or asked.mapping) | dict(mapped),
-        noise=asked.noise,
-        seed=asked.seed,
+    frame = design(sweep, entry.rows, repeats, entry.sweeps)
+    law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
+    mapping = (fitted or entry.mapping) | dict(mapped)
+    simulation = simulate(
+        frame, law, coefficients, mapping=mapping, noise=entry.noise, seed=entry.seed
     )
     about = {
         "law": law.ref,
         "params": coefficients,
-        "noise": asked.noise,
-        "seed": asked.seed,
+        "noise": entry.noise,
+        "seed": entry.seed,
         "study": sweep.study.study,
         "tier": sweep.tier,
-        "sweeps": list(asked.sweeps),
-        "row_selection": asked.rows,
+        "sweeps": list(entry.sweeps),
+        "row_selection": entry.rows,
         "repeats": repeats,
-        "variables": dict(made.origins),
-        "assumed": asked.assumed,
+        "variables": dict(simulation.origins),
+        "assumed": entry.assumed,
     }
-    return made, about
+    return simulation, about
 
 
 def _coefficients(
     law: FittableLaw, params: str, frame: pd.DataFrame
 ) -> tuple[FittableLaw, dict[str, float], dict[str, str]]:
-    """The law's form, its coefficients, and the mapping that they were fitted with."""
+    """Returns the law's form, its coefficients, and the mapping that they were fitted with."""
     if params == "published":
         if law.published is None:
             raise UserError(f"law {law.ref} has no published coefficients; give --params FIT.json")
@@ -183,29 +204,29 @@ def _coefficients(
     return form, report.part(at).estimates(), dict(report.spec.get("mapping", {}))
 
 
-def write(made: Simulation, path: Path, about: Mapping[str, Any]) -> None:
-    """Parquet holds units and how the table was made; CSV the values alone."""
+def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
+    """Writes Parquet, with units and ``about``, or CSV, which holds the values alone."""
     from moelaws.records.files import replacing
     from moelaws.tables.parquet import write_table
 
     if path.suffix == ".csv":
         with replacing(path) as temporary:
-            made.frame.to_csv(temporary, index=False)
+            simulation.frame.to_csv(temporary, index=False)
     else:
         notes = {"simulation": json.dumps(about)}
-        if "L_true" in made.frame:
+        if "L_true" in simulation.frame:
             # A study's own table: figures and fits read it like a trained one.
             notes |= {"study": about["study"], "tier": about["tier"]}
-        write_table(made.frame, made.columns, path, notes)
+        write_table(simulation.frame, simulation.columns, path, notes)
 
 
-def _ranges(law: FittableLaw, made: Simulation) -> dict[str, dict[str, Any]]:
-    """What each variable and the response are, where from, and which values they take."""
+def _ranges(law: FittableLaw, simulation: Simulation) -> dict[str, dict[str, Any]]:
+    """Returns what each variable and the response are, where from, and their range of values."""
     import numpy as np
 
     response = law.response.name
-    columns = dict(made.variables) | {response: made.frame[response].to_numpy()}
-    origins = dict(made.origins) | {response: law.ref}
+    columns = dict(simulation.variables) | {response: simulation.frame[response].to_numpy()}
+    origins = dict(simulation.origins) | {response: law.ref}
     return {
         v.name: {
             "from": origins[v.name],

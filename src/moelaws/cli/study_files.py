@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.project import gathered
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
 from moelaws.spec.study import Reader, Study
 
 if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
+    from moelaws.records.layout import TierFolder
 
-_OPTIONS = (
+
+@dataclass(frozen=True)
+class StudyFiles:
+    """The files that a command line gives; what it leaves out lies where the workflow puts it."""
+
+    table: Path | None = None
+    fits: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
+    simulated: bool = False
+
+    def is_simulated(self, project: Project) -> bool:
+        """Whether the losses are simulated, by an option or by the project."""
+        return self.simulated or project.source == "simulated"
+
+    def folder(self, project: Project) -> TierFolder:
+        """Returns the folder in which the workflow puts what it makes at the project's tier."""
+        from moelaws.records.layout import Results
+
+        return Results().tier(project.tier, self.is_simulated(project))
+
+    def inputs(self, study: Study, entries: Sequence[Reader], project: Project) -> Inputs:
+        """Returns what the study's ``entries`` read together.
+
+        Raises:
+            UserError: for a file that is missing or damaged, or one given that no entry declares.
+        """
+        from moelaws.analysis.inputs import Inputs, read_runs
+
+        folder, key = self.folder(project), study.study
+        fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
+        derived = {name: folder.derived(key, name) for entry in entries for name in entry.derived}
+        fits |= _given("--fit", self.fits, fits)
+        derived |= _given("--derived", self.derived, derived)
+        table = self.table or (folder.table(key) if study.grids else None)
+        frame = read_runs(table)
+        if not fits:
+            return Inputs(frame=frame, derived_tables=derived)
+        from moelaws.analysis.fitted import FittedInputs
+
+        return FittedInputs(frame=frame, derived_tables=derived, fits=fits)
+
+
+# Adds ``--table``, ``--fit``, ``--derived`` and ``--simulated``; the command receives ``files``.
+file_options = gathered(
+    "files",
+    StudyFiles,
     click.option(
         "--table",
         type=click.Path(path_type=Path),
         help="The study's table; results/... by default.",
     ),
     click.option(
-        "--fit",
-        "fits",
+        *("--fit", "fits"),
         multiple=True,
         metavar="NAME=FILE",
         help="A fit's JSON; results/... by default.",
@@ -41,69 +89,26 @@ _OPTIONS = (
 )
 
 
-def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--table``, ``--fit``, ``--derived`` and ``--simulated``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def entry_inputs(
-    study: Study,
-    entries: Sequence[Reader],
-    tier: str,
-    simulated: bool,
-    table: Path | None = None,
-    fits: Sequence[str] = (),
-    derived: Sequence[str] = (),
-) -> Inputs:
-    """What the study's ``entries`` read together.
+def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) -> dict[str, Path]:
+    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives.
 
     Raises:
-        UserError: for a file that is missing or damaged, or one given that no entry declares.
+        UserError: for a text that is not NAME=FILE or names what no entry declares.
     """
-    from moelaws.analysis.inputs import Inputs
-    from moelaws.records.layout import Results
-
-    name, results = study.study, Results()
-    if table is None and study.grids:
-        table = results.table(tier, name, simulated)
-    declared_fits = sorted({fit for entry in entries for fit in entry.fits})
-    declared_tables = sorted({one for entry in entries for one in entry.derived})
-    return Inputs.read(
-        table,
-        files("--fit", fits, declared_fits, lambda n: results.fit(tier, name, n, simulated)),
-        files(
-            "--derived",
-            derived,
-            declared_tables,
-            lambda n: results.derived(tier, name, n, simulated),
-        ),
-    )
-
-
-def files(
-    option: str, given: Sequence[str], names: Sequence[str], default: Callable[[str], Path]
-) -> dict[str, Path]:
-    """The file of each of ``names``: the one ``given`` as NAME=FILE, else its ``default``.
-
-    Raises:
-        UserError: for a text that is not NAME=FILE or names what the entry does not declare.
-    """
-    paths = {name: default(name) for name in names}
-    for text in given:
+    files: dict[str, Path] = {}
+    for text in texts:
         name, equals, file = text.partition("=")
         if not (equals and file):
             raise UserError(f"{option} {text!r}: NAME=FILE is wanted")
-        if name not in paths:
-            declared = ", ".join(names) or "none"
-            raise UserError(f"{option} {text!r}: the study's entry declares {declared}")
-        paths[name] = Path(file)
-    return paths
+        if name not in declared:
+            names = ", ".join(sorted(declared)) or "none"
+            raise UserError(f"{option} {text!r}: the study's entry declares {names}")
+        files[name] = Path(file)
+    return files
 
 
 def report_warnings(warnings: Sequence[str], most: int = 8) -> None:
-    """Warnings on standard error, the first ``most`` of them."""
+    """Prints warnings on standard error, the first ``most`` of them."""
     for text in warnings[:most]:
         click.echo(f"moelaws: warning: {text}", err=True)
     if len(warnings) > most:

@@ -25,7 +25,6 @@ from moelaws.spec.run import RunConfig
 @click.option(
     "--device",
     default="auto",
-    envvar="MOELAWS_DEVICE",
     help="auto, cpu or cuda.",
     show_default=True,
 )

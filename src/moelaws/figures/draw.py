@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 
-from moelaws.analysis.derive import named
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
 from moelaws.records.files import replacing
-from moelaws.spec.errors import UserError
-from moelaws.spec.study import Figure, PaperTable, Study
+from moelaws.spec.references import resolve
+from moelaws.spec.study import Study
 
 
 def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
-    """Draw the study's ``figure`` from ``inputs`` to ``out`` (.pdf), PNG and CSV beside it.
+    """Draws the study's ``figure`` from ``inputs`` to ``out`` (.pdf), PNG and CSV beside it.
 
     The same inputs write the same bytes. Returns what the reader should be warned of.
 
@@ -38,57 +35,47 @@ def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
-    """The sheet of ``figure``, which sees of ``inputs`` only what its entry declares.
+    """Returns the sheet of ``figure``, which sees of ``inputs`` only what its entry declares.
 
     Raises:
         UserError: as ``draw``.
     """
-    entry = named(study.figures, "id", figure, f"study {study.study!r} has no figure")
-    seen = inputs.only(entry.fits, entry.derived)
+    entry = study.figure(figure)
+    own = inputs.declared_by(entry)
     with mpl.rc_context(style.RC):
-        sheet: Sheet = _code(entry, study.study)(seen)
-        sheet.mark = _mark(study, seen.sources)
-        _tag(sheet)
+        sheet: Sheet = resolve(study.home, entry.code)(own, **entry.arguments)
+        sheet.mark = _mark(study, own.sources)
+        if sheet.mark:
+            sheet.figure.suptitle(
+                sheet.mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
+            )
     return sheet
 
 
 def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
-    """Set the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
+    """Sets the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
 
     Returns what the reader should be warned of.
 
     Raises:
         UserError: as ``draw``.
     """
-    entry = named(study.tables, "id", table, f"study {study.study!r} has no table")
-    seen = inputs.only(entry.fits, entry.derived)
-    made: Tabular = _code(entry, study.study, "TABLES")(seen)
-    caption = f"{entry.id}: {' '.join(entry.caption.split())}"
-    made.write(out, caption, f"tab:{study.study}-{entry.id}", _mark(study, seen.sources))
-    return made.warnings
+    entry, tabular = study.paper_table(table), set_table(study, table, inputs)
+    mark = _mark(study, inputs.declared_by(entry).sources)
+    caption = f"{entry.name}: {' '.join(entry.caption.split())}"
+    tabular.write(out, caption, f"tab:{study.study}-{entry.name}", mark)
+    return tabular.warnings
 
 
-def _code(entry: Figure | PaperTable, study: str, kind: str = "FIGURES") -> Any:
-    """The function that makes the entry's sheet or table."""
-    module = f"moelaws.figures.{study}.{entry.code}"
-    where = f"{'figure' if kind == 'FIGURES' else 'table'} {entry.id!r}"
-    try:
-        made = getattr(importlib.import_module(module), kind, {})
-    except ModuleNotFoundError as error:
-        if error.name is None or not module.startswith(error.name):
-            raise
-        raise UserError(f"{where}: code is {entry.code!r}; no module {module}") from None
-    if entry.id not in made:
-        raise UserError(f"{where}: {module} does not make it; it makes {', '.join(made)}")
-    return made[entry.id]
+def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
+    """Returns the rows of ``table``, which sees of ``inputs`` only what its entry declares.
 
-
-def _tag(sheet: Sheet) -> None:
-    """Say the sheet's mark on the figure's face."""
-    if sheet.mark:
-        sheet.figure.suptitle(
-            sheet.mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
-        )
+    Raises:
+        UserError: as ``draw``.
+    """
+    entry = study.paper_table(table)
+    tabular: Tabular = resolve(study.home, entry.code)(inputs.declared_by(entry), **entry.arguments)
+    return tabular
 
 
 def _mark(study: Study, sources: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ class Sheet:
         panels: Sequence[str] = ("rectilinear",),
         columns: int | None = None,
     ) -> None:
-        """A page of ``width`` x ``height`` inches with ``panels``, their projections.
+        """Makes a page of ``width`` x ``height`` inches with ``panels``, their projections.
 
         They stand in rows of ``columns``, by default in one row.
         """
@@ -59,12 +59,12 @@ class Sheet:
         return frame.assign(data=self.mark) if self.mark else frame
 
     def warn(self, text: str) -> None:
-        """Keep a warning for the user; each once."""
+        """Keeps a warning for the user; each once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def record(self, panel: str, series: str, **columns: ArrayLike) -> None:
-        """Keep the numbers of a series, as drawn."""
+        """Keeps the numbers of a series, as drawn."""
         arrays = {name: np.atleast_1d(np.asarray(a, float)) for name, a in columns.items()}
         self._records.append(pd.DataFrame({"panel": panel, "series": series, **arrays}))
 
@@ -85,7 +85,7 @@ class Panel:
         high: ArrayLike | None = None,
         **options: Any,
     ) -> None:
-        """A curve, with a band from ``low`` to ``high`` where given."""
+        """Draws a curve, with a band from ``low`` to ``high`` where given."""
         bounds = {} if low is None or high is None else {"low": low, "high": high}
         self.sheet.record(self.name, series, x=x, y=y, **bounds)
         (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
@@ -108,7 +108,7 @@ class Panel:
         high: ArrayLike | None = None,
         **options: Any,
     ) -> None:
-        """Markers, with bars from ``low`` to ``high`` where given and finite."""
+        """Draws markers, with bars from ``low`` to ``high`` where given and finite."""
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
         bounds = {} if low is None or high is None else {"low": low, "high": high}
         self.sheet.record(self.name, series, x=x, y=y, **bounds)
@@ -130,7 +130,7 @@ class Panel:
             )
 
     def legend(self, title: str = "", **options: Any) -> None:
-        """A legend right of the panel, where it covers nothing."""
+        """Sets a legend right of the panel, where it covers nothing."""
         handles, labels = self.ax.get_legend_handles_labels()
         if not handles:
             return
@@ -142,7 +142,7 @@ class Panel:
         self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
 
     def message(self, text: str) -> None:
-        """Words in place of a picture that has nothing to show; a warning too."""
+        """Shows words where a picture has nothing to show, and keeps them as a warning."""
         self.sheet.warn(text.replace("\n", " "))
         self.ax.text(
             0.5,
@@ -156,3 +156,9 @@ class Panel:
             wrap=True,
         )
         self.ax.set_axis_off()
+
+
+def one_panel(width: float = style.SINGLE, height: float = style.HEIGHT) -> tuple[Sheet, Panel]:
+    """A page of one panel, by default as wide as a column, and that panel."""
+    sheet = Sheet(width, height)
+    return sheet, sheet.panels[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ HEIGHT = 2.7
 INK = "#222222"
 GREY = "#8a8a8a"
 WARN = "#b02a00"
+DASHES = (0, (4, 2))  # of what is published, and of references
+
+Colour = tuple[float, float, float, float]
 
 # Applied around each drawing; fonts are those that Matplotlib carries, the same everywhere.
 RC: Any = {
@@ -64,13 +67,19 @@ RC: Any = {
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
 
 
-def ordered_colours(n: int) -> list[tuple[float, float, float, float]]:
-    """``n`` colours for ordered values, dark to light; one alone is the darkest."""
+def ordered_colours(n: int) -> list[Colour]:
+    """Returns ``n`` colours for ordered values, dark to light; one alone is the darkest."""
     return [tuple(ORDERED(x)) for x in np.linspace(0, 1, max(n, 2))[:n]]
 
 
+def palette(values: Iterable[float]) -> dict[float, Colour]:
+    """A colour for each of the ``values``, dark to light as they rise."""
+    known = sorted({float(value) for value in values})
+    return dict(zip(known, ordered_colours(len(known)), strict=True))
+
+
 def power(value: float, _position: object = None) -> str:
-    """A number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
+    """Writes a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
     if value <= 0 or not np.isfinite(value):
         return f"{value:g}"
     if 0.01 <= value < 10_000:
@@ -81,24 +90,31 @@ def power(value: float, _position: object = None) -> str:
 
 
 def short(value: float) -> str:
-    """A size in few signs: 64k, 1.2M, 17B."""
+    """Writes a size in few signs: 64k, 1.2M, 17B."""
     for limit, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= limit * 0.9995:
             return f"{value / limit:.3g}{unit}"
     return f"{value:.3g}"
 
 
-def size_axis(axis: Any, label: str) -> None:
-    """A logarithmic axis of parameter counts, with 1-2-5 ticks where it spans little."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_label_text(label)
-    axis.set_major_locator(FixedLocator(round_ticks(*axis.get_view_interval())))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+def fixed_ticks(
+    axis: Any, ticks: Iterable[float], text: Callable[[float], str] = "{:g}".format
+) -> None:
+    """Gives the axis these ``ticks`` and no others, each written as ``text`` has it."""
+    axis.set_major_locator(FixedLocator(list(ticks)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_locator(NullLocator())
 
 
+def size_axis(axis: Any, label: str) -> None:
+    """Makes an axis one of parameter counts: logarithmic, with 1-2-5 ticks on a short span."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_label_text(label)
+    fixed_ticks(axis, round_ticks(*axis.get_view_interval()), short)
+
+
 def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
-    """An axis of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
+    """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
 
     S crowds towards 1; on this scale each halving of the active share is one same step.
     """
@@ -108,10 +124,8 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     )
     axis = getattr(ax, f"{which}axis")
     ticks = sorted({float(value) for value in values})
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
     shown = apart(ticks)
-    axis.set_major_formatter(FuncFormatter(lambda S, _: f"{S:.4g}" if S in shown else ""))
+    fixed_ticks(axis, ticks, lambda S: f"{S:.4g}" if S in shown else "")
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)
@@ -119,12 +133,12 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
 
 
 def size_symbol(column: str) -> str:
-    """The symbol of a table's size column: N, or N_a for active parameters."""
+    """Returns the symbol of a table's size column: N, or N_a for active parameters."""
     return "$N_a$" if column.removeprefix("N_").startswith("active") else "$N$"
 
 
 def size_label(column: str, mark: str = "") -> str:
-    """Axis label of a size column: what it counts and its symbol, with a ``mark`` such as ^*."""
+    """Returns the axis label of a size column: what it counts, symbol, ``mark`` such as ^*."""
     kind = column.removeprefix("N_")
     words = "active parameters" if kind.startswith("active") else "total parameters"
     symbol = size_symbol(column)[:-1] + mark + "$"
@@ -132,7 +146,7 @@ def size_label(column: str, mark: str = "") -> str:
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """At most ``most`` round numbers between ``low`` and ``high``, as many as that allows."""
+    """Returns at most ``most`` round numbers from ``low`` to ``high``, as many as that allows."""
     low, high = sorted((low, high))
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
@@ -144,7 +158,7 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def apart(values: Sequence[float], least: float = 0.09) -> list[float]:
-    """Of rising sparsities the ends and those whose labels stand clear of their neighbours'."""
+    """Returns, of rising sparsities, the ends and those whose labels stand clear of others'."""
     v = -np.log1p(-np.asarray(values))
     gap = least * (v[-1] - v[0])
     shown = [0]

@@ -44,7 +44,7 @@ class Tabular:
     warnings: list[str] = field(default_factory=list)
 
     def cells(self) -> list[list[str]]:
-        """The body as text, a list a row."""
+        """Returns the body as text, a list a row."""
         return [[self._cell(value) for value in row] for row in self.frame.itertuples(index=False)]
 
     def _cell(self, value: object) -> str:
@@ -58,7 +58,7 @@ class Tabular:
         return f"{number:.{self.digits}g}"
 
     def markdown(self, caption: str) -> str:
-        """GitHub's Markdown, numbers to the right."""
+        """Returns GitHub's Markdown, numbers to the right."""
         right = self._right()
         lines = [caption, "", _row([str(name).replace("|", r"\|") for name in self.frame.columns])]
         lines.append("|" + "|".join("-:" if numeric else "-" for numeric in right) + "|")
@@ -66,7 +66,7 @@ class Tabular:
         return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
 
     def latex(self, caption: str, label: str) -> str:
-        """A table environment in the style of booktabs."""
+        """Returns a table environment in the style of booktabs."""
         body = [" & ".join(map(_tex, row)) + r" \\" for row in self.cells()]
         head = " & ".join(_tex(str(name)) for name in self.frame.columns)
         columns = "".join("r" if numeric else "l" for numeric in self._right())
@@ -90,7 +90,7 @@ class Tabular:
         return "\n".join(lines) + "\n"
 
     def write(self, path: Path, caption: str, label: str, mark: str = "") -> None:
-        """``path`` is the CSV's; Markdown and LaTeX go beside it.
+        """Writes the CSV to ``path``; Markdown and LaTeX go beside it.
 
         A ``mark`` begins their captions, and the CSV says it in a column ``data``.
         """
@@ -110,7 +110,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    """Words for LaTeX; what stands between dollar signs is mathematics and stays."""
+    """Escapes words for LaTeX; what stands between dollar signs is mathematics and stays."""
     parts = text.split("$")
     if len(parts) % 2 == 0:  # a lone dollar sign is money
         return "".join(_TEX.get(sign, sign) for sign in text)

@@ -9,7 +9,7 @@ from moelaws.fitting.report import Estimate, FitPart
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.support import outside
 from moelaws.laws.base import FittableLaw
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.study import Fit
 
 # Beyond this condition number of the Hessian single coefficients mean little.

@@ -10,7 +10,8 @@ import pandas as pd
 
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import percentiles
-from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.prediction import of_draws
+from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, split_rows
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.vocabulary import VOCABULARY
@@ -113,40 +114,26 @@ def _held_out(
     seed: int,
 ) -> None:
     """Fill each entry's ``holdout``."""
-    squares = []  # of each law: (draws, held-out rows)
+    squares, held = [], len(rows[0].held_response)  # of each law: (draws, held-out rows)
     for law, report, own, entry in zip(candidates, reports, rows, entries, strict=True):
-        part = report.parts[0]
+        (part,) = report.parts
         assert part.holdout is not None
         entry["holdout"] = {name: part.holdout[name] for name in ("n", "r2", "rmse")}
-        squares.append(_squares(law, part, report.draws, own.held_columns, own.held_response))
-    draws = min(len(s) for s in squares)
-    if not draws:
+        assert report.draws is not None
+        draws = report.draws[list(law.names)].to_numpy()
+        predicted = of_draws(law, draws, own.held_columns) if len(draws) else np.empty((0, held))
+        squares.append((predicted - own.held_response) ** 2)
+    count = min(len(s) for s in squares)
+    if not count:
         return
-    rng = np.random.default_rng(seed)
-    n = squares[0].shape[1]
-    resample = rng.integers(n, size=(draws, n))
-    rmse = [np.sqrt(np.take_along_axis(s[:draws], resample, axis=1).mean(axis=1)) for s in squares]
+    resample = np.random.default_rng(seed).integers(held, size=(count, held))
+    rmse = [np.sqrt(np.take_along_axis(s[:count], resample, axis=1).mean(axis=1)) for s in squares]
     best = int(np.argmin([entry["holdout"]["rmse"] for entry in entries]))
     for entry, values in zip(entries, rmse, strict=True):
-        held = entry["holdout"]
-        held["rmse_interval"] = _interval(values, reports[0].level)
-        held["rmse_excess"] = held["rmse"] - entries[best]["holdout"]["rmse"]
-        held["rmse_excess_interval"] = _interval(values - rmse[best], reports[0].level)
-
-
-def _squares(
-    law: FittableLaw,
-    part: FitPart,
-    draws: pd.DataFrame | None,
-    columns: Mapping[str, Array],
-    response: Array,
-) -> Array:
-    assert draws is not None
-    natural = draws[list(part.params)].to_numpy()
-    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in natural])
-    if not len(theta):
-        return np.empty((0, len(response)))
-    return np.asarray((law.predict_batch(theta, columns) - response) ** 2)
+        own = entry["holdout"]
+        own["rmse_interval"] = _interval(values, reports[0].level)
+        own["rmse_excess"] = own["rmse"] - entries[best]["holdout"]["rmse"]
+        own["rmse_excess_interval"] = _interval(values - rmse[best], reports[0].level)
 
 
 def _interval(values: Array, level: float) -> list[float]:

@@ -22,7 +22,7 @@ from moelaws.fitting.rows import Rows
 from moelaws.fitting.solve import Solution, solve
 from moelaws.fitting.support import support_of
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
@@ -198,12 +198,7 @@ def _delta_method(
     reach = float(student_t.ppf((1 + level) / 2, task.model.n - P)) * se
     with np.errstate(over="ignore"):  # an unidentified coefficient's interval is endless
         low, high = law.natural(theta - reach), law.natural(theta + reach)
-    slope = np.array(
-        [
-            1.0 if p.scale == "linear" else x
-            for p, x in zip(law.parameters, law.natural(theta), strict=True)
-        ]
-    )
+    slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)
     return {
         name: {"se": _or_none(se[i] * slope[i]), "low": _or_none(low[i]), "high": _or_none(high[i])}
         for i, name in enumerate(law.names)

@@ -15,11 +15,11 @@ from moelaws import laws
 from moelaws.fitting.estimate import fit_part
 from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.model_selection import select
-from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.report import FitPart, FitReport, place
 from moelaws.fitting.rollout import roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
@@ -98,10 +98,8 @@ def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitP
 def _fit_rows(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
 ) -> tuple[FitPart, Array]:
-    place = _place(rows)
-
     def shown(stage: str, done: int, total: int) -> None:
-        progress(f"{stage} {place}".strip(), done, total)
+        progress(f"{stage} {_place(rows)}".strip(), done, total)
 
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
         fitted, draws = fit_part(law, rows, spec, protocol, seed, shown)
@@ -146,5 +144,4 @@ def _source(table: pd.DataFrame) -> str:
 
 
 def _place(rows: Rows) -> str:
-    values = [f"{column} = {value:.6g}" for column, value in rows.where.items()]
-    return f"at {', '.join(values)}" if values else ""
+    return f"at {place(rows.where)}" if rows.where else ""

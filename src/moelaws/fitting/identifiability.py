@@ -9,7 +9,7 @@ import numpy as np
 from moelaws.fitting.diagnostics import NearOptima, NearOptimum
 from moelaws.fitting.multistart import NEARLY
 from moelaws.laws.base import Array, Columns, FittableLaw
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
 

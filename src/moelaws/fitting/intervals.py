@@ -20,7 +20,7 @@ from moelaws.fitting.problem import Problem
 from moelaws.fitting.regression import student_t
 from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array, Mask
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 
 FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.laws.base import Array
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
 SHARE = 0.8  # of a part's rows that a resample fits

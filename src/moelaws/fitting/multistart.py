@@ -44,16 +44,16 @@ class Optimum:
     """Where a multistart ended.
 
     Attributes:
-        theta: (P,) working scale.
-        objective: at theta.
-        certificate: whether theta is stationary.
+        phi: (P,) the optimum, in the objective's coordinates.
+        value: the objective at it.
+        certificate: whether it is a stationary point.
         search: what became of the starts.
-        ends: (K, P) theta and a few ends far from it that are nearly as good.
+        ends: (K, P) the optimum and a few ends far from it that are nearly as good, best first.
         end_values: (K,) their objectives.
     """
 
-    theta: Array
-    objective: float
+    phi: Array
+    value: float
     certificate: Certificate
     search: Search
     ends: Array
@@ -122,8 +122,8 @@ def multistart(
         pruning_lost=bool(len(sample)) and not close[:n].any(),
     )
     return Optimum(
-        theta=ends[0],
-        objective=float(values[0]),
+        phi=ends[0],
+        value=float(values[0]),
         certificate=certify(objective, ends[0], bounds),
         search=search,
         ends=ends,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from moelaws.fitting.diagnostics import Residuals
-from moelaws.laws.base import Array, FittableLaw
+from moelaws.laws.base import Array, Columns, FittableLaw
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def predict(
     nothing = np.full(value.shape, np.nan)
     if not len(draws):
         return Prediction(value, nothing, nothing, nothing, nothing)
-    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
-    mean_Bn = law.on_scale(law.predict_batch(theta, flat))
+    mean_Bn = law.on_scale(of_draws(law, draws, flat))
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = _natural(law, np.quantile(mean_Bn, tails, axis=0))
     if residuals.quantiles is None:
@@ -63,6 +62,12 @@ def predict(
     new = [np.quantile((column[:, None] + errors).ravel(), tails) for column in mean_Bn.T]
     new_low, new_high = _natural(law, np.array(new).T)
     return Prediction(value, low, high, new_low, new_high)
+
+
+def of_draws(law: FittableLaw, draws: Array, columns: Columns) -> Array:
+    """Returns the predictions (B, n) of draws (B, P), natural scale, at ``columns`` (n,)."""
+    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
+    return law.predict_batch(theta, columns)
 
 
 def _natural(law: FittableLaw, values: Array) -> Array:

@@ -15,7 +15,7 @@ from moelaws.fitting.multistart import starts_of
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.observations import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
-from moelaws.laws.kinds import LinearLaw, LinearModel
+from moelaws.laws.forms import LinearLaw, LinearModel
 
 # Thresholds of the non-smooth objectives, each met by way of the larger ones before it.
 LARGEST_DELTA = 1e-3

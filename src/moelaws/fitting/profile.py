@@ -19,7 +19,7 @@ from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.study import Fit
 
 POINTS = 16  # on each side of the optimum
@@ -59,7 +59,11 @@ def _one(
     least = _nll(task, best)
     step = _standard_error(task, path[-1], best, axis)
     drop = 0.5 * float(chi2.ppf(level, 1))
-    curve, edges = [(best, least)], []
+    curve, ends = [(best, least)], []
+
+    def natural(phi: Array) -> float:
+        return float(law.natural(task.working(phi))[place])
+
     for sign in (-1.0, 1.0):
         edge, points = None, []
         for reach in (3.0, 20.0):
@@ -70,17 +74,10 @@ def _one(
             if (rises > drop).any():
                 edge = _crossing(float(best[axis]), values, rises, drop)
                 break
-        if edge is not None:
-            edges.append(best + (edge - best[axis]) * (np.arange(len(best)) == axis))
-        else:
-            edges.append(None)
+        along = np.arange(len(best)) == axis
+        ends.append(None if edge is None else natural(best + (edge - best[axis]) * along))
         curve += points
     curve.sort(key=lambda point: float(point[0][axis]))
-
-    def natural(phi: Array) -> float:
-        return float(law.natural(task.working(phi))[place])
-
-    ends = [None if edge is None else natural(edge) for edge in edges]
     if natural(curve[0][0]) > natural(curve[-1][0]):  # a coordinate that runs the other way
         ends.reverse()
     return {

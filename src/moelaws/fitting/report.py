@@ -27,6 +27,11 @@ _REPORT_KEYS = (
 )
 
 
+def place(where: Mapping[str, float]) -> str:
+    """Returns how messages name a part of a fit: ``C = 1e+20``; empty where it is not split."""
+    return ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One parameter on its natural scale, with its interval (None where there is none)."""
@@ -142,9 +147,7 @@ class FitReport:
     def warnings(self) -> list[str]:
         """Every part's warnings, each named by its part."""
         return [
-            "; ".join(f"{k} = {v:.6g}" for k, v in part.where.items()) + ": " + text
-            if part.where
-            else text
+            f"{place(part.where)}: {text}" if part.where else text
             for part in self.parts
             for text in part.warnings
         ]

@@ -47,7 +47,11 @@ def roll_out(
         fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
         try:
             require_identifiable(law, fitted.columns)
-            _require_enough(law, len(fitted.response))
+            n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
+            if n < needed:
+                raise UserError(
+                    f"{n} rows for {len(law.names)} parameters; at least {needed} are wanted"
+                )
         except UserError as error:
             entries.append({"below": below, "reason": str(error)})
         else:
@@ -63,12 +67,6 @@ def _where(rows: Rows, mask: Mask) -> Observations:
     weights = None if rows.weights is None else rows.weights[mask] / rows.weights[mask].mean()
     columns = {name: x[mask] for name, x in rows.columns.items()}
     return Observations(columns=columns, response=rows.response[mask], weights=weights)
-
-
-def _require_enough(law: FittableLaw, n: int) -> None:
-    needed = ROWS_PER_PARAMETER * len(law.names)
-    if n < needed:
-        raise UserError(f"{n} rows for {len(law.names)} parameters; at least {needed} are wanted")
 
 
 def _one(

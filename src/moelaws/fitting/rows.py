@@ -11,11 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.fitting.observations import Observations
+from moelaws.fitting.report import place
 from moelaws.fitting.variables import (
     Variables,
     check_values,
     numbers,
     read_variables,
+    require_column,
     row_name,
 )
 from moelaws.laws.base import Array, FittableLaw, Mask
@@ -236,11 +238,7 @@ class _Reader:
         name = self.spec.resample_by
         if not name:
             return None
-        if name not in self.table.columns:
-            raise UserError(
-                f"no column {name!r} for resample_by; there are "
-                f"{', '.join(map(str, self.table.columns))}"
-            )
+        require_column(self.table, name, "resample_by")
         column = self.table[name]
         missing = fitted & column.isna().to_numpy(dtype=bool)
         if missing.any():
@@ -270,10 +268,10 @@ class _Reader:
     ) -> Rows:
         """The rows of the part ``where``, the fitted ones sorted."""
         n, needed = int(fitted.sum()), len(self.law.parameters)
-        place = "".join(f" at {column} = {value:.6g}" for column, value in where.items())
+        at = f" at {place(where)}" if where else ""
         if n < needed:
             raise UserError(
-                f"{n} rows{place} are left to fit the {needed} parameters of {self.law.ref}; "
+                f"{n} rows{at} are left to fit the {needed} parameters of {self.law.ref}; "
                 f"at least {needed} are needed. Left out: {_listed(left_out)}"
                 + (f"; held out: {int(held.sum())}" if self.spec.holdout else "")
             )
@@ -285,7 +283,7 @@ class _Reader:
         groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
         if groups is not None and not groups.any():
             raise UserError(
-                f"resample_by {self.spec.resample_by}: all {n} rows{place} are one block; at "
+                f"resample_by {self.spec.resample_by}: all {n} rows{at} are one block; at "
                 "least 2 are needed to draw from"
             )
         least = [x for x in (groups, weights) if x is not None]
@@ -314,8 +312,7 @@ def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, in
         return groups
     for where, group in groups:
         if (group & ~held).sum() < needed:
-            at = ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
-            _count(left_out, f"fewer than {needed} rows at {at}", group)
+            _count(left_out, f"fewer than {needed} rows at {place(where)}", group)
     return enough
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.likelihood import sigma_huber
-from moelaws.fitting.multistart import Progress, batches, far_apart, multistart
+from moelaws.fitting.multistart import Optimum, Progress, batches, far_apart, multistart
 from moelaws.fitting.objective import Objective
-from moelaws.fitting.polish import Certificate, certify, polish
+from moelaws.fitting.polish import certify, polish
 from moelaws.fitting.problem import Problem
 from moelaws.laws.base import Array
 
@@ -19,26 +19,14 @@ ITERATIONS = 2000
 
 
 @dataclass(frozen=True)
-class Solution:
-    """Where a fit ended, in the problem's coordinates.
+class Solution(Optimum):
+    """Where a fit ended, by the protocol's own objective.
 
     Attributes:
-        phi: (P,) the optimum.
-        value: the protocol's objective at it.
-        certificate: whether it is a stationary point.
-        search: what became of the starts.
-        ends: (K, P) the optimum and others that are nearly as good, best first.
-        end_values: (K,) their objectives.
         path: objectives that lead to the optimum from near it; the last has its minimum there.
         sigma: scale of the residuals, for ``huber_scale``; else None.
     """
 
-    phi: Array
-    value: float
-    certificate: Certificate
-    search: Search
-    ends: Array
-    end_values: Array
     path: list[Objective]
     sigma: float | None
 
@@ -48,16 +36,7 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
     path = problem.path()
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:
-        return Solution(
-            phi=first.theta,
-            value=first.objective,
-            certificate=first.certificate,
-            search=first.search,
-            ends=first.ends,
-            end_values=first.end_values,
-            path=path,
-            sigma=None,
-        )
+        return Solution(**vars(first), path=path, sigma=None)
     ends = follow(path[1:], first.ends, problem.bounds)
     if problem.protocol.objective == "absolute":
         return _ended(path, ends, path[-1].value(ends), first.search, problem, None)

@@ -51,7 +51,7 @@ def read_variables(
         name: numbers(table, column, f"{name} of {law.ref}") * factors.get(name, 1.0)
         for name, column in origins.columns.items()
     }
-    derived, texts = derive(values, [step.result for step in origins.derivations])
+    derived, texts = derive(values, [step.result for step in origins.derivations], law.derivations)
     notes = [
         f"{name} = {factors[name]:g} x column {column} (unit {spec.units[name]})"
         for name, column in origins.columns.items()
@@ -66,10 +66,7 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     Raises:
         UserError: where the column is missing or a cell is no number.
     """
-    if column not in table.columns:
-        raise UserError(
-            f"no column {column!r} for {role}; there are {', '.join(map(str, table.columns))}"
-        )
+    require_column(table, column, role)
     cells = table[column]
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = np.isnan(values) & cells.notna().to_numpy(dtype=bool)
@@ -81,6 +78,14 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
             f"row {row + 1}: column {column} is {cells.iloc[row]!r}; a number is wanted"
         )
     return np.asarray(values)
+
+
+def require_column(table: pd.DataFrame, column: str, role: str) -> None:
+    """Refuses a table without ``column``, which is to be its ``role``."""
+    if column not in table.columns:
+        raise UserError(
+            f"no column {column!r} for {role}; there are {', '.join(map(str, table.columns))}"
+        )
 
 
 def check_values(

@@ -58,7 +58,7 @@ class Budget:
         return sum(self.disk.values())
 
     def as_dict(self) -> dict[str, object]:
-        """The same for JSON."""
+        """Returns the same for JSON."""
         return {
             "device": self.device.name,
             "runs": self.runs,
@@ -73,7 +73,7 @@ class Budget:
 def budget(
     runs: Sequence[Run], device: Device, kept: Collection[str] = (), probed: Collection[str] = ()
 ) -> Budget:
-    """What training ``runs`` costs.
+    """Returns what training ``runs`` costs.
 
     Args:
         runs: each once.
@@ -108,7 +108,7 @@ def over_limit(
     kept: Collection[str] = (),
     probed: Collection[str] = (),
 ) -> str:
-    """What is wrong where the runs still to train pass the project's limits; empty if they do not.
+    """Returns how the runs still to train pass the project's limits; empty where they do not.
 
     Args:
         sweeps: of the chosen studies; a run that several ask for counts once.
@@ -124,26 +124,26 @@ def over_limit(
     total = budget(list(todo.values()), device, kept, probed)
     unit = "CPU" if device is CPU else "GPU"
     key = f"{unit.lower()}_hours"
-    problems, wanted = [], {}
-    if total.hours > (most := getattr(project.limits, key)):
+    problems, limits = [], {}
+    if total.hours > (limit := getattr(project.limits, key)):
         each = {
             sweep.study.study: budget([r for r in sweep.runs if r.run_id in todo], device).hours
             for sweep in sweeps
         }
         problems.append(
-            f"{total.hours:,.3g} {unit}-hours ({_listed(each)}), more than limits.{key} = {most:g}"
+            f"{total.hours:,.3g} {unit}-hours ({_listed(each)}), more than limits.{key} = {limit:g}"
         )
-        wanted[key] = _round_up(total.hours)
+        limits[key] = _round_up(total.hours)
     disk = {name: held / 1e9 for name, held in total.disk.items()}
-    if sum(disk.values()) > (most := project.limits.disk_gb):
+    if sum(disk.values()) > (limit := project.limits.disk_gb):
         problems.append(
             f"{sum(disk.values()):,.3g} GB of disk ({_listed(disk)}), more than limits.disk_gb = "
-            f"{most:g}"
+            f"{limit:g}"
         )
-        wanted["disk_gb"] = _round_up(sum(disk.values()))
+        limits["disk_gb"] = _round_up(sum(disk.values()))
     if not problems:
         return ""
-    allowing = ", ".join(f"{name}: {value:g}" for name, value in wanted.items())
+    allowing = ", ".join(f"{name}: {value:g}" for name, value in limits.items())
     return (
         f"the {total.runs:,} runs still to train at tier {project.tier} would take, by estimate, "
         f"about {'; and '.join(problems)}. Choose fewer studies, a smaller tier or fewer runs "
@@ -161,7 +161,7 @@ def _done(run: Run, results: Results, kept: Collection[str]) -> bool:
 
 
 def _text(runs: Iterable[Run]) -> float:
-    """Bytes of the tokenised texts: at least what the longest run of each reads in one epoch."""
+    """Returns bytes of the tokenised texts: what each one's longest run reads in an epoch."""
     longest: dict[str, float] = {}
     for run in runs:
         corpus = run.config.corpus
@@ -172,7 +172,7 @@ def _text(runs: Iterable[Run]) -> float:
 
 
 def _hidden(run: Run) -> float:
-    """Bytes of the hidden states after the embedding and after each layer."""
+    """Returns bytes of the hidden states after the embedding and after each layer."""
     model = run.config.model
     return 4.0 * (model.n_layers + 1) * PROBED_TOKENS * model.d_model
 
@@ -182,6 +182,6 @@ def _listed(parts: Mapping[str, float]) -> str:
 
 
 def _round_up(value: float) -> float:
-    """A limit of two digits that lets ``value`` pass, with some room."""
+    """Returns a limit of two digits that lets ``value`` pass, with some room."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(1.05 * value / step) * step

@@ -21,7 +21,7 @@ from moelaws.spec.model import Model
 
 
 def derive_architecture(point: Point, rules: Derivations) -> Point:
-    """``point`` with experts, widths and heads derived where not set.
+    """Returns ``point`` with experts, widths and heads derived where not set.
 
     Raises:
         UserError: where a rule lacks a setting, or what follows is not a whole number.
@@ -31,8 +31,8 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
     if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":
         point["n_experts"] = experts_from_sparsity(point, rules.n_experts)
     if rules.widths and "d_model" not in point:
-        found = widths_at_ratio(point, base_flops(point, rules.widths), rules.widths)
-        point |= {"d_model": found.d_model, "d_expert": found.d_expert}
+        widths = widths_at_ratio(point, base_flops(point, rules.widths), rules.widths)
+        point |= {"d_model": widths.d_model, "d_expert": widths.d_expert}
     if rules.d_expert and "d_expert" not in point and point.get("ffn") != "dense":
         point["d_expert"] = width_from_granularity(point, rules.d_expert)
     if rules.n_heads and "n_heads" not in point:
@@ -43,7 +43,7 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
 
 
 def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choice: Choice) -> Point:
-    """``point`` with batch and learning rate derived where not set.
+    """Returns ``point`` with batch and learning rate derived where not set.
 
     Args:
         model: the point's, whose FLOPs tell what compute a point of D tokens spends.
@@ -64,7 +64,7 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
 
 
 def _refuse_contradictions(point: Point, rules: Derivations) -> None:
-    """A setting that another one overrules would stand in the table and mean nothing."""
+    """Refuses a setting that another overrules: it would stand in the table and mean nothing."""
     if "C" in point and "steps" in point:
         raise UserError("C and steps are both set; one follows from the other")
     if "D" in point and (other := next((n for n in ("C", "steps") if n in point), "")):
@@ -89,7 +89,7 @@ def _refuse_contradictions(point: Point, rules: Derivations) -> None:
 
 
 def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
-    """E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
+    """Returns E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
     k: int = needed(point, "top_k", rule.rule)
     sparsity: float = needed(point, "S", rule.rule)
     if sparsity >= 1:
@@ -104,7 +104,7 @@ def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
 
 
 def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
-    """d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
+    """Returns d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
     width = 2 * needed(point, "d_model", rule.rule) / needed(point, "G", rule.rule)
     if width < 1:
         raise UserError(f"G is {point['G']!r}: experts of width {width:.3g}; G must be smaller")
@@ -112,7 +112,7 @@ def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
 
 
 def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
-    """n_heads = d_model / width, at least one."""
+    """Returns n_heads = d_model / width, at least one."""
     heads = max(1.0, needed(point, "d_model", rule.rule) / rule.width)
     if not heads.is_integer():
         raise UserError(
@@ -122,7 +122,7 @@ def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
 
 
 def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: str) -> int:
-    """Optimizer steps: as set, those that spend C in the rule's convention, or those of D tokens.
+    """Returns the optimizer steps: as set, those that spend C by the rule, or those of D tokens.
 
     Args:
         batch_from: where the point's batch comes from, for the message.
@@ -156,7 +156,7 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
 
 
 def steps_from_tokens(point: Point, context: int, rule: StepsFromTokens, batch: str) -> int:
-    """D / (batch * context), rounded: the steps that see D tokens; ``batch`` is for the message."""
+    """Returns the steps that see D tokens, rounded; ``batch`` is for the message."""
     tokens: int = needed(point, "D", rule.rule)
     steps: float = tokens / (point["batch"] * context)
     if round(steps) < rule.min_steps:

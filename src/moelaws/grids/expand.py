@@ -10,8 +10,9 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Grid, Settings
+from moelaws.spec.corpus import Corpus
+from moelaws.spec.errors import located
+from moelaws.spec.grid import Derivations, Grid, Settings
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
 from moelaws.spec.run import RunConfig
@@ -49,7 +50,7 @@ _SCHEDULE = ("warmup", "decay", "final")
 def expand(
     grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0, choice: Choice = AUTO
 ) -> list[Run]:
-    """The runs of ``grid``, each once, in the grid's order.
+    """Returns the runs of ``grid``, each once, in the grid's order.
 
     Args:
         where: file and tier, for messages.
@@ -65,13 +66,9 @@ def expand(
         for axes in sweep.points():
             label = f"{where}, sweep {number + 1}, point {_show(axes)}"
             checked = parse(Settings, axes, label)
-            values = {name: getattr(checked, name) for name in axes}
-            try:
-                run = _run({**settings, **values}, grid, corpus, label, seed, choice)
-            except UserError as error:
-                if str(error).startswith(label):
-                    raise
-                raise UserError(f"{label}: {error}") from None
+            point = settings | {name: getattr(checked, name) for name in axes}
+            point["seed"] = point.get("seed", 0) + seed
+            run = _run(point, grid.derive, corpus, choice, label)
             known = runs.setdefault(run.run_id, run)
             if sweep.name and sweep.name not in known.sweeps:
                 runs[run.run_id] = replace(known, sweeps=(*known.sweeps, sweep.name))
@@ -79,21 +76,28 @@ def expand(
 
 
 def _run(
-    point: dict[str, Any],
-    grid: Grid,
-    corpus: CorpusChoice,
-    label: str,
-    seed: int,
-    choice: Choice,
+    point: dict[str, Any], rules: Derivations, corpus: CorpusChoice, choice: Choice, label: str
 ) -> Run:
-    rule = grid.derive.batch
+    rule = rules.batch
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
-    point = derive_architecture(with_vocabulary(point, corpus), grid.derive)
+    with located(label):  # ``parse`` names the place by itself
+        point = derive_architecture(with_vocabulary(point, corpus), rules)
     model = parse(Model, _model(point), label)
-    point = derive_hyperparameters(point, model, grid.derive, choice)
+    with located(label):
+        text = corpus_of(corpus, model.vocab_size)
+        point = derive_hyperparameters(point, model, rules, choice)
+    parsed = parse(RunConfig, _config(point, model, text), label)
+    with located(label):
+        steps = planned_steps(point, model, rules, batch_from)
+    parsed = parsed.model_copy(update={"steps": steps})
+    return Run(parsed.run_id, parsed, point.get("C"))
+
+
+def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, Any]:
+    """Returns the data of a RunConfig with one step: steps are planned once the batch is sound."""
     config: dict[str, Any] = {
         "model": model,
-        "corpus": corpus_of(corpus, model.vocab_size),
+        "corpus": text,
         "batch": point.get("batch"),
         "balance_group": point.get("balance_group", point.get("batch")),
         "optimizer": _pick(point, _OPTIMIZER),
@@ -101,17 +105,13 @@ def _run(
             **({"kind": point["schedule"]} if "schedule" in point else {}),
             **_pick(point, _SCHEDULE),
         },
-        "seed": point.get("seed", 0) + seed,
-        "steps": 1,  # planned below, of a batch that is known to be sound
+        "seed": point["seed"],
+        "steps": 1,
         **_pick(point, ("precision", "max_epochs")),
     }
     if "evaluation_sequences" in point:
         config["evaluation"] = {"sequences": point["evaluation_sequences"]}
-    config = {name: value for name, value in config.items() if value is not None}
-    parsed = parse(RunConfig, config, label)
-    steps = planned_steps(point, model, grid.derive, batch_from)
-    parsed = parsed.model_copy(update={"steps": steps})
-    return Run(parsed.run_id, parsed, point.get("C"))
+    return {name: value for name, value in config.items() if value is not None}
 
 
 def _model(point: Mapping[str, Any]) -> dict[str, Any]:

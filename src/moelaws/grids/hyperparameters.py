@@ -24,7 +24,7 @@ LEVERAGE_LR, LEVERAGE_BATCH_TOKENS = _over_compute(LR), _over_compute(BATCH)
 
 
 def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
-    """``rule``, or what the project chooses in its place.
+    """Returns ``rule``, or what the project chooses in its place.
 
     Raises:
         UserError: where the project chooses pinned laws or tables and there are none.
@@ -61,14 +61,14 @@ def _power(law: PinnedLaw, **others: float) -> PowerOf:
 
 
 def learning_rate(point: Point, rule: Settled) -> float:
-    """Peak learning rate."""
+    """Returns the peak learning rate."""
     if isinstance(rule, LeverageLaw):
         return power_of(point, LEVERAGE_LR, "leverage (lr)")
     return _value(point, rule, "lr")
 
 
 def batch_size(point: Point, rule: Settled) -> int:
-    """Sequences a step: the nearest positive multiple of ``balance_group``, of 1 without one."""
+    """Returns sequences a step, to the nearest positive multiple of ``balance_group``, if any."""
     if isinstance(rule, LeverageLaw):
         tokens = power_of(point, LEVERAGE_BATCH_TOKENS, "leverage (batch)")
         sequences = tokens / needed(point, "context", "leverage (batch)")
@@ -84,17 +84,17 @@ def _value(point: Point, rule: PowerOf | TableOf, name: str) -> float:
     return from_table(point, rule, name)
 
 
-def power_of(point: Point, rule: PowerOf, asked_by: str) -> float:
-    """A power law in other settings, rounded to 6 digits so that identities are stable."""
+def power_of(point: Point, rule: PowerOf, rule_name: str) -> float:
+    """Returns a power law of other settings, rounded to 6 digits so that identities are stable."""
     value = rule.value
     for setting, exponent in rule.exponent.items():
-        base = needed(point, setting, asked_by) / rule.at[setting]
+        base = needed(point, setting, rule_name) / rule.at[setting]
         value *= math.exp(max(-700.0, min(700.0, exponent * math.log(base))))
     return float(f"{value:.6g}")
 
 
 def from_table(point: Point, rule: TableOf, name: str) -> float:
-    """The value of the row for the point's settings.
+    """Returns the value of the row for the point's settings.
 
     Raises:
         UserError: where no row is for them, with the rows that there are.
@@ -115,7 +115,7 @@ def _named(names: tuple[str, ...], values: tuple[float, ...]) -> str:
 
 
 def needed(point: Point, setting: str, rule: str) -> Any:
-    """The point's ``setting``, or an error that names the rule that wants it."""
+    """Returns the point's ``setting``, or raises an error that names the rule that needs it."""
     if point.get(setting) is None:
         raise UserError(f"{setting} is missing; the derivation {rule!r} needs it")
     return point[setting]

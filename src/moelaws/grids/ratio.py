@@ -41,7 +41,7 @@ class Widths:
 
 
 def base_flops(point: Point, rule: WidthsFromRatio) -> float:
-    """C_A + C_E, forward FLOPs a token, of the point at d_model = d_expert = ``d_base``.
+    """Returns C_A + C_E, forward FLOPs a token, of the point at d_model = d_expert = ``d_base``.
 
     Raises:
         UserError: for a missing setting, or a ``d_base`` that the heads do not divide.
@@ -51,7 +51,7 @@ def base_flops(point: Point, rule: WidthsFromRatio) -> float:
 
 
 def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths:
-    """d_model and d_expert of C_E / C_A nearest ``r`` (as logarithms), and C_A + C_E = ``flops``.
+    """Returns widths whose C_E / C_A is nearest ``r``, as logarithms, with C_A + C_E = ``flops``.
 
     ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` takes
     up what remains. Layers, heads, experts and context are the point's. Source: allocation, App
@@ -60,7 +60,7 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
     Raises:
         UserError: for a missing setting, or a ratio that no widths reach.
     """
-    wanted: float = needed(point, "r", rule.rule)
+    ratio: float = needed(point, "r", rule.rule)
     unit = 2 * needed(point, "n_heads", rule.rule)
     reached: list[Widths] = []
     d_model = unit
@@ -80,17 +80,17 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
             "raise d_base or lower n_heads"
         )
     low, high = reached[-1].r, reached[0].r
-    best = min(reached, key=lambda w: abs(math.log(w.r / wanted)))
-    if not low / _step(reached, -1) <= wanted <= high * _step(reached, 0):
+    best = min(reached, key=lambda w: abs(math.log(w.r / ratio)))
+    if not low / _step(reached, -1) <= ratio <= high * _step(reached, 0):
         raise UserError(
-            f"r is {wanted:g}; multiples of 2 n_heads = {unit} for d_model reach {low:.3g} to "
+            f"r is {ratio:g}; multiples of 2 n_heads = {unit} for d_model reach {low:.3g} to "
             f"{high:.3g} at these FLOPs a token; choose r among them, raise d_base or lower n_heads"
         )
     return best
 
 
 def _step(reached: list[Widths], end: int) -> float:
-    """Half a step of d_model at an ``end`` of what is reached, as a factor of r."""
+    """Returns half a step of d_model at an ``end`` of what is reached, as a factor of r."""
     if len(reached) < 2:
         return 1.0
     inner, outer = (reached[-2], reached[-1]) if end else (reached[1], reached[0])
@@ -98,7 +98,7 @@ def _step(reached: list[Widths], end: int) -> float:
 
 
 def _flops(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> tuple[float, float]:
-    """(C_A, C_E) of the point at these widths, forward FLOPs a token, of all layers."""
+    """Returns (C_A, C_E) of the point at these widths, forward FLOPs a token, of all layers."""
     shape = {name: needed(point, name, rule.rule) for name in _SHAPE}
     shape |= {name: point[name] for name in _OPTIONS if name in point}
     ffn = {name: needed(point, name, rule.rule) for name in _EXPERTS}

@@ -30,12 +30,12 @@ class Sweep:
 
 
 def project_sources(project: Project, root: Path = Path()) -> Sources | DatasetSource:
-    """The project's text."""
+    """Returns the project's text."""
     return resolve(project.corpus, root)
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
-    """The sweep of ``study``.
+    """Returns the sweep of ``study``.
 
     Raises:
         UserError: where the study has no grid for the tier, a point is impossible or the text is
@@ -43,7 +43,7 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
     """
     if not study.grids:
         return Sweep(study, project.tier, ())
-    where = f"config/studies/{study.study}.yaml, grids.{project.tier}"
+    where = f"{study.file}, grids.{project.tier}"
     if project.tier not in study.grids:
         raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
     corpus = choose_corpus(project, project_sources(project, root), root)
@@ -53,7 +53,7 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
 
 
 def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str:
-    """What is wrong where a run needs more text than there is; empty if none does.
+    """Returns what is wrong where a run needs more text than there is; empty where none does.
 
     A token stands for a byte at least: this refuses what is impossible for certain, before the
     text is tokenised.
@@ -70,9 +70,9 @@ def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str
                 f"{config.max_epochs:g} epochs of a text of {sources.bytes:.4g} bytes can give; "
                 f"{larger}, or choose a smaller C or tier"
             )
-        if (wanted := config.evaluation.sequences * config.model.context) > held_out:
+        if (evaluated := config.evaluation.sequences * config.model.context) > held_out:
             return (
-                f"evaluation_sequences = {config.evaluation.sequences} are {wanted:.4g} tokens, "
+                f"evaluation_sequences = {config.evaluation.sequences} are {evaluated:.4g} tokens, "
                 f"more than the {held_out:.4g} bytes held out of the text can give; {larger}, or "
                 "raise validation, or lower evaluation_sequences"
             )

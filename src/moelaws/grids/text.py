@@ -29,7 +29,7 @@ class CorpusChoice:
 def choose_corpus(
     project: Project, sources: Sources | DatasetSource, root: Path = Path()
 ) -> CorpusChoice:
-    """The project's choice with ``sources`` as its text.
+    """Returns the project's choice with ``sources`` as its text.
 
     Raises:
         UserError: for files that cannot be read, or a tokenizer file that cannot be used.
@@ -43,7 +43,7 @@ def choose_corpus(
 
 
 def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str, Any]:
-    """``point`` with the vocabulary of a pretrained tokenizer.
+    """Returns ``point`` with the vocabulary of a pretrained tokenizer.
 
     Raises:
         UserError: where the point sets another.
@@ -57,7 +57,7 @@ def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str,
 
 @lru_cache
 def corpus_of(choice: CorpusChoice, vocab_size: int) -> Corpus:
-    """The corpus of a point with ``vocab_size`` entries."""
+    """Returns the corpus of a point with ``vocab_size`` entries."""
     data = {
         "source": choice.source,
         "vocab_size": vocab_size,

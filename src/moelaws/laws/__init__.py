@@ -1,35 +1,53 @@
-"""Scaling laws, one a module: the law ``family.name`` is ``moelaws.laws.family.name.LAW``.
+"""Scaling laws, one a module: each defines ``LAW``, and other forms of it in ``VARIANTS``.
 
-Other forms of it are in that module's ``VARIANTS`` and named ``family.name:variant``. Laws are
-found by their files and imported only when asked for; adding one is adding its module.
+The law ``family.name`` is the module ``name`` of the study ``family``'s folder ``laws``, or, for
+laws of the wider field, ``family/name.py`` or ``name.py`` here; its other forms are named
+``family.name:variant``. Laws are found by their files and imported only when asked for; adding one
+is adding its module.
 """
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError
+from moelaws.spec.references import folder, module_of, packages
 
 # Modules of this folder that are no law.
-_SHARED = {"base", "kinds", "mapping", "protocol", "vocabulary", "roots"}
+_SHARED = {"base", "forms", "mapping", "protocol", "roots", "terms", "vocabulary"}
 
 
 @cache
-def ids() -> tuple[str, ...]:
-    """Every law's id, sorted."""
-    found = []
+def _places(studies: tuple[str, ...]) -> Mapping[str, tuple[str, str]]:
+    """Law id -> the package that holds it and its reference below that, sorted by id."""
+    places: dict[str, tuple[str, str]] = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg:
-            family = [f"{path}/{module.name}" for path in __path__]
-            found += [f"{module.name}.{law.name}" for law in pkgutil.iter_modules(family)]
-        elif module.name not in _SHARED:
-            found.append(module.name)
-    return tuple(sorted(found))
+            folders = [f"{path}/{module.name}" for path in __path__]
+            law_ids = [f"{module.name}.{law.name}" for law in pkgutil.iter_modules(folders)]
+        else:
+            law_ids = [module.name] if module.name not in _SHARED else []
+        places |= {law_id: (__name__, f"{law_id}:LAW") for law_id in law_ids}
+    for package in studies:
+        key = package.rpartition(".")[2]
+        for module in pkgutil.iter_modules([str(folder(package) / "laws")]):
+            law_id = f"{key}.{module.name}"
+            if law_id in places:
+                raise UserError(
+                    f"package {package} has a law {law_id}, which is taken; rename the package"
+                )
+            places[law_id] = (package, f"laws.{module.name}:LAW")
+    return dict(sorted(places.items()))
+
+
+def ids() -> tuple[str, ...]:
+    """Every law's id, sorted."""
+    return tuple(_places(packages()))
 
 
 def get(ref: str) -> Law:
@@ -39,12 +57,8 @@ def get(ref: str) -> Law:
         UserError: for an unknown id or variant; its text lists the known ones.
     """
     law_id, colon, name = ref.partition(":")
-    if law_id not in ids():
-        near = get_close_matches(law_id, ids(), 1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(f"unknown law {law_id!r}{meant}; known: {', '.join(ids())}")
     if not colon:
-        law = importlib.import_module(module(ref)).LAW
+        law = import_module(module(law_id)).LAW
         assert isinstance(law, Law)
         return law
     known = variants(law_id)
@@ -57,8 +71,8 @@ def get(ref: str) -> Law:
 
 def variants(law_id: str) -> Mapping[str, Law]:
     """The other forms of a law by name; empty for a law that has one alone."""
-    found: Mapping[str, Law] = getattr(importlib.import_module(module(law_id)), "VARIANTS", {})
-    return found
+    forms: Mapping[str, Law] = getattr(import_module(module(law_id)), "VARIANTS", {})
+    return forms
 
 
 def fittable(ref: str) -> FittableLaw:
@@ -76,5 +90,14 @@ def fittable(ref: str) -> FittableLaw:
 
 
 def module(ref: str) -> str:
-    """The module of the law, for those who depend on its code."""
-    return f"moelaws.laws.{ref.partition(':')[0]}"
+    """The module of the law, for those who depend on its code.
+
+    Raises:
+        UserError: as ``get``, for an unknown id.
+    """
+    law_id = ref.partition(":")[0]
+    if law_id not in ids():
+        near = get_close_matches(law_id, ids(), 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise UserError(f"unknown law {law_id!r}{meant}; known: {', '.join(ids())}")
+    return module_of(*_places(packages())[law_id])

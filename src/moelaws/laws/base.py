@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,17 +56,44 @@ class Variable:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a fit estimates; ``low`` and ``high`` bound it, on the natural scale."""
+    """A number that a fit estimates.
+
+    Attributes:
+        low, high: its bounds, on the natural scale.
+        scale: ``log`` for a positive number, which is fitted as its logarithm.
+        published: the paper's value, on the natural scale; None where the paper prints none.
+        starts: where fits start, on the working scale.
+    """
 
     name: str
     unit: str
     low: float
     high: float
     description: str
-    scale: Literal["log", "linear"] = "linear"  # log: positive, fitted as its logarithm
+    scale: Literal["log", "linear"] = "linear"
+    published: float | None = None
+    starts: tuple[float, ...] = ()
 
     def working(self, value: float) -> float:
         return math.log(value) if self.scale == "log" else value
+
+
+def signed(
+    name: str,
+    bound: float,
+    description: str,
+    published: float | None = None,
+    starts: tuple[float, ...] = (),
+) -> Parameter:
+    """A parameter that is a pure number between ``-bound`` and ``bound``."""
+    return Parameter(name, "1", -bound, bound, description, "linear", published, starts)
+
+
+def with_published(
+    parameters: Iterable[Parameter], values: Mapping[str, float]
+) -> tuple[Parameter, ...]:
+    """The same parameters with the values that a paper prints for another form of the law."""
+    return tuple(replace(p, published=values.get(p.name)) for p in parameters)
 
 
 @dataclass(frozen=True)
@@ -79,6 +106,7 @@ class FitProtocol:
             too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values.
         delta: the Huber threshold, in units of the residual (of sigma for ``huber_scale``).
         grid: start values of each parameter on the working scale; the starts are their product.
+            A law fills in the starts of its parameters where this is empty.
         sample: how many of them are run, a seeded sample; None for all.
         holdout: the paper's own hold-out, for reference: a fit holds out what its user asks for.
         source: where the paper states all this.
@@ -97,6 +125,16 @@ class FitProtocol:
         return math.prod(len(values) for values in self.grid.values())
 
 
+@dataclass(frozen=True)
+class Derivation:
+    """How ``result`` follows from ``needs``; ``text`` is what is printed of it."""
+
+    result: str
+    needs: tuple[str, ...]
+    text: str
+    function: Callable[..., Array]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Law(ABC):
     """A relation between quantities of the field; its kind says how it is computed."""
@@ -108,7 +146,9 @@ class Law(ABC):
     latex: str
     variables: tuple[Variable, ...]
     errata: tuple[str, ...] = ()
+    derivations: tuple[Derivation, ...] = ()  # of its variables, beside those of the vocabulary
     variant: str = ""  # the form's name among the module's VARIANTS; empty for LAW itself
+    kind: ClassVar[str] = "general"  # how it is computed, in words
 
     @property
     def ref(self) -> str:
@@ -162,6 +202,7 @@ class Formula(Law):
     where a variable that may be left out is NaN, so are the results that need it.
     """
 
+    kind = "formula"
     outputs: tuple[Variable, ...]
     function: Callable[[Columns], Mapping[str, Any]]
     constants: Mapping[str, float] = field(default_factory=dict)  # published ones that it rests on
@@ -178,9 +219,9 @@ class Formula(Law):
         """Every result by name; ``params`` is not used: a formula's constants are its own."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
-        found = self.function(values)
+        outputs = self.function(values)
         return {
-            r.name: np.array(np.broadcast_to(np.asarray(found[r.name], float), shape))
+            r.name: np.array(np.broadcast_to(np.asarray(outputs[r.name], float), shape))
             for r in self.outputs
         }
 
@@ -193,12 +234,11 @@ class Model(Protocol):
 
     n: int
     n_params: int
-    metric: (
-        Array  # (P, P): a step's length is step' metric step, say the mean square change of ln L
-    )
+    # (P, P): a step's length is step' metric step, such as the mean square change of ln L.
+    metric: Array
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, Any]:
-        """Predictions (B, n) and what :meth:`jacobian` and :meth:`curvature` want of them.
+        """Predictions (B, n) and what :meth:`jacobian` and :meth:`curvature` need.
 
         That state is an array whose first axis is the batch.
         """
@@ -222,9 +262,13 @@ class FittableLaw(Law):
 
     response: Variable
     parameters: tuple[Parameter, ...]
-    coefficients: Mapping[str, float] | None  # the paper's, natural scale
     protocol: FitProtocol
     log_response: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.protocol.grid:
+            grid = {p.name: p.starts for p in self.parameters if p.starts}
+            object.__setattr__(self, "protocol", replace(self.protocol, grid=grid))
 
     @abstractmethod
     def model(self, columns: Columns) -> Model:
@@ -236,7 +280,8 @@ class FittableLaw(Law):
 
     @property
     def published(self) -> Mapping[str, float] | None:
-        return self.coefficients
+        values = {p.name: p.published for p in self.parameters if p.published is not None}
+        return values or None
 
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
         return {self.response.name: self.predict(params, columns)}

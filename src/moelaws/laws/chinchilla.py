@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from moelaws.laws.base import FitProtocol, Parameter, Variable
-from moelaws.laws.kinds import PowerLawSum, Term, minus_log
+from moelaws.laws.base import FitProtocol
+from moelaws.laws.forms import power_law_sum
+from moelaws.laws.terms import irreducible_loss, over, term
+from moelaws.laws.vocabulary import variable
 
-LAW = PowerLawSum(
+_N = variable("N", "parameters of the model")
+_D = variable("D")
+_LOGS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)
+_EXPONENTS = (0.0, 0.5, 1.0, 1.5, 2.0)
+
+LAW = power_law_sum(
     id="chinchilla",
     title="Loss of a dense model from parameters and tokens",
     source="Hoffmann et al. 2022, Eq 2; values: refit of Besiroglu et al. 2024",
-    equation="L = A/N^alpha + B/D^beta + E",
-    latex=r"L = \frac{A}{N^{\alpha}} + \frac{B}{D^{\beta}} + E",
-    variables=(
-        Variable("N", "parameters", "parameters of the model"),
-        Variable("D", "tokens", "training tokens"),
-    ),
-    response=Variable("L", "nats/token", "held-out loss"),
-    parameters=(
-        Parameter(
-            "A", "nats/token parameters^alpha", 1e-6, 1e40, "coefficient of the size term", "log"
-        ),
-        Parameter("B", "nats/token tokens^beta", 1e-6, 1e40, "coefficient of the data term", "log"),
-        Parameter("E", "nats/token", 1e-3, 1e3, "irreducible loss", "log"),
-        Parameter("alpha", "1", 0.0, 4.0, "exponent of the size term"),
-        Parameter("beta", "1", 0.0, 4.0, "exponent of the data term"),
-    ),
-    coefficients={"A": 482.01, "B": 2085.43, "E": 1.8169, "alpha": 0.3478, "beta": 0.3659},
     terms=(
-        Term("A", {"alpha": minus_log("N")}),
-        Term("B", {"beta": minus_log("D")}),
-        Term("E"),
+        term(
+            "A", 482.01, "the size term", over(_N, "alpha", 0.3478, starts=_EXPONENTS), starts=_LOGS
+        ),
+        term(
+            "B", 2085.43, "the data term", over(_D, "beta", 0.3659, starts=_EXPONENTS), starts=_LOGS
+        ),
+        irreducible_loss("E", 1.8169, starts=(-1.0, -0.5, 0.0, 0.5, 1.0)),
     ),
+    order=("A", "B", "E", "alpha", "beta"),
     protocol=FitProtocol(
         objective="huber",
-        delta=1e-3,
-        grid={
-            "A": (0.0, 5.0, 10.0, 15.0, 20.0, 25.0),
-            "B": (0.0, 5.0, 10.0, 15.0, 20.0, 25.0),
-            "E": (-1.0, -0.5, 0.0, 0.5, 1.0),
-            "alpha": (0.0, 0.5, 1.0, 1.5, 2.0),
-            "beta": (0.0, 0.5, 1.0, 1.5, 2.0),
-        },
         source="Hoffmann et al. 2022, approach 3: 4,500 starts",
     ),
     errata=(

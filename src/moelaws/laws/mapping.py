@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from moelaws.laws.base import FittableLaw, Variable
+from moelaws.laws.base import Derivation, FittableLaw, Variable
 from moelaws.laws.vocabulary import (
     VOCABULARY,
-    Derivation,
     factor,
     plan,
     refuse_unit,
@@ -71,7 +70,8 @@ def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[
     missing = [v for v in law.variables if v.name not in columns and v.default is None]
     known = {name for name in columns if same_quantity(declared[name])}
     known |= {n for n, column in helpers.items() if n in mapping or column in available}
-    derivations = plan(known, [v.name for v in missing if same_quantity(v)])
+    underived = [v.name for v in missing if same_quantity(v)]
+    derivations = plan(known, underived, law.derivations)
     derived = {step.result for step in derivations}
     used = {name for step in derivations for name in step.needs if name not in derived}
     columns |= {name: helpers[name] for name in helpers if name in used or name in mapping}
@@ -84,19 +84,19 @@ def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[
         if v.name not in columns and v.name not in derived:
             raise UserError(
                 f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed}"
-                + (ways(v.name) if same_quantity(v) else "")
+                + (ways(v.name, law.derivations) if same_quantity(v) else "")
             )
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
     return Sources(columns, derivations, variables)
 
 
 def unit_factors(
-    found: Sources, units: Mapping[str, str], declared: Mapping[str, str]
+    origins: Sources, units: Mapping[str, str], declared: Mapping[str, str]
 ) -> dict[str, float]:
     """Variable -> what its column is multiplied by, of those whose unit the fit states.
 
     Args:
-        found: which columns are used.
+        origins: which columns are used.
         units: variable -> a word or number as ``vocabulary.factor`` takes it.
         declared: column -> the unit that its table declares, where it does.
 
@@ -105,12 +105,12 @@ def unit_factors(
             declared unit of another quantity.
     """
     for name in units:
-        if name not in found.columns:
+        if name not in origins.columns:
             raise UserError(
                 f"unit of {name!r}: no column stands for it; units can be given of "
-                f"{', '.join(found.columns)}"
+                f"{', '.join(origins.columns)}"
             )
-    factors = {name: factor(found.variables[name], word) for name, word in units.items()}
-    for name, column in found.columns.items():
-        refuse_unit(found.variables[name], column, declared.get(column), units.get(name))
+    factors = {name: factor(origins.variables[name], word) for name, word in units.items()}
+    for name, column in origins.columns.items():
+        refuse_unit(origins.variables[name], column, declared.get(column), units.get(name))
     return factors

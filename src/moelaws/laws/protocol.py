@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from moelaws.laws.base import FitProtocol, FittableLaw, Objective
-from moelaws.laws.kinds import LinearLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
 OBJECTIVES = get_args(Objective)

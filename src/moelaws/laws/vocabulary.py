@@ -8,8 +8,8 @@ the variable itself is not given, and is named in what is printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from moelaws.laws.base import (
     POSITIVE,
     SPARSITY,
     Array,
+    Derivation,
     Variable,
 )
 from moelaws.spec.errors import UserError
@@ -43,23 +44,13 @@ VOCABULARY: Mapping[str, Variable] = {
     )
 }
 
-
-@dataclass(frozen=True)
-class Derivation:
-    """How ``result`` follows from ``needs``; ``text`` is what is printed of it."""
-
-    result: str
-    needs: tuple[str, ...]
-    text: str
-    function: Callable[..., Array]
+LOSS = Variable("L", "nats/token", "held-out loss")
 
 
-def _optimal_ratio(C: Array, S: Array) -> Array:
-    from moelaws import laws
-
-    law = laws.get("allocation.ratio")
-    (found,) = law.evaluate(law.published or {}, {"C": C, "S": S}).values()
-    return found
+def variable(name: str, description: str = "") -> Variable:
+    """The variable of that name; with ``description``, a law's own wording of it."""
+    shared = VOCABULARY[name]
+    return replace(shared, description=description) if description else shared
 
 
 # Of two derivations of one variable the first that can be used is.
@@ -81,15 +72,17 @@ DERIVATIONS = (
         "G = 2 d_model / d_expert",
         lambda d_model, d_expert: 2 * d_model / d_expert,
     ),
-    Derivation("r_star", ("C", "S"), "r_star(C, S) by allocation.ratio, published", _optimal_ratio),
 )
 
 
-def plan(available: Collection[str], wanted: Iterable[str]) -> tuple[Derivation, ...]:
-    """The derivations, in their order, that give ``wanted`` from ``available``.
+def plan(
+    available: Collection[str], targets: Iterable[str], own: Sequence[Derivation] = ()
+) -> tuple[Derivation, ...]:
+    """The derivations, in their order, that give ``targets`` from ``available``.
 
-    What is available is never derived; what cannot be derived is left out. A derivation does not
-    rest on its own result, so that no chain runs in a circle.
+    A law's ``own`` derivations count too. What is available is never derived; what cannot be
+    derived is left out. A derivation does not rest on its own result, so that no chain runs in a
+    circle.
     """
     steps: list[Derivation] = []
     known = set(available)
@@ -98,7 +91,7 @@ def plan(available: Collection[str], wanted: Iterable[str]) -> tuple[Derivation,
         """The further steps to ``name``; None where there is no way."""
         if name in known:
             return []
-        for derivation in DERIVATIONS:
+        for derivation in (*DERIVATIONS, *own):
             if derivation.result != name or above & set(derivation.needs):
                 continue
             ways = [reach(need, above | {name}) for need in derivation.needs]
@@ -106,7 +99,7 @@ def plan(available: Collection[str], wanted: Iterable[str]) -> tuple[Derivation,
                 return [step for way in ways for step in way or []] + [derivation]
         return None
 
-    for name in wanted:
+    for name in targets:
         for step in reach(name, frozenset({name})) or []:
             if step.result not in known:
                 steps.append(step)
@@ -115,18 +108,19 @@ def plan(available: Collection[str], wanted: Iterable[str]) -> tuple[Derivation,
 
 
 def derive(
-    given: Mapping[str, Array], wanted: Iterable[str]
+    given: Mapping[str, Array], targets: Iterable[str], own: Sequence[Derivation] = ()
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """The columns that ``wanted`` and what leads to it are derived to, and each one's text.
+    """Derives the columns ``targets`` and all that lead to them; gives them and their texts.
 
     Args:
         given: variable -> its values, of one shape; by the names and in the units of
             ``VOCABULARY``.
-        wanted: variables; those that are given or cannot be derived are not in the result.
+        targets: variables; those that are given or cannot be derived are not in the result.
+        own: derivations of the law that needs them.
     """
     derived: dict[str, Array] = {}
     notes: dict[str, str] = {}
-    for step in plan(given, wanted):
+    for step in plan(given, targets, own):
         values = [derived[name] if name in derived else given[name] for name in step.needs]
         with np.errstate(all="ignore"):  # rows that nobody uses may hold anything
             derived[step.result] = np.asarray(step.function(*values), float)
@@ -134,9 +128,9 @@ def derive(
     return derived, notes
 
 
-def ways(name: str) -> str:
+def ways(name: str, own: Sequence[Derivation] = ()) -> str:
     """What ``name`` can be derived from, as the end of a message; empty where from nothing."""
-    texts = [" and ".join(d.needs) for d in DERIVATIONS if d.result == name]
+    texts = [" and ".join(d.needs) for d in (*DERIVATIONS, *own) if d.result == name]
     return f"; it can be derived from {', or from '.join(texts)}" if texts else ""
 
 

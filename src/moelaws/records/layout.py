@@ -51,31 +51,59 @@ class Results:
         """Hidden states of a run whose weights are kept, at sampled held-out tokens."""
         return self.root / "hidden" / f"{run_id}.parquet"
 
-    def tier(self, tier: str, simulated: bool = False) -> Path:
-        """Tables, fits and figures of a tier; simulated ones have a tree of their own."""
-        return self.root / tier / "simulated" if simulated else self.root / tier
+    def tier(self, tier: str, simulated: bool = False) -> TierFolder:
+        """Tables, fits and figures of a tier; simulated ones have a folder of their own."""
+        folder = self.root / tier
+        return TierFolder(folder / "simulated" if simulated else folder)
 
-    def table(self, tier: str, study: str, simulated: bool = False) -> Path:
-        return self.tier(tier, simulated) / "tables" / f"{study}.parquet"
+    def log(self, folder: TierFolder, kind: str, study: str, name: str) -> Path:
+        """What the command wrote that made the file ``name`` of a kind: table, fit, figure."""
+        below = folder.root.relative_to(self.root)
+        return self.root / "logs" / below / kind / study / f"{name}.log"
 
-    def derived(self, tier: str, study: str, name: str, simulated: bool = False) -> Path:
-        return self.tier(tier, simulated) / "derived" / study / f"{name}.parquet"
 
-    def fit(self, tier: str, study: str, fit: str, simulated: bool = False) -> Path:
-        return self.tier(tier, simulated) / "fits" / study / f"{fit}.json"
+@dataclass(frozen=True)
+class TierFolder:
+    """The files of one tier that are made of its runs, or of simulated ones."""
 
-    def figure(self, tier: str, study: str, figure: str, simulated: bool = False) -> Path:
+    root: Path
+
+    def table(self, study: str) -> Path:
+        return self.root / "tables" / f"{study}.parquet"
+
+    def derived(self, study: str, name: str) -> Path:
+        return self.root / "derived" / study / f"{name}.parquet"
+
+    def fit(self, study: str, fit: str) -> Path:
+        """The report; the draws lie beside it."""
+        return self.root / "fits" / study / f"{fit}.json"
+
+    def draws(self, study: str, fit: str) -> Path:
+        """The draws of the fit's bootstrap."""
+        return self.fit(study, fit).with_suffix(".bootstrap.parquet")
+
+    def figures(self, study: str) -> Path:
+        """The folder of the study's figures and paper tables."""
+        return self.root / "figures" / study
+
+    def figure(self, study: str, figure: str) -> Path:
         """The PDF; the PNG and the CSV of the plotted numbers lie beside it."""
-        return self.tier(tier, simulated) / "figures" / study / f"{figure}.pdf"
+        return self.figures(study) / f"{figure}.pdf"
 
-    def paper_table(self, tier: str, study: str, table: str, simulated: bool = False) -> Path:
-        """The CSV; Markdown and LaTeX lie beside it, all of them among the figures."""
-        return self.figure(tier, study, table, simulated).with_suffix(".csv")
+    def paper_table(self, study: str, table: str) -> Path:
+        """The CSV; Markdown and LaTeX lie beside it."""
+        return self.figures(study) / f"{table}.csv"
 
-    def verdicts(self, tier: str, study: str, simulated: bool = False) -> Path:
+    def verdicts(self, study: str) -> Path:
         """The judged claims of one study."""
-        return self.tier(tier, simulated) / "claims" / f"{study}.json"
+        return self.root / "claims" / f"{study}.json"
 
-    def claims(self, tier: str, simulated: bool = False) -> Path:
-        """The judged claims of all chosen studies, to read."""
-        return self.tier(tier, simulated) / "claims.md"
+    @property
+    def claims(self) -> Path:
+        """The judged claims of all chosen studies, as a page."""
+        return self.root / "claims.md"
+
+    @property
+    def report(self) -> Path:
+        """Snakemake's report, in one file."""
+        return self.root / "report.html"

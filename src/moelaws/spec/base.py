@@ -50,12 +50,12 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     def canonical_json(self) -> str:
-        """JSON with sorted keys and without defaults, so that a new field changes no old text."""
+        """Returns JSON with sorted keys, without defaults: a new field changes no old text."""
         data = self.model_dump(mode="json", exclude_defaults=True)
         return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def fingerprint(self) -> str:
-        """First 16 hex digits of the SHA-256 of the canonical JSON."""
+        """Returns the first 16 hex digits of the SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()[:16]
 
 
@@ -63,7 +63,7 @@ T = TypeVar("T", bound=Frozen)
 
 
 def parse(schema: type[T], data: object, where: str | Path) -> T:
-    """Validate ``data`` against ``schema``.
+    """Validates ``data`` against ``schema``.
 
     Raises:
         UserError: naming ``where``, the key, its value and what is allowed, a line a mistake.
@@ -92,18 +92,18 @@ def _line(schema: type[Frozen], where: str | Path, error: Any) -> str:
 
 
 def _walk(schema: type[Frozen], loc: tuple[str | int, ...]) -> tuple[list[str], list[str]]:
-    """The keys of ``loc`` as a user wrote them, and those that are allowed beside the last.
+    """Returns the keys of ``loc`` as a user wrote them, and those that are allowed beside the last.
 
     pydantic puts the tag of a union's member between the keys, such as ``moe`` in model.ffn.moe.E.
     """
     keys: list[str] = []
     here, beside = _models(schema), _models(schema)
-    for part in loc:
-        fields = [m.model_fields[part] for m in here if part in m.model_fields]
-        if not fields and (tagged := [m for m in here if _has_tag(m, part)]) and len(here) > 1:
+    for key in loc:
+        fields = [m.model_fields[key] for m in here if key in m.model_fields]
+        if not fields and (tagged := [m for m in here if _has_tag(m, key)]) and len(here) > 1:
             here = tagged
             continue
-        keys.append(str(part))
+        keys.append(str(key))
         beside = here
         if fields:
             here = _models(fields[0].annotation)
@@ -111,7 +111,7 @@ def _walk(schema: type[Frozen], loc: tuple[str | int, ...]) -> tuple[list[str], 
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The models in an annotation, however deep in unions, tuples and mappings."""
+    """Returns the models in an annotation, however deep in unions, tuples and mappings."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for inner in get_args(annotation) for model in _models(inner)]

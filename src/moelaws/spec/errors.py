@@ -1,4 +1,4 @@
-"""The one exception that a user's mistake raises."""
+"""A user's mistake raises ``UserError``, whose text says where the mistake is."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ class UserError(Exception):
     """
 
 
-def found(file: object, key: str, value: object, allowed: str) -> UserError:
-    """A ``UserError`` of the standard form: ``FILE: KEY is VALUE; ALLOWED``."""
-    return UserError(f"{file}: {key} is {value!r}; {allowed}")
-
-
 @contextmanager
 def located(file: object, *keys: object) -> Iterator[None]:
-    """Says where a ``UserError`` raised within is: ``FILE: a.b.c: `` goes before its text.
+    """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
 
     Args:
         file: the file or whatever else holds the mistake, such as a table's name.

@@ -214,7 +214,7 @@ class Chosen(Frozen):
         return self
 
     def table(self) -> TableOf:
-        """The rule's own table."""
+        """Returns the rule's own table."""
         return TableOf(rule="table", by=self.by, rows=self.rows)
 
 
@@ -279,7 +279,7 @@ class Sweep(Frozen):
         return self
 
     def points(self) -> Iterator[dict[str, Scalar]]:
-        """Each combination once, the last axis fastest."""
+        """Yields each combination once, the last axis fastest."""
         choices: list[list[dict[str, Scalar]]] = [
             [{name: value} for value in (values if isinstance(values, tuple) else (values,))]
             for name, values in self.axes.items()
@@ -288,7 +288,7 @@ class Sweep(Frozen):
             rows = zip(*group.values(), strict=True)
             choices.append([dict(zip(group, row, strict=True)) for row in rows])
         for combination in product(*choices):
-            yield {name: value for part in combination for name, value in part.items()}
+            yield {name: value for values in combination for name, value in values.items()}
 
 
 class Grid(Frozen):

@@ -35,7 +35,7 @@ class PinnedLaw(Frozen):
         return self
 
     def at(self, C: float) -> float:
-        """The law at a compute of ``C`` FLOPs."""
+        """Returns the law at a compute of ``C`` FLOPs."""
         return float(self.coefficient * C**self.exponent)
 
 
@@ -87,12 +87,12 @@ class Choice:
 
 
 def pinned_file(tier: str) -> Path:
-    """Where a tier's pinned laws stand, from the repository's root."""
+    """Returns where a tier's pinned laws stand, from the repository's root."""
     return FOLDER / f"{tier}.yaml"
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
-    """The pinned laws of ``tier``; None where nobody pinned any.
+    """Returns the pinned laws of ``tier``; None where nobody pinned any.
 
     Raises:
         UserError: for broken YAML, an unknown key or a wrong value.
@@ -102,7 +102,7 @@ def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
-    """The project's choice, with its tier's pinned laws.
+    """Returns the project's choice, with its tier's pinned laws.
 
     Raises:
         UserError: as ``read_pinned`` does.

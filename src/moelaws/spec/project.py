@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse
 from moelaws.spec.corpus import Commit, Rows
-from moelaws.spec.errors import UserError, found
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.references import join
 from moelaws.spec.study import Name, Study, Tier
 
 CONFIG = Path("config/config.yaml")
+
+
+StudyFile = Annotated[str, StringConstraints(pattern=r"\.ya?ml$")]
 
 
 class Dataset(Rows):
@@ -37,7 +41,8 @@ class Project(Frozen):
 
     tier: Tier = "demo"
     source: Literal["trained", "simulated"] = "trained"  # of the losses
-    studies: Literal["all"] | tuple[Name, ...] = "all"
+    # Names of config/studies/, and YAML files of a user's own studies.
+    studies: Literal["all"] | tuple[Name | StudyFile, ...] = "all"
     corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or text files, by paths or globs
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
@@ -62,7 +67,7 @@ class Project(Frozen):
 def load_project(
     root: Path = Path(), overrides: Mapping[str, Any] | None = None, path: Path = CONFIG
 ) -> Project:
-    """The project's configuration with ``overrides`` of its keys.
+    """Returns the project's configuration with ``overrides`` of its keys.
 
     Raises:
         UserError: for a missing file, broken YAML, an unknown key or a wrong value.
@@ -82,23 +87,32 @@ def load_project(
             pass
         case other:
             allowed = "stdlib, paths or globs of text files, or a mapping with the key dataset"
-            raise found(path, "corpus", other, allowed)
+            raise UserError(f"{path}: corpus is {other!r}; {allowed}")
     return parse(Project, data, path)
 
 
 def study_names(root: Path = Path()) -> tuple[str, ...]:
-    """The studies that have a file in config/studies/."""
+    """Returns the studies that have a file in config/studies/."""
     return tuple(sorted(path.stem for path in (root / "config/studies").glob("*.yaml")))
 
 
 def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
-    """The studies that the project asks for.
+    """Returns the studies that the project asks for.
 
     Where losses are simulated, without those that have no law to simulate, nor what needs more.
+
+    Raises:
+        UserError: as ``load_study``; for two studies of one key; where nothing can be simulated.
     """
     every = project.studies == "all"
     names = study_names(root) if every else project.studies
     studies = tuple(load_study(name, root) for name in names)
+    for study in studies:
+        if len(same := [other.file for other in studies if other.study == study.study]) > 1:
+            raise UserError(
+                f"{CONFIG}: studies: {' and '.join(map(str, same))} both have the key "
+                f"{study.study!r}; name each once, and give your own study a key of its own"
+            )
     studies = tuple(study for study in studies if not (every and study.by_name))
     if project.source == "trained":
         return studies
@@ -112,23 +126,40 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
 
 
 def load_study(name: str, root: Path = Path()) -> Study:
-    """The study ``name`` of config/studies/.
+    """Returns the study ``name`` of config/studies/, or the user's own whose file ``name`` is.
+
+    The package of a user's own study lies beside its file and becomes importable.
 
     Raises:
-        UserError: for an unknown study, broken YAML, an unknown key or a wrong value.
+        UserError: for an unknown study, broken YAML, an unknown key or a wrong value, a key that
+            is taken, or a package that is not there.
     """
     known = study_names(root)
-    if name not in known:
-        raise UserError(f"unknown study {name!r}; there are: {', '.join(known) or 'none'}")
-    path = Path("config/studies") / f"{name}.yaml"
-    study = parse(Study, read_yaml(root / path), path)
-    if study.study != name:
-        raise UserError(f"{path}: study is {study.study!r}; it must be the file's name, {name!r}")
+    if name in known:
+        path = Path("config/studies") / f"{name}.yaml"
+    elif name.endswith((".yaml", ".yml")):
+        path = Path(name)
+    else:
+        raise UserError(
+            f"unknown study {name!r}; there are: {', '.join(known) or 'none'}; a study of your own "
+            "goes by its YAML file"
+        )
+    study = parse(Study, read_yaml(root / path), path).read_from(path)
+    if name in known:
+        if study.study != name:
+            raise UserError(
+                f"{path}: study is {study.study!r}; it must be the file's name, {name!r}"
+            )
+    elif study.study in known:
+        raise UserError(f"{path}: study is {study.study!r}, which is taken; choose another key")
+    if study.package:
+        with located(path, "package"):
+            join(study.package, (root / path).parent)
     return study
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; data only (safe_load).
+    """Returns the mapping in a YAML file; data only (safe_load).
 
     Raises:
         UserError: for a missing or empty file, broken YAML or a repeated key.

@@ -30,7 +30,7 @@ class Clause:
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
-    """The clauses of ``expression``, all of which must hold; none for an empty text.
+    """Returns the clauses of ``expression``, all of which must hold; none for an empty text.
 
     Raises:
         UserError: where the text is not of the form above.
@@ -38,11 +38,11 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
     if not expression.strip():
         return ()
     clauses = []
-    for part in re.split(r"\band\b", expression):
-        match = _CLAUSE.fullmatch(part)
+    for clause in re.split(r"\band\b", expression):
+        match = _CLAUSE.fullmatch(clause)
         if match is None:
             raise UserError(
-                f"rows expression {expression!r}: {part.strip()!r} is not COLUMN OP NUMBER; "
+                f"rows expression {expression!r}: {clause.strip()!r} is not COLUMN OP NUMBER; "
                 f"OP is one of {' '.join(_OPERATORS)}, clauses are joined by 'and'"
             )
         clauses.append(Clause(match[1], match[2], float(match[3])))
@@ -50,7 +50,7 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
 
 
 def select(columns: Mapping[str, Any], expression: str) -> Any:
-    """Boolean mask (n,) of the rows where every clause of ``expression`` holds; NaN never does.
+    """Returns a mask (n,) of the rows where every clause of ``expression`` holds; NaN never does.
 
     ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows
     and gives ``True``, which NumPy and pandas broadcast.

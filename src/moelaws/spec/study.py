@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Whole
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Real, Whole
+from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid
+from moelaws.spec.references import STUDIES
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-# A module below the package of its kind: optima, or leverage.points.
-Code = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*$")
-]
+_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+Package = Annotated[str, StringConstraints(pattern=f"^{_DOTTED}$")]
+# Module and function below the study's package: figures.optima:draw.
+Reference = Annotated[str, StringConstraints(pattern=rf"^{_DOTTED}:[A-Za-z_]\w*$")]
 Tier = Literal["demo", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = ("demo", "gpu", "paper")
+# A study's key -> what one of its entries is called.
+KINDS = {
+    "fits": "fit",
+    "derived": "derived table",
+    "figures": "figure",
+    "tables": "table",
+    "claims": "claim",
+}
 
 
 def _text(value: object) -> object:
@@ -29,7 +41,7 @@ UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
 class Entry(Frozen):
-    """What the study's entries share: where their losses may come from."""
+    """Entries share where their losses may come from."""
 
     simulated: bool = True  # False: it needs what no law gives, such as training curves
 
@@ -58,40 +70,54 @@ class Fit(Entry):
 
 
 class Reader(Entry):
-    """An entry that reads the study's table and, of its fits and derived tables, these alone."""
+    """An entry whose code reads the study's table and, of its fits and derived tables, these."""
 
+    name: Name
+    code: Reference  # the function that makes it, below the study's package: figures.optima:draw
+    arguments: dict[Name, Any] = Field({}, alias="with")  # keywords of the function
     fits: tuple[Name, ...] = ()
     derived: tuple[Name, ...] = ()
 
 
 class Derived(Reader):
-    """A table made from a study's table and fits by ``moelaws.analysis.<code>``."""
+    """A table made from a study's table and fits."""
 
-    name: Name
-    code: Code
     hidden: bool = False  # reads the hidden states of the runs whose weights are kept
 
 
 class Figure(Reader):
-    """A picture of the paper, drawn by ``moelaws.figures.<study>.<code>``."""
+    """A picture of the paper, named as there: F1a."""
 
-    id: Name  # as in the paper: F1a
-    code: Code
     caption: str
 
 
 class PaperTable(Reader):
-    """A table of the paper, set by ``moelaws.figures.<study>.<code>``."""
+    """A table that the paper prints, named as there: T3."""
 
-    id: Name  # as in the paper: T3
-    code: Code
     caption: str
 
 
-class Claim(Reader):
-    """A claim of the paper, judged by ``moelaws.claims.<study>``."""
+class Expected(Frozen):
+    """Where the interval of a claim's number lies if the claim holds."""
 
-    id: Name
+    above: Real | None = None
+    below: Real | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Expected:
+        if self.above is None and self.below is None:
+            raise ValueError("above or below is wanted, or both")
+        return self
+
+
+class Claim(Reader):
+    """What the paper claims, and the rule in code that measures it."""
+
+    statement: str  # what the paper claims, in our words
+    source: str  # paper key and section, figure or equation
+    rule: str  # what the code does, in a sentence or two
+    expect: Expected  # supported where the measured interval lies within, not where it lies outside
+    needed: str = ""  # what would decide, where the runs cannot tell
     figure: Name  # to look at
 
 
@@ -113,6 +139,7 @@ class Study(Frozen):
 
     study: Name
     title: str
+    package: Package | Literal[""] = ""  # of its code; moelaws.studies.<key> by default
     by_name: bool = False  # made when it is asked for by its name; `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
     keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
@@ -122,39 +149,38 @@ class Study(Frozen):
     figures: tuple[Figure, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     claims: tuple[Claim, ...] = ()
+    _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Study:
-        derived_names = [d.name for d in self.derived]
-        pictures = [e.id for e in self.pictures]
-        tables = {*(f.name for f in self.fits), *derived_names}
+        fits, derived = [f.name for f in self.fits], [d.name for d in self.derived]
+        pictures = [e.name for e in self.pictures]
         for kind, names in (
-            ("fits and derived tables", [*(f.name for f in self.fits), *derived_names]),
+            ("fits and derived tables", fits + derived),
             ("figures and tables", pictures),
-            ("claims", [c.id for c in self.claims]),
+            ("claims", [c.name for c in self.claims]),
         ):
-            twice = sorted({n for n in names if names.count(n) > 1})
-            if twice:
+            if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
-            if fit.table and fit.table not in tables - {fit.name}:
+            tables = sorted({*fits, *derived} - {fit.name})
+            if fit.table and fit.table not in tables:
                 raise ValueError(
                     f"{fit.name}: table: no derived table or other fit {fit.table!r}; known: "
-                    f"{', '.join(sorted(tables - {fit.name})) or 'none'}"
+                    f"{', '.join(tables) or 'none'}"
                 )
-        fits, derived = {f.name for f in self.fits}, set(derived_names)
         for entry in self.readers:
-            for unknown in set(entry.fits) - fits:
-                raise ValueError(f"{label(entry)} needs the fit {unknown!r}; known: {sorted(fits)}")
-            for unknown in set(entry.derived) - derived:
+            for unknown in set(entry.fits) - set(fits):
+                raise ValueError(f"{entry.name} needs the fit {unknown!r}; known: {sorted(fits)}")
+            for unknown in set(entry.derived) - set(derived):
                 raise ValueError(
-                    f"{label(entry)} needs the derived table {unknown!r}; known: {sorted(derived)}"
+                    f"{entry.name} needs the derived table {unknown!r}; known: {sorted(derived)}"
                 )
-        for unknown in set(self.simulation.protocol if self.simulation else ()) - fits:
+        for unknown in set(self.simulation.protocol if self.simulation else ()) - set(fits):
             raise ValueError(f"simulation: protocol: no fit {unknown!r}; known: {sorted(fits)}")
         for claim in self.claims:
             if claim.figure not in pictures:
-                raise ValueError(f"{claim.id}: figure: the study has no figure {claim.figure!r}")
+                raise ValueError(f"{claim.name}: figure: the study has no figure {claim.figure!r}")
         return self
 
     @model_validator(mode="after")
@@ -177,11 +203,52 @@ class Study(Frozen):
         """Entries that read fits and derived tables."""
         return (*self.derived, *self.figures, *self.tables, *self.claims)
 
+    @property
+    def home(self) -> str:
+        """The package that the references of its entries are relative to."""
+        return self.package or f"{STUDIES}.{self.study}"
+
+    @property
+    def file(self) -> Path:
+        """The YAML file that it was read from."""
+        return self._file or Path("config/studies") / f"{self.study}.yaml"
+
+    @property
+    def reference(self) -> str:
+        """What commands take as the study: its key, or the file of a user's own."""
+        return self.study if self.file.parent == Path("config/studies") else str(self.file)
+
+    def read_from(self, file: Path) -> Study:
+        """Returns the study, which remembers the file."""
+        self._file = file
+        return self
+
+    def entry(self, key: str, name: str) -> Any:
+        """Returns the entry ``name`` below the study's ``key``, such as figures.
+
+        Raises:
+            UserError: where there is none.
+        """
+        return _named(self, key, getattr(self, key), name)
+
     def fit(self, name: str) -> Fit:
-        return next(f for f in self.fits if f.name == name)
+        """Returns the fit ``name``."""
+        return _named(self, "fits", self.fits, name)
+
+    def derived_table(self, name: str) -> Derived:
+        """Returns the derived table ``name``."""
+        return _named(self, "derived", self.derived, name)
+
+    def figure(self, name: str) -> Figure:
+        """Returns the figure ``name``."""
+        return _named(self, "figures", self.figures, name)
+
+    def paper_table(self, name: str) -> PaperTable:
+        """Returns the paper table ``name``."""
+        return _named(self, "tables", self.tables, name)
 
     def of_simulated(self) -> Study:
-        """The study without what simulated losses cannot give, nor what needs that."""
+        """Returns the study without what simulated losses cannot give, nor what needs that."""
         lost: set[str] = set()  # fits and derived tables
         while True:
             more = {f.name for f in self.fits if not f.simulated or f.table in lost}
@@ -189,12 +256,12 @@ class Study(Frozen):
             if more <= lost:
                 break
             lost |= more
-        pictures = {e.id for e in self.pictures if not _lacks(e, lost)}
+        pictures = {e.name for e in self.pictures if not _lacks(e, lost)}
         left = {
             "fits": tuple(self._simulated(f) for f in self.fits if f.name not in lost),
             "derived": tuple(d for d in self.derived if d.name not in lost),
-            "figures": tuple(f for f in self.figures if f.id in pictures),
-            "tables": tuple(t for t in self.tables if t.id in pictures),
+            "figures": tuple(f for f in self.figures if f.name in pictures),
+            "tables": tuple(t for t in self.tables if t.name in pictures),
             "claims": tuple(c for c in self.claims if c.figure in pictures and not _lacks(c, lost)),
         }
         return self.model_copy(update={**left, "keep_weights": ""})
@@ -208,6 +275,12 @@ def _lacks(entry: Reader, lost: set[str]) -> bool:
     return not entry.simulated or bool(lost & {*entry.fits, *entry.derived})
 
 
-def label(entry: Fit | Derived | Figure | PaperTable | Claim) -> str:
-    """What an entry of a study goes by."""
-    return entry.name if isinstance(entry, Fit | Derived) else entry.id
+E = TypeVar("E", Fit, Derived, Figure, PaperTable)
+
+
+def _named(study: Study, key: str, entries: Sequence[E], name: str) -> E:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    known = ", ".join(entry.name for entry in entries) or "none"
+    raise UserError(f"study {study.study!r} has no {KINDS[key]} {name!r}; there are: {known}")

@@ -25,7 +25,7 @@ def kept_runs(sweep: Sweep) -> list[str]:
         columns = {
             n: math.nan if v is None else v for n, v in known.items() if not isinstance(v, str)
         }
-        with located(f"config/studies/{sweep.study.study}.yaml", "keep_weights"):
+        with located(sweep.study.file, "keep_weights"):
             if select(columns, expression):
                 kept.append(run.run_id)
     return kept

@@ -19,10 +19,10 @@ def query(sql: str, results: Results, tier: str) -> pd.DataFrame:
     Raises:
         UserError: with DuckDB's message, and the names of the tables that there are.
     """
-    names = sorted(p.stem for p in results.table(tier, "x").parent.glob("*.parquet"))
+    names = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     with duckdb.connect(":memory:") as connection:
         for name in names:
-            connection.from_parquet(str(results.table(tier, name))).create_view(name)
+            connection.from_parquet(str(results.tier(tier).table(name))).create_view(name)
         rows = [flatten(record.as_dict()) for record in all_records(results)]
         connection.register("runs", pd.DataFrame(rows or [{"run_id": None}]))
         try:

@@ -62,7 +62,7 @@ def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationE
         entry = SimulationEntry(law=law, mapping=studys_mapping(study, laws.fittable(law)))
     elif entry is None:
         raise UserError(
-            f"config/studies/{study.study}.yaml has no simulation, for no law gives its losses; "
+            f"{study.file} has no simulation, for no law gives its losses; "
             "name a law to simulate it by (moelaws laws lists them)"
         )
     return entry.model_copy(update={k: v for k, v in changes.items() if v is not None})

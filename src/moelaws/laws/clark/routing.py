@@ -6,12 +6,14 @@ All models of the paper saw the same 130e9 tokens, one expert a token; the law k
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import AT_LEAST_1, Array, Columns, FitProtocol, Parameter, Variable
-from moelaws.laws.kinds import GeneralLaw
+from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed, with_published
+from moelaws.laws.forms import GeneralLaw
+from moelaws.laws.vocabulary import LOSS, variable
 
 _LN10 = float(np.log(10.0))
 
@@ -70,7 +72,23 @@ def cutoff(params: Mapping[str, float]) -> float:
     return float(10.0 ** (-b / c)) if b < 0 < c else float("nan")
 
 
-def _law(variant: str, router: str, coefficients: Mapping[str, float]) -> GeneralLaw:
+E_START = Parameter("E_start", "experts", 0.1, 1e3, "Eh at one expert", "log")
+E_MAX = Parameter("E_max", "experts", 1.0, 1e9, "Eh at infinitely many experts", "log")
+_PARAMETERS = (
+    signed("a", 2.0, "exponent of N_active at Eh = 1", starts=(-0.1, -0.05)),
+    signed("b", 4.0, "exponent of Eh at N_active = 1", starts=(-0.2, -0.05)),
+    signed("c", 1.0, "change of either exponent with log10 of the other", starts=(0.0, 0.01)),
+    Parameter(
+        "d", "log10(nats/token)", -10.0, 10.0, "log10 of L at N_active = Eh = 1", starts=(1.0,)
+    ),
+    replace(E_START, starts=(0.0, 0.7, 1.4)),
+    replace(E_MAX, starts=(4.6, 6.9, 9.2)),
+)
+
+
+def _law(variant: str, router: str, published: tuple[float, ...]) -> GeneralLaw:
+    """Eq 1 with the values of a router, in the order of the parameters."""
+    values = dict(zip((p.name for p in _PARAMETERS), published, strict=True))
     return GeneralLaw(
         id="clark.routing",
         title=f"Loss of a routed model from base size and experts, {router} routing",
@@ -85,32 +103,15 @@ def _law(variant: str, router: str, coefficients: Mapping[str, float]) -> Genera
             r" \frac{1}{E - 1 + \left(1/E_{start} - 1/E_{max}\right)^{-1}} + \frac{1}{E_{max}}"
         ),
         variables=(
-            Variable("N_active", "parameters", "parameters of the dense base model (E = 1)"),
-            Variable("E", "experts", "experts of a routed layer, one active", AT_LEAST_1),
+            variable("N_active", "parameters of the dense base model (E = 1)"),
+            variable("E", "experts of a routed layer, one active"),
         ),
-        response=Variable("L", "nats/token", "held-out loss after 130e9 tokens"),
-        parameters=(
-            Parameter("a", "1", -2.0, 2.0, "exponent of N_active at Eh = 1"),
-            Parameter("b", "1", -4.0, 4.0, "exponent of Eh at N_active = 1"),
-            Parameter("c", "1", -1.0, 1.0, "change of either exponent with log10 of the other"),
-            Parameter("d", "log10(nats/token)", -10.0, 10.0, "log10 of L at N_active = Eh = 1"),
-            Parameter("E_start", "experts", 0.1, 1e3, "Eh at one expert", "log"),
-            Parameter("E_max", "experts", 1.0, 1e9, "Eh at infinitely many experts", "log"),
-        ),
-        coefficients=dict(coefficients),
+        response=replace(LOSS, description="held-out loss after 130e9 tokens"),
+        parameters=with_published(_PARAMETERS, values),
         variant=variant,
         function=_value_and_jacobian,
         protocol=FitProtocol(
             objective="huber",
-            delta=1e-3,
-            grid={
-                "a": (-0.1, -0.05),
-                "b": (-0.2, -0.05),
-                "c": (0.0, 0.01),
-                "d": (1.0,),
-                "E_start": (0.0, 0.7, 1.4),
-                "E_max": (4.6, 6.9, 9.2),
-            },
             source="ours, 72 starts: with E_start and E_max fixed the law is linear on ln L",
         ),
         errata=(
@@ -129,21 +130,8 @@ def _law(variant: str, router: str, coefficients: Mapping[str, float]) -> Genera
     )
 
 
-LAW = _law(
-    "",
-    "S-BASE",
-    {"a": -0.082, "b": -0.108, "c": 0.009, "d": 1.104, "E_start": 1.847, "E_max": 314.478},
-)
-
+LAW = _law("", "S-BASE", (-0.082, -0.108, 0.009, 1.104, 1.847, 314.478))
 VARIANTS: Mapping[str, GeneralLaw] = {
-    "rl-r": _law(
-        "rl-r",
-        "RL-R",
-        {"a": -0.083, "b": -0.126, "c": 0.012, "d": 1.111, "E_start": 1.880, "E_max": 469.982},
-    ),
-    "hash": _law(
-        "hash",
-        "Hash",
-        {"a": -0.087, "b": -0.136, "c": 0.012, "d": 1.157, "E_start": 4.175, "E_max": 477.741},
-    ),
+    "rl-r": _law("rl-r", "RL-R", (-0.083, -0.126, 0.012, 1.111, 1.880, 469.982)),
+    "hash": _law("hash", "Hash", (-0.087, -0.136, 0.012, 1.157, 4.175, 477.741)),
 }

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moelaws.laws.base import FitProtocol, Parameter, Variable
-from moelaws.laws.kinds import PowerLawSum, Term, minus_log
+from moelaws.laws.base import FitProtocol, Variable
+from moelaws.laws.forms import PowerLawSum, power_law_sum
+from moelaws.laws.terms import Term, irreducible_loss, over, term
+from moelaws.laws.vocabulary import variable
 
-_N = Variable("N", "parameters", "total parameters without embeddings")
-_D = Variable("D", "tokens", "training tokens")
-_L = Variable("L", "nats/token", "held-out loss")
+_N = variable("N", "total parameters without embeddings")
+_D = variable("D")
+# Its unit is not that of the leverage paper's G, so that it is never derived as that one.
+_G = Variable("G", "d_ff/d_expert", "granularity d_ff / d_expert = 4 d_model / d_expert")
 
-_A = Parameter(
-    "a", "nats/token parameters^alpha", 1e-6, 1e40, "coefficient of the size term", "log"
-)
-_ALPHA = Parameter("alpha", "1", 0.0, 4.0, "exponent of N")
-_B = Parameter("b", "nats/token tokens^beta", 1e-6, 1e40, "coefficient of the data term", "log")
-_BETA = Parameter("beta", "1", 0.0, 4.0, "exponent of D")
-_C = Parameter("c", "nats/token", 1e-3, 1e3, "irreducible loss", "log")
-
-_STARTS = {
-    "a": (1.0, 3.0, 5.0),
-    "alpha": (0.05, 0.15, 0.4),
-    "b": (1.0, 3.0, 5.0),
-    "beta": (0.05, 0.15, 0.4),
-    "c": (-1.0, 0.0, 1.0),
-}
-_PROTOCOL = (
-    "Krajewski et al. 2024, sec 5.3: Huber at delta 0.1, BFGS, weight decay 5e-4; it states neither"
-    " starts nor scale: the starts and residuals of ln L are ours, and no weight decay"
+_PROTOCOL = FitProtocol(
+    objective="huber",
+    delta=0.1,
+    source=(
+        "Krajewski et al. 2024, sec 5.3: Huber at delta 0.1, BFGS, weight decay 5e-4; it states "
+        "neither starts nor scale: the starts and residuals of ln L are ours, and no weight decay"
+    ),
 )
 
-LAW = PowerLawSum(
+
+def _dense(a: float, alpha: float, b: float, beta: float) -> tuple[Term, Term, Term]:
+    """The terms that both forms have, with their published values."""
+    logs, exponents = (1.0, 3.0, 5.0), (0.05, 0.15, 0.4)
+    size = over(_N, "alpha", alpha, "exponent of N", starts=exponents)
+    data = over(_D, "beta", beta, "exponent of D", starts=exponents)
+    return (
+        term("a", a, "the size term", size, starts=logs),
+        term("b", b, "the data term", data, starts=logs),
+        irreducible_loss("c", 0.47, starts=(-1.0, 0.0, 1.0)),
+    )
+
+
+_SIZE, _DATA, _FLOOR = _dense(a=18.1, alpha=0.115, b=30.8, beta=0.147)
+_GRANULARITY = over(_G, "gamma", 0.58, "exponent of G", starts=(0.25, 0.75, 1.25))
+
+LAW = power_law_sum(
     id="granularity.loss",
     title="Loss from size, data and granularity of the experts",
     source="Krajewski et al. 2024, Eq 9; values: Table 1, MoE",
@@ -39,45 +47,15 @@ LAW = PowerLawSum(
     latex=(
         r"L = c + \left(\frac{g}{G^{\gamma}} + a\right) \frac{1}{N^{\alpha}} + \frac{b}{D^{\beta}}"
     ),
-    variables=(
-        _N,
-        _D,
-        # Its unit is not that of the leverage paper's G, so that it is never derived as that one.
-        Variable("G", "d_ff/d_expert", "granularity d_ff / d_expert = 4 d_model / d_expert"),
-    ),
-    response=_L,
-    parameters=(
-        Parameter(
-            "g", "nats/token parameters^alpha", 1e-6, 1e40, "coefficient of granularity", "log"
-        ),
-        Parameter("gamma", "1", 0.0, 4.0, "exponent of G"),
-        _A,
-        _ALPHA,
-        _B,
-        _BETA,
-        _C,
-    ),
-    coefficients={
-        "g": 2.1,
-        "gamma": 0.58,
-        "a": 18.1,
-        "alpha": 0.115,
-        "b": 30.8,
-        "beta": 0.147,
-        "c": 0.47,
-    },
     terms=(
-        Term("g", {"gamma": minus_log("G"), "alpha": minus_log("N")}),
-        Term("a", {"alpha": minus_log("N")}),
-        Term("b", {"beta": minus_log("D")}),
-        Term("c"),
+        term("g", 2.1, "granularity", _GRANULARITY, *_SIZE.powers, starts=(-1.0, 1.0, 3.0)),
+        _SIZE,
+        _DATA,
+        _FLOOR,
     ),
-    protocol=FitProtocol(
-        objective="huber",
-        delta=0.1,
-        grid={"g": (-1.0, 1.0, 3.0), "gamma": (0.25, 0.75, 1.25), **_STARTS},
-        source=_PROTOCOL,
-    ),
+    order=("g", "gamma", "a", "alpha", "b", "beta", "c"),
+    variables=(_N, _D, _G),
+    protocol=_PROTOCOL,
     errata=(
         "G here is d_ff/d_expert with d_ff = 4 d_model; the leverage paper's granularity, which "
         "this package's tables hold, is 2 d_model/d_expert: half of it. Multiply a table's G by 2.",
@@ -87,19 +65,15 @@ LAW = PowerLawSum(
 )
 
 VARIANTS: Mapping[str, PowerLawSum] = {
-    "dense": PowerLawSum(
+    "dense": power_law_sum(
         id=LAW.id,
         variant="dense",
         title="Loss of a dense model from size and data, of the same study",
         source="Krajewski et al. 2024, Eq 1; values: Table 1, Dense",
         equation="L = c + a/N^alpha + b/D^beta",
         latex=r"L = c + \frac{a}{N^{\alpha}} + \frac{b}{D^{\beta}}",
-        variables=(_N, _D),
-        response=_L,
-        parameters=(_A, _ALPHA, _B, _BETA, _C),
-        coefficients={"a": 16.3, "alpha": 0.126, "b": 26.7, "beta": 0.127, "c": 0.47},
-        terms=LAW.terms[1:],
-        protocol=FitProtocol(objective="huber", delta=0.1, grid=_STARTS, source=_PROTOCOL),
+        terms=_dense(a=16.3, alpha=0.126, b=26.7, beta=0.127),
+        protocol=_PROTOCOL,
         errata=("The irreducible loss c was taken over from the fit of the MoE models.",),
     )
 }

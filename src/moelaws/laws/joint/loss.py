@@ -7,14 +7,16 @@ the paper's sign: they are negative.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import AT_LEAST_1, Array, Columns, FitProtocol, Parameter, Variable
-from moelaws.laws.clark.routing import effective_experts, log_effective_experts
-from moelaws.laws.kinds import GeneralLaw, PowerLawSum, Term, log
+from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed
+from moelaws.laws.clark.routing import E_MAX, E_START, effective_experts, log_effective_experts
+from moelaws.laws.forms import GeneralLaw, PowerLawSum, power_law_sum
+from moelaws.laws.terms import Term, irreducible_loss, times
+from moelaws.laws.vocabulary import LOSS, variable
 
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
@@ -88,18 +90,24 @@ def compute_optimal(reduced: Mapping[str, ArrayLike], F: ArrayLike) -> Optimum:
     return Optimum(N, D, m * N**mu + n * D**nu + c)
 
 
-_N = Variable("N_active", "parameters", "active parameters, embeddings included")
-_D = Variable("D", "tokens", "training tokens")
-_L = Variable("L", "nats/token", "held-out loss")
+_N = variable("N_active", "active parameters, embeddings included")
+_D = variable("D")
+_E = variable("E", "experts of an MoE layer, one active; 1 for dense")
 _SOURCE = (
     "Ludziejewski et al. 2025, App B: Huber at delta 0.01 on ln L by log-sum-exp, L-BFGS; "
     "left out here: its weight decay of 1e-5 and the lower weight of runs of high loss"
 )
-_C = Parameter("c", "nats/token", 1e-3, 1e3, "irreducible loss", "log")
-_EXPONENTS = (-0.5, -0.25, -0.05)
 _FACTORS = tuple(float(np.log(x)) for x in (30.0, 100.0, 300.0))
-_LOSSES = tuple(float(np.log(x)) for x in (0.5, 1.0, 2.0))
+_EXPONENTS = (-0.5, -0.25, -0.05)
 _CHANGES = (-0.5, 0.0, 0.5)
+_LOSSES = tuple(float(np.log(x)) for x in (0.5, 1.0, 2.0))
+_FLOOR = irreducible_loss("c", 1.3637, starts=_LOSSES)
+
+
+def _factor(name: str, unit: str, published: float, description: str) -> Parameter:
+    unit = f"nats/token {unit}"
+    return Parameter(name, unit, 1e-6, 1e40, description, "log", published, _FACTORS)
+
 
 LAW = GeneralLaw(
     id="joint.loss",
@@ -114,55 +122,25 @@ LAW = GeneralLaw(
         r" + b \hat{E}^{\omega} D^{\beta + \zeta \ln \hat{E}} + c,\quad \frac{1}{\hat{E}} ="
         r" \frac{1}{E - 1 + \left(1/E_{start} - 1/E_{max}\right)^{-1}} + \frac{1}{E_{max}}"
     ),
-    variables=(
-        _N,
-        _D,
-        Variable("E", "experts", "experts of an MoE layer, one active; 1 for dense", AT_LEAST_1),
-    ),
-    response=_L,
+    variables=(_N, _D, _E),
+    response=LOSS,
     parameters=(
-        Parameter("a", "nats/token parameters^-alpha", 1e-6, 1e40, "size term at Eh = 1", "log"),
-        Parameter("alpha", "1", -4.0, 0.0, "exponent of N_active at Eh = 1"),
-        Parameter("delta", "1", -8.0, 8.0, "exponent of Eh in the size term"),
-        Parameter("gamma", "1", -2.0, 2.0, "change of the exponent of N_active with ln Eh"),
-        Parameter("b", "nats/token tokens^-beta", 1e-6, 1e40, "data term at Eh = 1", "log"),
-        Parameter("beta", "1", -4.0, 0.0, "exponent of D at Eh = 1"),
-        Parameter("omega", "1", -8.0, 8.0, "exponent of Eh in the data term"),
-        Parameter("zeta", "1", -2.0, 2.0, "change of the exponent of D with ln Eh"),
-        Parameter("E_start", "experts", 0.1, 1e3, "Eh at one expert", "log"),
-        Parameter("E_max", "experts", 1.0, 1e9, "Eh at infinitely many experts", "log"),
-        _C,
+        _factor("a", "parameters^-alpha", 35.91, "size term at Eh = 1"),
+        times(_N, "alpha", -0.1889, "exponent of N_active at Eh = 1", starts=_EXPONENTS).exponent,
+        signed("delta", 8.0, "exponent of Eh in the size term", -0.2285, _CHANGES),
+        signed("gamma", 2.0, "change of the exponent of N_active with ln Eh", 0.0098, _CHANGES),
+        _factor("b", "tokens^-beta", 35.98, "data term at Eh = 1"),
+        times(_D, "beta", -0.1775, "exponent of D at Eh = 1", starts=_EXPONENTS).exponent,
+        signed("omega", 8.0, "exponent of Eh in the data term", 0.5529, _CHANGES),
+        signed("zeta", 2.0, "change of the exponent of D with ln Eh", -0.0259, _CHANGES),
+        replace(E_START, published=2.0732, starts=(float(np.log(2.0)),)),
+        replace(E_MAX, published=290.4521, starts=(float(np.log(256.0)),)),
+        _FLOOR.coefficient,
     ),
-    coefficients={
-        "a": 35.91,
-        "alpha": -0.1889,
-        "delta": -0.2285,
-        "gamma": 0.0098,
-        "b": 35.98,
-        "beta": -0.1775,
-        "omega": 0.5529,
-        "zeta": -0.0259,
-        "E_start": 2.0732,
-        "E_max": 290.4521,
-        "c": 1.3637,
-    },
     function=_value_and_jacobian,
     protocol=FitProtocol(
         objective="huber",
         delta=0.01,
-        grid={
-            "a": _FACTORS,
-            "alpha": _EXPONENTS,
-            "delta": _CHANGES,
-            "gamma": _CHANGES,
-            "b": _FACTORS,
-            "beta": _EXPONENTS,
-            "omega": _CHANGES,
-            "zeta": _CHANGES,
-            "E_start": (float(np.log(2.0)),),
-            "E_max": (float(np.log(256.0)),),
-            "c": _LOSSES,
-        },
         source=f"{_SOURCE}; 19,683 starts, those of E_start and E_max are ours",
     ),
     errata=(
@@ -180,34 +158,21 @@ LAW = GeneralLaw(
 
 def _at(E: int, m: float, mu: float, n: float, nu: float) -> PowerLawSum:
     """The law at a fixed number of experts, a Chinchilla law in active parameters."""
-    return PowerLawSum(
+    size = times(_N, "mu", mu, "exponent of N_active", starts=_EXPONENTS)
+    data = times(_D, "nu", nu, "exponent of D", starts=_EXPONENTS)
+    return power_law_sum(
         id=LAW.id,
         variant=f"E{E}",
         title=f"Loss from active size and data at {E} expert{'s' if E > 1 else ''}",
         source=f"Ludziejewski et al. 2025, Eq 5; values: Table 4, E = {E}",
-        equation="L = m*N_active^mu + n*D^nu + c",
-        latex=r"L = m N_{act}^{\mu} + n D^{\nu} + c",
-        variables=(_N, _D),
-        response=_L,
-        parameters=(
-            Parameter("m", "nats/token parameters^-mu", 1e-6, 1e40, "size term", "log"),
-            Parameter("mu", "1", -4.0, 0.0, "exponent of N_active"),
-            Parameter("n", "nats/token tokens^-nu", 1e-6, 1e40, "data term", "log"),
-            Parameter("nu", "1", -4.0, 0.0, "exponent of D"),
-            _C,
+        terms=(
+            Term(_factor("m", "parameters^-mu", m, "size term"), (size,)),
+            Term(_factor("n", "tokens^-nu", n, "data term"), (data,)),
+            _FLOOR,
         ),
-        coefficients={"m": m, "mu": mu, "n": n, "nu": nu, "c": 1.3637},
-        terms=(Term("m", {"mu": log("N_active")}), Term("n", {"nu": log("D")}), Term("c")),
         protocol=FitProtocol(
             objective="huber",
             delta=0.01,
-            grid={
-                "m": _FACTORS,
-                "mu": _EXPONENTS,
-                "n": _FACTORS,
-                "nu": _EXPONENTS,
-                "c": _LOSSES,
-            },
             source=f"{_SOURCE}; 243 starts",
         ),
         errata=LAW.errata[:1],

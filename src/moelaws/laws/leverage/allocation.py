@@ -11,8 +11,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Parameter, Variable
-from moelaws.laws.kinds import LinearLaw, log, one
+from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Variable
+from moelaws.laws.forms import LinearLaw, power_law
+from moelaws.laws.leverage.hyperparameters import over_compute
+from moelaws.laws.vocabulary import variable
 
 MOE = {
     "M_coefficient": 0.1915,
@@ -27,10 +29,10 @@ DENSE = {
     "D_exponent": 0.4578,
 }
 
-_C = Variable("C", "FLOP", "training compute M D, without logits")
+_C = variable("C", "training compute M D, without logits")
 _RESULTS = {
     "M": Variable("M", "FLOP/token", "best model scale: training FLOPs per token, without logits"),
-    "D": Variable("D", "tokens", "best number of training tokens"),
+    "D": variable("D", "best number of training tokens"),
 }
 _M = (
     "E1.1 (App I, Eq 10): printed: attention's projections cost 2 d^2 (1 + 2 n_kv/n_h); corrected: "
@@ -72,33 +74,15 @@ def _formula(variant: str, models: str, law: Mapping[str, float]) -> Formula:
 
 
 def _fitted(variant: str, result: str, models: str, law: Mapping[str, float]) -> LinearLaw:
-    response = _RESULTS[result]
-    return LinearLaw(
+    coefficient, exponent = law[f"{result}_coefficient"], law[f"{result}_exponent"]
+    return power_law(
+        over_compute(_C, _RESULTS[result].unit, coefficient, exponent),
         id="leverage.allocation",
         variant=variant,
         title=f"Best {'model scale' if result == 'M' else 'data'} over compute, {models}",
         source="leverage, Table 5",
-        equation=f"{result} = coefficient*C^exponent",
         latex=rf"{result} = k\, C^{{\epsilon}}",
-        variables=(_C,),
-        response=response,
-        parameters=(
-            Parameter(
-                "coefficient",
-                f"{response.unit} FLOP^-exponent",
-                1e-40,
-                1e40,
-                "value at 1 FLOP",
-                "log",
-            ),
-            Parameter("exponent", "1", -4.0, 4.0, "exponent of compute"),
-        ),
-        coefficients={
-            "coefficient": law[f"{result}_coefficient"],
-            "exponent": law[f"{result}_exponent"],
-        },
-        features={"coefficient": one, "exponent": log("C")},
-        log_response=True,
+        response=_RESULTS[result],
         protocol=FitProtocol(
             objective="squared",
             source="leverage, App E.2: a line in logarithms through the best of each budget",

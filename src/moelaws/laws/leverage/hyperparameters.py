@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Parameter, Variable
-from moelaws.laws.kinds import LinearLaw, log, one
+from moelaws.laws.forms import LinearLaw, power_law
+from moelaws.laws.terms import Term, times
+from moelaws.laws.vocabulary import variable
 
 # Over C in FLOP: the peak learning rate, and the batch in tokens.
 LR = {"coefficient": 1.1576, "exponent": -0.1529}
 BATCH = {"coefficient": 0.0694, "exponent": 0.3644}
 
-_C = Variable("C", "FLOP", "training compute, without logits")
+_C = variable("C", "training compute, without logits")
 _LR = Variable("lr", "1", "peak learning rate of AdamW")
 _B = Variable("B", "tokens", "tokens an optimizer step")
 _TABLES = (
@@ -35,22 +38,22 @@ _TABLE_12 = (
 )
 
 
-def _power_law(variant: str, result: Variable, law: dict[str, float], **texts: Any) -> LinearLaw:
-    unit = f"{'' if result.unit == '1' else result.unit + ' '}FLOP^-exponent"
-    return LinearLaw(
+def over_compute(C: Variable, unit: str, coefficient: float, exponent: float) -> Term:
+    """The term ``coefficient * C^exponent`` in ``unit``, with its published values."""
+    unit = f"{'' if unit == '1' else unit + ' '}FLOP^-exponent"
+    return Term(
+        Parameter("coefficient", unit, 1e-40, 1e40, "value at 1 FLOP", "log", coefficient),
+        (times(C, "exponent", exponent, "exponent of compute", bounds=(-4.0, 4.0)),),
+    )
+
+
+def _fitted(variant: str, result: Variable, law: Mapping[str, float], **texts: Any) -> LinearLaw:
+    return power_law(
+        over_compute(_C, result.unit, law["coefficient"], law["exponent"]),
         id="leverage.hyperparameters",
         variant=variant,
         source="leverage, Eq 5",
-        equation=f"{result.name} = coefficient*C^exponent",
-        variables=(_C,),
         response=result,
-        parameters=(
-            Parameter("coefficient", unit, 1e-40, 1e40, "value at 1 FLOP", "log"),
-            Parameter("exponent", "1", -4.0, 4.0, "exponent of compute"),
-        ),
-        coefficients=law,
-        features={"coefficient": one, "exponent": log("C")},
-        log_response=True,
         protocol=FitProtocol(
             objective="squared",
             holdout="C > 1e20",
@@ -61,7 +64,7 @@ def _power_law(variant: str, result: Variable, law: dict[str, float], **texts: A
 
 
 VARIANTS: dict[str, Law] = {
-    "lr": _power_law(
+    "lr": _fitted(
         "lr",
         _LR,
         LR,
@@ -69,7 +72,7 @@ VARIANTS: dict[str, Law] = {
         latex=r"\eta = k\, C^{\epsilon}",
         errata=(_TABLES, _TABLE_12, _EDGE),
     ),
-    "batch": _power_law(
+    "batch": _fitted(
         "batch",
         _B,
         BATCH,
@@ -99,11 +102,6 @@ LAW = Formula(
     ),
     outputs=(_LR, _B, Variable("B_sequences", "sequences", "sequences an optimizer step")),
     function=_values,
-    constants={
-        "lr_coefficient": LR["coefficient"],
-        "lr_exponent": LR["exponent"],
-        "B_coefficient": BATCH["coefficient"],
-        "B_exponent": BATCH["exponent"],
-    },
+    constants={f"{x}_{name}": law[name] for x, law in (("lr", LR), ("B", BATCH)) for name in law},
     errata=(_TABLES, _TOKENS, _TABLE_12, _EDGE),
 )

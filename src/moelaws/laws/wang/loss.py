@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-from moelaws.laws.base import AT_LEAST_1, FitProtocol, Parameter, Variable
-from moelaws.laws.kinds import PowerLawSum, Term, minus_log
+from moelaws.laws.base import FitProtocol
+from moelaws.laws.forms import power_law_sum
+from moelaws.laws.terms import irreducible_loss, over, term
+from moelaws.laws.vocabulary import variable
 
-_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
-_LOGS = (0.0, 10.0, 20.0)
+_N = variable("N", "parameters: total or active, one of them throughout a fit")
+_D = variable("D")
+_E = variable("E", "experts a layer; 1 for a dense model")
 
-LAW = PowerLawSum(
+# The allocation paper draws the fit and prints no values.
+LAW = power_law_sum(
     id="wang.loss",
     title="Loss from size, data and number of experts",
     source="Wang et al. 2024, as in allocation, Eq 5",
-    equation="L = a/(N^alpha * E^gamma) + b/D^beta + tau",
-    latex=r"L = \frac{a}{N^{\alpha} E^{\gamma}} + \frac{b}{D^{\beta}} + \tau",
-    variables=(
-        Variable("N", "parameters", "parameters: total or active, one of them throughout a fit"),
-        Variable("D", "tokens", "training tokens"),
-        Variable("E", "experts", "experts a layer; 1 for a dense model", AT_LEAST_1),
-    ),
-    response=Variable("L", "nats/token", "held-out loss"),
-    parameters=(
-        Parameter(
-            "a", "nats/token parameters^alpha", 1e-6, 1e40, "coefficient of the size term", "log"
-        ),
-        Parameter("b", "nats/token tokens^beta", 1e-6, 1e40, "coefficient of the data term", "log"),
-        Parameter("tau", "nats/token", 1e-3, 1e3, "irreducible loss", "log"),
-        Parameter("alpha", "1", 0.0, 4.0, "exponent of the size"),
-        Parameter("beta", "1", 0.0, 4.0, "exponent of the data"),
-        Parameter("gamma", "1", -4.0, 4.0, "exponent of the number of experts"),
-    ),
-    coefficients=None,  # the allocation paper draws the fit and prints no values
     terms=(
-        Term("a", {"alpha": minus_log("N"), "gamma": minus_log("E")}),
-        Term("b", {"beta": minus_log("D")}),
-        Term("tau"),
+        term(
+            "a",
+            None,
+            "the size term",
+            over(_N, "alpha", None, "exponent of the size"),
+            over(_E, "gamma", None, "exponent of the number of experts", bounds=(-4.0, 4.0)),
+        ),
+        term("b", None, "the data term", over(_D, "beta", None, "exponent of the data")),
+        irreducible_loss("tau", None),
     ),
+    order=("a", "b", "tau", "alpha", "beta", "gamma"),
+    variables=(_N, _D, _E),
     protocol=FitProtocol(
         objective="huber",
-        delta=1e-3,
-        grid={
-            "a": _LOGS,
-            "b": _LOGS,
-            "tau": (1.5,),
-            "alpha": _QUARTERS,
-            "beta": _QUARTERS,
-            "gamma": _QUARTERS,
-        },
         holdout="S >= 0.976",
         source=(
             "chosen here, in the style of allocation's Table 3: the paper states no protocol for "

@@ -1,0 +1,41 @@
+"""A number that runs determine, with its interval, as claims compare and say it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that the runs determine, with its interval.
+
+    Attributes:
+        value: the estimate; NaN where the rows do not determine it.
+        low, high: the ends of its interval; NaN where the rows leave no freedom for one, infinite
+            where they do not bound it.
+        n: rows that it rests on.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """The value, with the ends of its interval."""
+        return self.value, self.low, self.high
+
+    def __mul__(self, factor: float) -> Estimate:
+        return Estimate(self.value * factor, self.low * factor, self.high * factor, self.n)
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "not determined"
+        if math.isnan(self.low) or math.isnan(self.high):
+            return f"{self.value:.3g} (no interval)"
+        if math.isinf(self.high):
+            bound = f"{self.low:.3g} or more" if self.low > 0 else "anywhere"
+            return f"{self.value:.3g} ({bound})"
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"

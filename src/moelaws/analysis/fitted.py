@@ -1,0 +1,58 @@
+"""What code that reads fits may read: beside its study's table, the reports of declared fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs, declared, row_mask
+from moelaws.fitting.report import FitReport, read_draws, read_fit
+from moelaws.spec.base import parse
+from moelaws.spec.study import Fit, Reader
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedInputs(Inputs):
+    """Inputs with fits: name -> the path of the report, of those that the entry declares."""
+
+    fits: Mapping[str, Path] = field(default_factory=dict)
+
+    def declared_by(self, entry: Reader) -> Self:
+        """Returns the same table with no other files than the ``entry`` declares."""
+        return replace(
+            super().declared_by(entry), fits={name: self.fits[name] for name in entry.fits}
+        )
+
+    def fit(self, name: str) -> FitReport:
+        """Returns the report of the fit ``name``."""
+        return read_fit(declared("fit", name, self.fits))
+
+    def draws(self, name: str) -> pd.DataFrame:
+        """Returns the draws of the fit ``name``: a row a draw, a column a parameter."""
+        return read_draws(declared("fit", name, self.fits))
+
+    def spec(self, name: str) -> Fit:
+        """Returns the study's entry of the fit ``name``: its rows, mapping and hold-out."""
+        return parse(Fit, self.fit(name).spec, declared("fit", name, self.fits))
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """Returns the rows that the fit ``name`` asks for, held-out ones among them.
+
+        Of a fit to a derived table, that table's; it must be declared too.
+        """
+        spec = self.spec(name)
+        if spec.table:
+            frame = self.derived(spec.table)
+        else:
+            frame = self.sweep(spec.sweep) if spec.sweep else self.completed
+        return frame[row_mask(frame, spec.rows)]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the losses come from, those of the fits among them."""
+        reports = "+".join(str(read_fit(path).source) for path in self.fits.values())
+        return tuple(sorted({*super().sources, *reports.split("+")} - {""}))

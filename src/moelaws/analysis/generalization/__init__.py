@@ -1,1 +1,0 @@
-"""Derived tables of the study `generalization`: slopes, identities, routing, dimension."""

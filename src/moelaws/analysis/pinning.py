@@ -1,0 +1,106 @@
+"""A fitted learning-rate law and batch law as one that other studies follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from moelaws.analysis.derive import derived_table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.fitting.report import FitPart, FitReport
+from moelaws.spec.errors import UserError
+from moelaws.spec.hyperparameters import Pinned, PinnedFit, PinnedLaw, Provenance
+from moelaws.spec.study import Study
+
+LAW = "leverage.hyperparameters"
+
+
+def pinned(
+    study: Study, inputs: FittedInputs, tier: str, lr: str, batch: str, corpora: Sequence[str] = ()
+) -> Pinned:
+    """Returns the laws of the fits ``lr`` and ``batch``, with what they rest on.
+
+    Args:
+        study: that searched.
+        inputs: the fits, and the derived tables that they were fitted to.
+        corpora: identities of the text of the runs.
+
+    Raises:
+        UserError: for a fit of another law, of losses that were not trained, without intervals, or
+            that is split, did not converge or was fitted to a table without its search.
+    """
+    reports = {
+        "lr": _checked(inputs.fit(lr), f"{LAW}:lr"),
+        "batch_tokens": _checked(inputs.fit(batch), f"{LAW}:batch"),
+    }
+    rows = inputs.rows(lr)
+    tables = {str(report.spec["table"]) for report in reports.values()}
+    if len(tables) > 1 or tables == {""}:
+        raise UserError(f"fits {lr} and {batch} must be fitted to one table of a search")
+    table = study.derived_table(tables.pop())
+    search = inputs.derived(table.name)
+    return Pinned(
+        lr=_law(reports["lr"].parts[0]),
+        batch_tokens=_law(reports["batch_tokens"].parts[0]),
+        provenance=Provenance(
+            study=study.study,
+            tier=tier,
+            lr=_fit(reports["lr"]),
+            batch_tokens=_fit(reports["batch_tokens"]),
+            level=reports["lr"].level,
+            tolerance=float(search["tolerance"].iloc[0]),
+            searched=len(search),
+            C=(float(rows["C"].min()), float(rows["C"].max())),
+            corpora=tuple(sorted(corpora)),
+            versions=reports["lr"].versions,
+            notes=(*derived_table(study, table).warnings(search), *_flat(reports)),
+        ),
+    )
+
+
+def _checked(report: FitReport, law: str) -> FitReport:
+    where = f"fit {report.name}"
+    if report.law != law:
+        raise UserError(f"{where} is one of {report.law}; one of {law} can be pinned here")
+    if report.source != "trained":
+        raise UserError(f"{where} rests on {report.source} losses; only trained ones are pinned")
+    if report.split_by:
+        raise UserError(f"{where} is split by {report.split_by}: it is several laws, not one")
+    (part,) = report.parts
+    if not part.converged:
+        raise UserError(f"{where} did not converge; see moelaws fit")
+    if any(None in (p.low, p.high) for p in part.params.values()):
+        raise UserError(
+            f"{where} has no intervals: {part.n} near-optimal runs determine the line and nothing "
+            "more; search more budgets"
+        )
+    return report
+
+
+def _flat(reports: Mapping[str, FitReport]) -> list[str]:
+    """Returns a note on each law whose near-optimal runs agree: it has no error and no interval."""
+    return [
+        f"{name}: one value is best at all budgets, so that the interval of width 0 says nothing"
+        for name, report in reports.items()
+        if len(set(_law(report.parts[0]).exponent_interval)) == 1
+    ]
+
+
+def _law(part: FitPart) -> PinnedLaw:
+    """Rounds to six digits: another order of summation must not change every run's identity."""
+    values = {}
+    for name, fitted in part.params.items():
+        ends = fitted.estimate, fitted.low, fitted.high
+        values[name] = [float(f"{end:.6g}") for end in ends if end is not None]
+    coefficient, *interval = values["coefficient"]
+    # Equal values at all budgets, such as one batch, have an exponent of rounding errors.
+    exponent, *exponents = [x if abs(x) > 1e-12 else 0.0 for x in values["exponent"]]
+    return PinnedLaw(
+        coefficient=coefficient,
+        coefficient_interval=(interval[0], interval[1]),
+        exponent=exponent,
+        exponent_interval=(exponents[0], exponents[1]),
+    )
+
+
+def _fit(report: FitReport) -> PinnedFit:
+    return PinnedFit(name=report.name, runs=report.parts[0].n, digest=report.table["digest"])

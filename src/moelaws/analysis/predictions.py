@@ -1,0 +1,85 @@
+"""What a fit of a loss law predicts of its runs, and which of two predicts held-out ones better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.fitting.rows import selected_rows
+from moelaws.fitting.variables import read_variables
+from moelaws.laws.base import Mask
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The losses that a fitted law predicts for the rows of a table.
+
+    Attributes:
+        rows: the table.
+        used, held: (n,) which of them the law was fitted to, and which the fit held out.
+        value: (n,) predicted losses in nats/token; NaN for the rows that are neither.
+        draws: (B, n) of the fit's draws; B = 0 where it has none.
+    """
+
+    rows: pd.DataFrame
+    used: Mask
+    held: Mask
+    value: Array
+    draws: Array
+
+
+def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
+    """Returns what the fit ``fit``, which is not split, predicts for each run of its table.
+
+    Raises:
+        UserError: where the fit is not declared.
+    """
+    report, spec = inputs.fit(fit), inputs.spec(fit)
+    law = laws.fittable(report.law)
+    used, held = selected_rows(rows, law, spec, {})
+    natural = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
+    theta = [law.vector(dict(zip(law.names, row, strict=True))) for row in natural]
+    value, draws = np.full(len(rows), np.nan), np.full((len(theta), len(rows)), np.nan)
+    known = used | held
+    if known.any():
+        variables = read_variables(law, rows[known], spec).values
+        value[known] = law.predict(report.part({}).estimates(), variables)
+        if theta:
+            draws[:, known] = law.predict_batch(np.array(theta), variables)
+    return Prediction(rows, used, held, value, draws)
+
+
+def rmse(of: Prediction, mask: Mask) -> float:
+    """Returns the root mean square error (nats/token) on the rows of ``mask``; NaN without any."""
+    residual = (of.rows["L"].to_numpy(float) - of.value)[mask]
+    return float(np.sqrt(np.mean(residual**2))) if len(residual) else float("nan")
+
+
+def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int = 0) -> Estimate:
+    """Returns the RMSE of ``worse`` minus that of ``better`` on the runs that both held out.
+
+    The interval pairs the draws of both fits with resampled held-out rows; NaN without draws or
+    with fewer than two rows. Both must be of the same table.
+    """
+    held = worse.held & better.held
+    n = int(held.sum())
+    nan = float("nan")
+    if not n:
+        return Estimate(nan, nan, nan, 0)
+    value = rmse(worse, held) - rmse(better, held)
+    L = worse.rows["L"].to_numpy(float)[held]
+    count = min(len(worse.draws), len(better.draws))
+    if not count or n < 2:
+        return Estimate(value, nan, nan, n)
+    index = np.random.default_rng(seed).integers(n, size=(count, n))
+    errors = [
+        np.sqrt(np.take_along_axis((of.draws[:count, held] - L) ** 2, index, axis=1).mean(axis=1))
+        for of in (worse, better)
+    ]
+    return Estimate(value, *percentile_interval(errors[0] - errors[1], level), n)

@@ -1,1 +1,0 @@
-"""What the sparsity paper derives beyond its isoFLOP optima."""

@@ -1,0 +1,62 @@
+"""The judged claims of several studies as one page to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moelaws.claims.base import Verdict
+
+
+def page(verdicts: Sequence[Mapping[str, Any]], tier: str) -> str:
+    """Returns the Markdown of judged studies.
+
+    Args:
+        verdicts: of ``judge``, one a study.
+        tier: of the grids.
+    """
+    lines = [
+        f"# The papers' claims beside these runs ({tier} tier)",
+        "",
+        "Each verdict is computed by the rule that stands below it from the tables and fits of "
+        "this tier; intervals are 90 % unless a line says otherwise. *Cannot tell* is a result: "
+        "the runs are too few, too small or too noisy for the rule.",
+        "",
+        "| study | " + " | ".join(Verdict) + " |",
+        "|-|" + "-:|" * len(Verdict),
+    ]
+    for study in verdicts:
+        decided = [claim["verdict"] for claim in study["claims"]]
+        counts = " | ".join(str(decided.count(verdict)) for verdict in Verdict)
+        lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
+    for study in verdicts:
+        lines += ["", f"## {study['study']}", "", f"{study['title']}. {_basis(study['source'])}"]
+        if study["assumed"]:
+            lines += ["", f"Assumed: {study['assumed']}"]
+        for claim in study["claims"]:
+            lines += ["", *_section(claim, Path("figures") / study["study"])]
+    return "\n".join(lines) + "\n"
+
+
+def _basis(source: str) -> str:
+    if source == "computed":
+        return "Computed from the paper's own model; no run is behind it."
+    if source == "trained":
+        return "From runs trained here."
+    return f"**From {source.replace('+', ' and ')} data**, not from trainings here alone."
+
+
+def _section(claim: Mapping[str, Any], figures: Path) -> list[str]:
+    figure = figures / claim["figure"]
+    picture = figure.with_suffix(".md" if claim["figure"].startswith("T") else ".png")
+    lines = [
+        f"### {claim['name'].replace('_', ' ')}: {claim['verdict']}",
+        "",
+        f"- *Claim* ({claim['source']}): {claim['statement']}",
+        f"- *These runs*: {claim['measured']}",
+        f"- *Rule*: {claim['rule']}",
+    ]
+    if claim["needed"]:
+        lines.append(f"- *What would decide*: {claim['needed']}")
+    return [*lines, f"- *Look at*: [{claim['figure']}]({picture.as_posix()})"]

@@ -1,1 +1,0 @@
-"""Figures and tables of the paper `generalization`, from the user's own runs."""

@@ -1,1 +1,0 @@
-"""Figures and tables of the search for learning rate, batch and model size (leverage, App E)."""

@@ -1,1 +1,0 @@
-"""Figures and tables of "Towards Greater Leverage" (Tian et al.)."""

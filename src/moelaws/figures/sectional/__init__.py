@@ -1,1 +1,0 @@
-"""Figures of the paper `sectional`: its cost model, computed as printed and as corrected."""

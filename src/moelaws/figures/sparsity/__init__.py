@@ -1,1 +1,0 @@
-"""Figures of the paper `sparsity` (Parameters vs FLOPs), from the user's own runs."""

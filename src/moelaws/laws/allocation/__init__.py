@@ -1,1 +1,0 @@
-"""Laws of "Optimal Expert-Attention Allocation in Mixture-of-Experts"."""

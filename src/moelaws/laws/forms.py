@@ -1,0 +1,235 @@
+"""The kinds of law that the engine fits: sums of power laws, linear laws, and general ones.
+
+Arrays: B parameter vectors, n rows, T terms, P parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.laws.base import Array, Columns, FittableLaw
+from moelaws.laws.terms import Feature, Term, one, parameters_of, symbol
+from moelaws.laws.vocabulary import LOSS
+
+# A term whose logarithm is that far below the largest one adds nothing to a prediction. It is kept
+# there because the square of its share is still a normal number; subnormal arithmetic is slow.
+LOWEST_LOG_SHARE = -300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerLawSum(FittableLaw):
+    """A sum of positive terms; fitted on ln of the response through one log-sum-exp."""
+
+    kind = "sum of power laws"
+    terms: tuple[Term, ...]
+
+    def model(self, columns: Columns) -> PowerLawModel:
+        values = self.columns(columns)
+        n = len(next(iter(values.values())))
+        position = {name: i for i, name in enumerate(self.names)}
+        terms = []
+        for term in self.terms:
+            index = [position[parameter.name] for parameter in term.parameters]
+            factors = [np.ones(n), *(power.feature(values) for power in term.powers)]
+            terms.append((np.array(index), np.stack(factors)))
+        return PowerLawModel(terms, len(position))
+
+    def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+        _, share_BTn = self.model(columns).evaluate(self.vector(params)[None])
+        return {t.coefficient.name: x for t, x in zip(self.terms, share_BTn[0], strict=True)}
+
+    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
+        """Pairs (exponent, coefficient): the exponent's feature is the same in all rows."""
+        values = self.columns(columns)
+        return [
+            (power.exponent.name, term.coefficient.name)
+            for term in self.terms
+            for power in term.powers
+            if np.ptp(power.feature(values)) == 0
+        ]
+
+
+def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: Any) -> PowerLawSum:
+    """The sum of ``terms`` as a law of the loss, with all that follows from them.
+
+    Args:
+        terms: in the order of the equation; they give parameters, starts, variables and texts.
+        order: the parameters' names in the order of every vector and report; that of the terms
+            where it is empty.
+        stated: the law's other fields, and what it states otherwise than the terms give it.
+
+    Raises:
+        ValueError: for a parameter that two terms declare differently.
+    """
+    parameters = parameters_of(terms)
+    ordered = tuple(parameters[name] for name in order or parameters)
+    return PowerLawSum(terms=tuple(terms), parameters=ordered, **(_texts(terms, stated) | stated))
+
+
+def power_law(term: Term, **stated: Any) -> LinearLaw:
+    """One term as a law, which is a straight line in logarithms; ``stated`` as above."""
+    features: dict[str, Feature] = {p.exponent.name: p.feature for p in term.powers}
+    return LinearLaw(
+        parameters=tuple(replace(p, starts=()) for p in term.parameters),
+        features={term.coefficient.name: one} | features,
+        log_response=True,
+        **(_texts([term], stated) | stated),
+    )
+
+
+def _texts(terms: Sequence[Term], stated: Mapping[str, Any]) -> dict[str, Any]:
+    response = stated.get("response", LOSS)
+    variables = {p.base.variable.name: p.base.variable for t in terms for p in t.powers}
+    return {
+        "variables": tuple(variables.values()),
+        "response": response,
+        "equation": f"{response.name} = {' + '.join(t.equation for t in terms)}",
+        "latex": f"{symbol(response.name)} = {' + '.join(t.latex for t in terms)}",
+    }
+
+
+class PowerLawModel:
+    """ln of a sum of log-linear terms over fixed rows: a ``Model`` whose state is the shares.
+
+    ``terms`` holds each term's design: the indices of its parameters (k,) and their factors in
+    the term's logarithm (k, n).
+    """
+
+    def __init__(self, terms: list[tuple[NDArray[np.intp], Array]], n_params: int) -> None:
+        self.n, self.n_terms, self.n_params = terms[0][1].shape[1], len(terms), n_params
+        self._terms = terms
+        self._outer = [(x[:, None] * x[None]).reshape(-1, self.n).T for _, x in terms]  # (n, k k)
+        design = np.zeros((n_params, self.n_terms, self.n))
+        for t, (index, x_kn) in enumerate(terms):
+            design[index, t] = x_kn
+        self._design = design.reshape(n_params, -1)
+        # Mean square change of the terms' logarithms, however small a share the terms have.
+        self.metric = self._design @ self._design.T / self.n
+
+    def rows(self, index: NDArray[np.intp]) -> PowerLawModel:
+        terms = [(params, x_kn[:, index]) for params, x_kn in self._terms]
+        return PowerLawModel(terms, self.n_params)
+
+    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
+        """ln prediction (B, n) and each term's share of the prediction (B, T, n)."""
+        z_BTn = (theta_BP @ self._design).reshape(len(theta_BP), self.n_terms, self.n)
+        top = z_BTn.max(axis=1)
+        z_BTn -= top[:, None]
+        np.maximum(z_BTn, LOWEST_LOG_SHARE, out=z_BTn)
+        share_BTn = np.exp(z_BTn, out=z_BTn)
+        total = share_BTn.sum(axis=1)
+        share_BTn /= total[:, None]
+        ln_prediction: Array = top + np.log(total)
+        return ln_prediction, share_BTn
+
+    def jacobian(self, share_BTn: Array) -> Array:
+        jacobian = np.zeros((len(share_BTn), self.n_params, self.n))
+        for t, (index, x_kn) in enumerate(self._terms):
+            for p, x_n in zip(index, x_kn, strict=True):
+                jacobian[:, p] += share_BTn[:, t] * x_n
+        return jacobian
+
+    def curvature(self, share_BTn: Array, psi_Bn: Array) -> Array:
+        """A log-sum-exp's Hessian is the covariance of the terms' design under their shares."""
+        J_BPn = self.jacobian(share_BTn)
+        moment: Array = -np.matmul(J_BPn * psi_Bn[:, None], J_BPn.transpose(0, 2, 1))
+        for t, (index, _) in enumerate(self._terms):
+            k = len(index)
+            block = ((share_BTn[:, t] * psi_Bn) @ self._outer[t]).reshape(-1, k, k)
+            moment[:, index[:, None], index[None]] += block
+        return moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearLaw(FittableLaw):
+    """Linear in its working-scale parameters, on the response itself or on its logarithm."""
+
+    kind = "linear"
+    features: Mapping[str, Feature]  # parameter -> what it multiplies
+    log_response: bool = False
+
+    def model(self, columns: Columns) -> LinearModel:
+        return LinearModel(self.design(columns))
+
+    def design(self, columns: Columns) -> Array:
+        """The design matrix, shape (n, P)."""
+        values = self.columns(columns)
+        shape = next(iter(values.values())).shape
+        rows = [np.broadcast_to(self.features[name](values), shape) for name in self.names]
+        return np.stack(rows, axis=-1)
+
+
+class LinearModel:
+    """A design matrix as a ``Model``; its state is the parameter vectors."""
+
+    def __init__(self, X_nP: Array) -> None:
+        self.X_nP = X_nP
+        self.n, self.n_params = X_nP.shape
+        self.metric = X_nP.T @ X_nP / self.n
+
+    def rows(self, index: NDArray[np.intp]) -> LinearModel:
+        return LinearModel(self.X_nP[index])
+
+    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
+        return theta_BP @ self.X_nP.T, theta_BP
+
+    def jacobian(self, theta_BP: Array) -> Array:
+        return np.broadcast_to(self.X_nP.T, (len(theta_BP), self.n_params, self.n))
+
+    def curvature(self, theta_BP: Array, psi_Bn: Array) -> Array:
+        return np.zeros((len(theta_BP), self.n_params, self.n_params))
+
+
+# Working-scale vectors (B, P) and columns (n,) -> predictions (B, n) on the objective's scale and
+# their derivatives (B, P, n).
+ValueAndJacobian = Callable[[Array, Columns], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralLaw(FittableLaw):
+    """A law whose module supplies value and Jacobian; second derivatives are differences of it."""
+
+    function: ValueAndJacobian
+
+    def model(self, columns: Columns) -> GeneralModel:
+        return GeneralModel(self.function, self.columns(columns), len(self.parameters))
+
+
+class GeneralModel:
+    """A general law over fixed rows: a ``Model`` whose state is the parameter vectors."""
+
+    def __init__(self, function: ValueAndJacobian, columns: Columns, n_params: int) -> None:
+        self._function, self._columns, self.n_params = function, columns, n_params
+        self.n = len(next(iter(columns.values())))
+        self.metric = np.eye(n_params)
+
+    def rows(self, index: NDArray[np.intp]) -> GeneralModel:
+        columns = {name: values[index] for name, values in self._columns.items()}
+        return GeneralModel(self._function, columns, self.n_params)
+
+    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
+        return self._function(theta_BP, self._columns)[0], theta_BP
+
+    def jacobian(self, theta_BP: Array) -> Array:
+        return self._function(theta_BP, self._columns)[1]
+
+    def curvature(self, theta_BP: Array, psi_Bn: Array) -> Array:
+        """Central differences of the exact gradient: an error of 1e-10 or so, relatively."""
+        B, P = theta_BP.shape
+        curvature = np.empty((B, P, P))
+        # The 2 P neighbours of as many vectors together as make few calls, of arrays in cache.
+        together = max(1, 2**18 // (2 * P * P * self.n))
+        for at in range(0, B, together):
+            theta, psi = theta_BP[at : at + together], psi_Bn[at : at + together]
+            h_BP = 6e-6 * np.maximum(np.abs(theta), 1.0)
+            step_BPP = h_BP[:, :, None] * np.eye(P)
+            ends = np.stack([theta[:, None] + step_BPP, theta[:, None] - step_BPP])
+            up, down = self.jacobian(ends.reshape(-1, P)).reshape(*ends.shape, self.n)
+            slope = np.matmul(up - down, psi[:, None, :, None])[..., 0]
+            curvature[at : at + together] = slope / (2 * h_BP[:, :, None])
+        return 0.5 * (curvature + curvature.transpose(0, 2, 1))

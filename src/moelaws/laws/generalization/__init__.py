@@ -1,1 +1,0 @@
-"""Laws of "Generalization and Scaling Laws for Mixture-of-Experts Transformers"."""

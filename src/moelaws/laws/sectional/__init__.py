@@ -1,1 +1,0 @@
-"""Laws of "Optimal Scaling Laws for Efficiency Gains in a Theoretical Sectional MoE Framework"."""

@@ -1,1 +1,0 @@
-"""Laws of "Parameters vs FLOPs: Scaling Laws for Optimal Sparsity for MoE Language Models"."""

@@ -1,0 +1,90 @@
+"""Where code lies: packages of studies, and references below them such as ``figures.optima:draw``.
+
+A reference is written as an entry point is, ``module:object``, relative to a package. The package
+of a study is ``moelaws.studies.<key>``, or the one that the study's YAML names; a user's own lies
+beside that file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from moelaws.spec.errors import UserError
+
+STUDIES = "moelaws.studies"
+
+_joined: list[str] = []
+
+
+def packages() -> tuple[str, ...]:
+    """Returns the packages of all studies: moelaws' own, sorted, then the user's."""
+    own = [f"{STUDIES}.{module.name}" for module in pkgutil.iter_modules([str(folder(STUDIES))])]
+    return (*own, *_joined)
+
+
+def join(package: str, beside: Path) -> None:
+    """Makes ``package`` importable from the folder ``beside``, which joins the import path.
+
+    Raises:
+        UserError: where there is no such package, or another one of that name hides it.
+    """
+    if str(beside.resolve()) not in sys.path:
+        # At the end, so that a file there cannot hide a module of an installed package.
+        sys.path.append(str(beside.resolve()))
+        importlib.invalidate_caches()
+        folder.cache_clear()
+    own = beside.joinpath(*package.split("."))
+    try:
+        place = folder(package)
+    except UserError:
+        raise UserError(f"there is no package {package} in {beside}, and none installed") from None
+    if own.is_dir() and own.resolve() != place.resolve():
+        raise UserError(f"package {package} is {place}, which hides {own}; choose another name")
+    if package not in packages():
+        _joined.append(package)
+
+
+@cache
+def folder(package: str) -> Path:
+    """Returns the folder of ``package``'s code; nothing of a top-level package is imported.
+
+    Raises:
+        UserError: where there is no such package.
+    """
+    try:
+        spec = find_spec(package)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(f"there is no package {package}, neither installed nor on the import path")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def module_of(package: str, reference: str) -> str:
+    """Returns the dotted name of the module that ``reference`` below ``package`` names."""
+    return f"{package}.{reference.partition(':')[0]}"
+
+
+def resolve(package: str, reference: str) -> Any:
+    """Returns the object that ``reference`` names below ``package``.
+
+    Raises:
+        UserError: where the module or the object is not there.
+    """
+    module, name = module_of(package, reference), reference.partition(":")[2]
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        raise UserError(f"{reference}: there is no module {module}") from None
+    except AttributeError as error:
+        if error.name != name:
+            raise
+        raise UserError(f"{reference}: the module {module} has no {name}") from None

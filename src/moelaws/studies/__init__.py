@@ -1,0 +1,1 @@
+"""All that one paper knows, in one folder a study; the core never imports a study."""

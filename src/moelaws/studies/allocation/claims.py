@@ -1,0 +1,124 @@
+"""The allocation paper's claims on the ratio r of expert to attention FLOPs: a rule for each."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.predictions import excess, predicted, rmse
+from moelaws.claims.base import Evidence
+from moelaws.studies.allocation.derived.cells import cells_of
+from moelaws.studies.allocation.derived.trends import (
+    curvature,
+    exponent_difference,
+    over_compute,
+    over_sparsity,
+)
+from moelaws.studies.allocation.laws.ratio import beta_r
+
+MISALLOCATION = 1.2  # r over its optimum: 20 % too large
+PRINTED_AT = 2e20  # FLOPs, where the paper prints the cost of such a misallocation
+PRINTED_RISE = 0.4  # of r* from S = 97.67 % to 82.35 %
+
+
+def rises_with_compute(inputs: Inputs) -> Evidence:
+    """Measures beta_r, the exponent of compute in r*, as one for all sparsities."""
+    table = inputs.derived("r_star")
+    trend, by_parabolas = over_compute(table), over_compute(table, "r_parabola")
+    S = table["S"]
+    measured = (
+        f"beta_r common to {S.nunique()} sparsities is {trend} by the raw r* of "
+        f"{trend.n} pairs of budget and sparsity, {by_parabolas} by parabolas; published "
+        f"{beta_r(S.max()):.2g} to {beta_r(S.min()):.2g}"
+    )
+    return _of_optima(table, measured, trend)
+
+
+def steeper_when_denser(inputs: Inputs) -> Evidence:
+    """Measures beta_r at the least sparsity minus beta_r at the largest."""
+    table = inputs.derived("r_star")
+    trend = exponent_difference(table)
+    dense, sparse = table["S"].min(), table["S"].max()
+    measured = (
+        f"beta_r at S = {100 * dense:.2f} % minus beta_r at {100 * sparse:.2f} % is "
+        f"{trend} by the raw r* of {trend.n} pairs of budget and sparsity; published "
+        f"{beta_r(dense) - beta_r(sparse):.2g}"
+    )
+    return _of_optima(table, measured, trend)
+
+
+def more_experts_when_denser(inputs: Inputs) -> Evidence:
+    """Measures the elasticity of r* in the active fraction, d ln r*/d ln(1-S)."""
+    table = inputs.derived("r_star")
+    trend = over_sparsity(table)
+    dense, sparse = table["S"].min(), table["S"].max()
+    rise = math.expm1(trend.value * math.log((1 - dense) / (1 - sparse)))
+    in_percent = ""
+    if math.isfinite(rise):
+        in_percent = f": {rise:+.0%} from S = {100 * sparse:.2f} % to {100 * dense:.2f} %"
+    measured = (
+        f"d ln r*/d ln(1-S) is {trend} by the raw r* of {trend.n} pairs of budget and "
+        f"sparsity{in_percent}. The paper says over {PRINTED_RISE:.0%} from 97.67 % to 82.35 % "
+        "(its own coefficients: 18 % at 1e20 and 35 % at 1e21 FLOPs, reversed below 5.4e18)"
+    )
+    return _of_optima(table, measured, trend)
+
+
+def has_a_valley(inputs: Inputs) -> Evidence:
+    """Measures the curvature of the loss in ln r, as one for all budgets and sparsities."""
+    trend = curvature(cells_of(inputs.completed))
+    table = inputs.derived("r_star")
+    inside = int((table["parabola_note"] == "").sum())
+    measured = (
+        f"curvature of the loss in ln r is {trend} nats/token, one for all, by "
+        f"{trend.n} runs; {inside} of {len(table)} pairs of budget and sparsity have the minimum "
+        f"of their own parabola inside the ratios measured"
+    )
+    return Evidence(measured, *trend.interval, "nats/token")
+
+
+def misallocation_is_costly(inputs: Inputs) -> Evidence:
+    """Measures what a ratio 20 % off the optimum costs, by the curvature of the valleys."""
+    cost = curvature(cells_of(inputs.completed)) * math.log(MISALLOCATION) ** 2
+    measured = (
+        f"a ratio 20 % off the optimum costs {cost} nats/token by the curvature of "
+        f"{cost.n} runs' losses; the paper's own Table 1 gives 0.004 to 0.009"
+    )
+    if inputs.completed["C"].max() < PRINTED_AT / 10:
+        nearer = "budgets near 2e20 FLOPs: tier paper"
+        return Evidence(measured, *cost.interval, "nats/token", decides=[], needed=nearer)
+    return Evidence(measured, *cost.interval, "nats/token")
+
+
+def beats_the_baselines(inputs: FittedInputs) -> Evidence:
+    """Measures how much larger the baselines' errors on held-out runs are than that of Eq 2."""
+    runs = inputs.derived("runs")
+    ours = predicted(inputs, "loss", runs)
+    n = int(ours.held.sum())
+    if not n:
+        return Evidence("no run is held out", needed="runs at two sparsities or more")
+    baselines = {name: predicted(inputs, name.lower(), runs) for name in ("Wang", "Abnar")}
+    excesses = {name: excess(baseline, ours) for name, baseline in baselines.items()}
+    errors = "; ".join(
+        f"{name} {rmse(baselines[name], baselines[name].held):.3g} "
+        f"(more by {more.value:.3g}, {more.low:.3g} to {more.high:.3g})"
+        for name, more in excesses.items()
+    )
+    measured = (
+        f"root mean square error on {n} held-out runs, nats/token: Eq 2 "
+        f"{rmse(ours, ours.held):.3g}; {errors}"
+    )
+    closest = min(excesses.values(), key=lambda more: more.value)
+    decides = [(more.low, more.high) for more in excesses.values()]
+    return Evidence(measured, *closest.interval, "nats/token", decides)
+
+
+def _of_optima(table: pd.DataFrame, measured: str, trend: Estimate) -> Evidence:
+    """A trend of r*; where half of these or more are ends of the grid, mere bounds, it is open."""
+    ends = int((table["note"] != "").sum())
+    measured += f". {ends} of {len(table)} r* are an end of the ratios measured"
+    return Evidence(measured, *trend.interval, "1", [] if 2 * ends >= len(table) else None)

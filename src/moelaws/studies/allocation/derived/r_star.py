@@ -1,0 +1,211 @@
+"""Loss-optimal ratio r* of expert to attention FLOPs for each budget C and sparsity S.
+
+The same runs are read in three ways: the ratio of least loss as measured (raw); that after the
+paper's rule of B.3 (adjusted), which lets r* not fall as C grows where a loss within 0.001 nats
+allows it; and the minimum of a parabola in ln r, a check that the grid's own ratios do not bind.
+
+The adjusted r* imposes in part the trend that it is used to show: tests of the trend belong on the
+raw one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array, abscissae, minima, percentile_interval
+from moelaws.analysis.parabola import parabola
+from moelaws.studies.allocation.derived.cells import MIN_RATIOS, Cell, cells_of
+from moelaws.tables.column import Column
+
+Index = NDArray[np.intp]
+
+TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
+DRAWS = 1000
+LEVEL = 0.9
+TOO_FEW = "fewer than three ratios"
+AT_LOW_END = "at the least ratio measured"
+AT_HIGH_END = "at the largest ratio measured"
+
+
+@table(
+    Column("C", "float", "FLOP", "training budget"),
+    Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
+    Column("E", "int", "experts", "experts a layer, shared ones included"),
+    Column("N_active", "float", "parameters", "active, without embeddings: median over ratios"),
+    Column("n_ratios", "int", "1", "ratios with a completed run"),
+    Column("n", "int", "runs", "completed runs"),
+    Column("r_least", "float", "1", "least ratio measured"),
+    Column("r_most", "float", "1", "largest ratio measured"),
+    Column("r_raw", "float", "1", "ratio of least loss, mean over seeds"),
+    Column("raw_low", "float", "1", "lower end of its interval", True),
+    Column("raw_high", "float", "1", "upper end of its interval", True),
+    Column("L_raw", "float", "nats/token", "loss at r_raw"),
+    Column("r_adjusted", "float", "1", "r* by rule B.3 of the allocation paper"),
+    Column("adjusted_low", "float", "1", "lower end of its interval", True),
+    Column("adjusted_high", "float", "1", "upper end of its interval", True),
+    Column("adjusted", "bool", "1", "rule B.3 took another ratio than the raw one"),
+    Column("r_parabola", "float", "1", "least point of a parabola of L in ln r, in range", True),
+    Column("parabola_low", "float", "1", "lower end of its interval", True),
+    Column("parabola_high", "float", "1", "upper end of its interval", True),
+    Column("L_parabola", "float", "nats/token", "the parabola's least loss", True),
+    Column("parabola_note", "string", "1", "why its minimum is not inside; empty where it is"),
+    Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
+)
+def derive(inputs: Inputs) -> Rows:
+    """Reads r* of each budget and sparsity, with 90 % intervals of the runs' own noise.
+
+    The noise is the spread about each cell's parabola in ln r, pooled over all cells. An interval
+    of the raw and the adjusted r* holds the percentiles of what the same rules choose among losses
+    drawn about the parabolas with that noise. Source: allocation, B.3.
+    """
+    cells = cells_of(inputs.completed)
+    noise = pooled_noise(cells)
+    rng = np.random.default_rng(0)
+    return [
+        row
+        for S in sorted({cell.S for cell in cells})
+        for row in _of_sparsity([cell for cell in cells if cell.S == S], noise, rng)
+    ]
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each raw r* that is an end of the ratios measured."""
+    return [
+        f"C={row.C:.3g}, S={row.S:.4g}: r* = {row.r_raw:.3g} is {row.note}"
+        for row in frame[frame["note"] != ""].itertuples()
+    ]
+
+
+def pooled_noise(cells: Sequence[Cell]) -> float:
+    """Returns the spread (nats) of single runs about their cell's parabola; NaN if unknown."""
+    squares, freedom = 0.0, 0
+    for cell in cells:
+        if len(cell.rows) > MIN_RATIOS and len(cell.r) >= MIN_RATIOS:
+            u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
+            squares += float(np.sum((L - _smooth(u, L, u)) ** 2))
+            freedom += len(cell.rows) - MIN_RATIOS
+    return float(np.sqrt(squares / freedom)) if freedom else float("nan")
+
+
+def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[Index]:
+    """Chooses the ratio of each budget, in rising order of C, that rule B.3 takes as r*.
+
+    It is that of least loss; where this is below the r* of the budget before, the best of those
+    that are not, if its loss is less than 0.001 nats above the least.
+
+    Args:
+        r: of each budget, its ratios (m,).
+        L: of each budget, their losses (B, m) in B draws.
+
+    Returns:
+        For each budget, indices (B,) among its ratios.
+    """
+    chosen: list[Index] = []
+    previous: Array = np.zeros(len(L[0]))
+    for ratio, loss_Bm in zip(r, L, strict=True):
+        draws = np.arange(len(loss_Bm))
+        best = loss_Bm.argmin(axis=1)
+        allowed = ratio >= previous[:, None]
+        other = np.where(allowed, loss_Bm, np.inf).argmin(axis=1)
+        cheap = loss_Bm[draws, other] - loss_Bm[draws, best] < TOLERATED
+        best = np.where((ratio[best] < previous) & allowed.any(axis=1) & cheap, other, best)
+        previous = ratio[best]
+        chosen.append(best)
+    return chosen
+
+
+def _of_sparsity(
+    cells: Sequence[Cell], noise: float, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    chosen = [
+        int(i[0]) for i in adjust([cell.r for cell in cells], [cell.L[None] for cell in cells])
+    ]
+    raw_draws, adjusted_draws = _chosen_draws(cells, noise, rng)
+    for i, cell in enumerate(cells):
+        best = int(np.argmin(cell.L))
+        raw_low, raw_high = percentile_interval(raw_draws[i], LEVEL)
+        low, high = percentile_interval(adjusted_draws[i], LEVEL)
+        yield {
+            "C": cell.C,
+            "S": cell.S,
+            "E": int(cell.rows["E"].iloc[0] + cell.rows["E_s"].iloc[0]),
+            "N_active": float(cell.rows["N_active_nonemb"].median()),
+            "n_ratios": len(cell.r),
+            "n": len(cell.rows),
+            "r_least": cell.r[0],
+            "r_most": cell.r[-1],
+            "r_raw": cell.r[best],
+            "raw_low": raw_low,
+            "raw_high": raw_high,
+            "L_raw": cell.L[best],
+            "r_adjusted": cell.r[chosen[i]],
+            "adjusted_low": low,
+            "adjusted_high": high,
+            "adjusted": chosen[i] != best,
+            **_parabola(cell),
+            "noise": noise,
+            "level": LEVEL,
+            "note": _note(best, len(cell.r)),
+        }
+
+
+def _note(best: int, n: int) -> str:
+    if n < MIN_RATIOS:
+        return TOO_FEW
+    return AT_LOW_END if best == 0 else AT_HIGH_END if best == n - 1 else ""
+
+
+def _chosen_draws(
+    cells: Sequence[Cell], noise: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draws losses about the parabolas; returns their raw and adjusted r*, (cells, draws) each.
+
+    Both are NaN where a cell has no parabola or nothing is known of the noise.
+    """
+    nothing = np.full((len(cells), DRAWS), np.nan)
+    known = [i for i, cell in enumerate(cells) if len(cell.r) >= MIN_RATIOS]
+    if not known or not np.isfinite(noise):
+        return nothing, nothing.copy()
+    raw, adjusted = nothing, nothing.copy()
+    drawn = []
+    for i in known:
+        u = np.log(cells[i].r)
+        spread = noise / np.sqrt(cells[i].seeds)
+        drawn.append(_smooth(u, cells[i].L, u) + spread * rng.standard_normal((DRAWS, len(u))))
+    chosen = adjust([cells[i].r for i in known], drawn)
+    for i, loss, best in zip(known, drawn, chosen, strict=True):
+        raw[i] = cells[i].r[loss.argmin(axis=1)]
+        adjusted[i] = cells[i].r[best]
+    return raw, adjusted
+
+
+def _smooth(u: Array, L: Array, at: Array) -> Array:
+    """Returns the least-squares parabola of ``L`` (n,) in ``u`` (n,), read ``at`` (m,)."""
+    centre = u.mean()
+    coefficients, *_ = np.linalg.lstsq(np.vander(u - centre, 3), L, rcond=None)
+    return np.asarray(np.vander(at - centre, 3) @ coefficients)
+
+
+def _parabola(cell: Cell) -> dict[str, Any]:
+    """Returns the minimum of the cell's own parabola in ln r, within its ratios."""
+    names = ("r_parabola", "parabola_low", "parabola_high", "L_parabola")
+    if len(cell.r) < MIN_RATIOS:
+        return {**dict.fromkeys(names, float("nan")), "parabola_note": TOO_FEW}
+    low, high = float(np.log(cell.r[0])), float(np.log(cell.r[-1]))
+    u_3 = abscissae(low, high)
+    u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
+    values, drawn = parabola(u, L, u_3, DRAWS)
+    best, spread = minima(values, low, high), minima(drawn, low, high)
+    r_low, r_high = percentile_interval(np.exp(spread.x), LEVEL)
+    minimum = (float(np.exp(best.x[0])), r_low, r_high, float(best.y[0]))
+    return {**dict(zip(names, minimum, strict=True)), "parabola_note": best.notes[0]}

@@ -1,0 +1,202 @@
+"""T1-T5 and sec 4: dimension, theory, the sweeps' runs, exponents over experts, regimes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.tabular import Tabular
+from moelaws.studies.generalization.derived.consistency import OWN, consistency
+from moelaws.studies.generalization.derived.dimension import of_models
+from moelaws.studies.generalization.laws.exponents import (
+    alpha_N,
+    predicted_alpha_C,
+    predicted_alpha_D,
+    smoothness_from_D,
+    smoothness_from_N,
+)
+from moelaws.studies.generalization.reading import interval_text, one_row
+from moelaws.tables.sweeps import in_sweep
+
+SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
+COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
+
+
+def dimensions(inputs: Inputs) -> Tabular:
+    """Sets T1: the dimension of each model's middle layers."""
+    table = inputs.derived("dimension")
+    notes = [
+        "Of the models' own hidden states on held-out text; the paper measures those of pretrained "
+        "GPT-2 models, whose values are lost in its text."
+    ]
+    models = of_models(table)
+    if models.empty:
+        notes.insert(0, "No hidden states: no completed run's weights are kept.")
+    else:
+        points, k = int(table["points"].min()), int(table["neighbours"].iloc[0])
+        notes.append(
+            f"Levina-Bickel with {k} neighbours on random halves of at least {points} distinct "
+            "states; MAD: median absolute deviation over the halves."
+        )
+    frame = models.rename(
+        columns={
+            "run_id": "run",
+            "n_layers": "layers",
+            "width": "expert width",
+            "D": "tokens",
+            "d_model": "width",
+            "dimension": "intrinsic dimension",
+            "mad": "MAD",
+            "points": "states",
+        }
+    )
+    return Tabular(frame, digits=4, notes=notes)
+
+
+def theory(inputs: Inputs) -> Tabular:
+    """Sets T2: exponents by theory at each smoothness, then measured without and with a floor."""
+    models = of_models(inputs.derived("dimension"))
+    d = float(models["dimension"].median()) if len(models) else float("nan")
+    slopes = inputs.derived("slopes")
+    rows: list[dict[str, Any]] = []
+    for s in SMOOTHNESS:
+        a = float(alpha_N(s, d))
+        exponents = {
+            "alpha_N": a,
+            "alpha_D": float(predicted_alpha_D(a)),
+            "alpha_C": float(predicted_alpha_C(a)),
+        }
+        rows.append({"row": f"theory, s = {s:g}", "s_N": s, "s_D": s, **exponents})
+    for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
+        rows.append({"row": words, **_measured(slopes[slopes["floor"] == floor], d)})
+    names = {
+        "row": "",
+        "d": "d",
+        "alpha_N": "alpha_N",
+        "alpha_N_interval": "alpha_N interval",
+        "alpha_D": "alpha_D",
+        "alpha_D_interval": "alpha_D interval",
+        "alpha_C": "alpha_C",
+        "alpha_D_predicted": "alpha_D pred",
+        "relative_delta_D": "Delta_D / alpha_D pred",
+        "relative_interval": "its interval",
+        "s_N": "s from alpha_N",
+        "s_D": "s from alpha_D",
+    }
+    frame = pd.DataFrame(rows).assign(d=d).reindex(columns=list(names)).rename(columns=names)
+    notes = [
+        "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
+        "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
+        "d: the median over the models probed, of the middle layers of their own hidden states."
+        if len(models)
+        else "No hidden states were probed: there is no d, and no theory to compare with.",
+    ]
+    return Tabular(frame, digits=4, notes=notes)
+
+
+def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
+    """Returns T2's cells from the slopes of one kind of floor."""
+    model, data = (one_row(slopes, series=series, name="alpha") for series in ("model", "data"))
+    kappa = one_row(slopes, series="both", name="kappa")
+    a, b = model["value"], data["value"]
+    point = consistency(a, b)
+    intervals = {
+        "alpha_N": (model["value_low"], model["value_high"]),
+        "alpha_D": (data["value_low"], data["value_high"]),
+        # How far alpha_D is from the predicted one, over that: kappa less 1.
+        "relative": (kappa["value_low"] - 1, kappa["value_high"] - 1),
+    }
+    return {
+        "alpha_N": a,
+        "alpha_D": b,
+        **{f"{name}_interval": interval_text(*x, "not known") for name, x in intervals.items()},
+        **{n: float(point[n]) for n in ("alpha_C", "alpha_D_predicted", "relative_delta_D")},
+        "s_N": float(smoothness_from_N(a, d)),
+        "s_D": float(smoothness_from_D(b, d)),
+    }
+
+
+def architectures(inputs: Inputs, sweep: str) -> Tabular:
+    """Sets T3 and T4: the architectures of a sweep with their mean losses over seeds."""
+    runs = inputs.derived("runs")
+    runs = runs[in_sweep(runs, sweep)]
+    keys = ["n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
+    means = runs.groupby(keys, as_index=False).agg(
+        L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique")
+    )
+    frame = means.sort_values(["n_layers", "width", "D"], ignore_index=True).rename(
+        columns={
+            "n_layers": "layers",
+            "width": "expert width w",
+            "d_model": "d",
+            "n_heads": "heads",
+            "D": "tokens",
+            "L": "loss (nats/token)",
+            "sd": "sd over seeds",
+        }
+    )
+    notes = [COUNTED] if len(frame) else [f"No completed run of the sweep {sweep}."]
+    return Tabular(frame, digits=6, notes=notes)
+
+
+def exponents(inputs: Inputs) -> Tabular:
+    """Sets T5: exponents and identities for each number of experts, own rows first."""
+    table = inputs.derived("identities")
+    columns = {
+        "origin": "origin",
+        "E": "E",
+        "n": "runs",
+        "alpha_N": "alpha_N",
+        "alpha_D": "alpha_D",
+        "alpha_C": "alpha_C",
+        "alpha_D_predicted": "alpha_D pred",
+        "alpha_C_predicted": "alpha_C pred",
+        "delta_D": "Delta_D",
+        "delta_C": "Delta_C",
+        "relative_delta_D": "Delta_D / alpha_D pred",
+        "relative_delta_C": "Delta_C / alpha_C pred",
+    }
+    frame = table[list(columns)].rename(columns=columns)
+    frame.insert(5, "alpha_D interval", _intervals(table, "alpha_D"))
+    frame.insert(4, "alpha_N interval", _intervals(table, "alpha_N"))
+    own = int((table["origin"] == OWN).sum())
+    notes = (
+        f"Own: a Chinchilla law in active parameters and tokens for each of {own} numbers of "
+        "experts; intervals at 90 %. Published: recomputed from the exponents that the paper takes "
+        "from Ludziejewski et al. 2025, Table 4; the paper truncates its cells to four decimals.",
+    )
+    return Tabular(frame, digits=4, notes=notes)
+
+
+def regimes(inputs: Inputs) -> Tabular:
+    """Sets section 4's table: the base architecture among the bound's regimes, and the best k."""
+    names = {
+        "D": "tokens n",
+        "N_act": "N_act",
+        "R": "R (nats)",
+        "p": "p = 2s/d",
+        "N_cross": "N_cross",
+        "N_cap": "N_cap",
+        "n_route": "n_route",
+        "routing_share": "R / N_act",
+        "k_star": "k* of the bound",
+        "k_best": "best k measured",
+        "M_best": "at M",
+    }
+    frame = inputs.derived("regimes")[list(names)].rename(columns=names)
+    notes = (
+        "Approximation and estimation error are equal at N_cross = n^(1/(1 + p)), approximation "
+        "and routing at N_cap = (n/R)^(1/p); below n_route = R^(1 + p) tokens routing dominates. "
+        "p is the measured model exponent above a floor, and every constant of the bound is 1: the "
+        "paper gives none, so that only trends compare.",
+        "k* is the least of Eq 9 for the base's M; the best k measured is of the routing sweep, "
+        "whose active experts share one width.",
+    )
+    return Tabular(frame, digits=4, notes=notes)
+
+
+def _intervals(table: pd.DataFrame, name: str) -> list[str]:
+    ends = zip(table[f"{name}_low"], table[f"{name}_high"], strict=True)
+    return [interval_text(low, high, "") for low, high in ends]

@@ -1,0 +1,160 @@
+"""Claims on the best learning rate, batch and model size (leverage, sec 2.2, 2.3, App E)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.claims.base import Evidence
+from moelaws.studies.hyperparameters.derived.noise import LIMIT
+from moelaws.studies.hyperparameters.derived.search import WORDS
+
+LEVEL = 0.9
+FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
+# FLOPs; where the two lines of Table 5 cross, C = (.1915 / .0655)^(1 / (.5422 - .5095)).
+CROSSING = 1.77e14
+
+
+def trend(inputs: Inputs, setting: str) -> Evidence:
+    """Measures the exponent of compute in the law of a mixture's ``setting``."""
+    value, drawn = _law(inputs.derived("noise"), "moe", setting, "exponent")
+    if not np.isfinite(value):
+        return Evidence(FEW_BUDGETS)
+    low, high = percentile_interval(drawn, LEVEL)
+    search = inputs.derived("near_optimal")
+    runs = search[(search["kind"] == "moe") & (search["C"] <= LIMIT)]
+    measured = (
+        f"{WORDS[setting]} ~ C^{value:.3f} {_interval(low, high)}, from "
+        f"{int(runs['near'].sum())} near-optimal of {len(runs)} runs at {runs['C'].nunique()} "
+        f"budgets from {runs['C'].min():.2g} to {runs['C'].max():.2g} FLOPs"
+    )
+    return Evidence(measured, value, low, high)
+
+
+def moe_against_dense(inputs: Inputs) -> Evidence:
+    """Measures a mixture's batch over a dense model's, and the inverse for the learning rate.
+
+    Both are ratios of the laws at the largest budget searched.
+    """
+    draws = inputs.derived("noise")
+    ratios: dict[str, tuple[float, float, float]] = {}
+    for setting in WORDS:
+        moe, moe_drawn = _law(draws, "moe", setting, "at_high")
+        dense, dense_drawn = _law(draws, "dense", setting, "at_high")
+        n = min(len(moe_drawn), len(dense_drawn))
+        ends = percentile_interval(moe_drawn[:n] / dense_drawn[:n], LEVEL)
+        ratios[setting] = (moe / dense, *ends)
+    batch, lr = ratios["batch_tokens"], ratios["lr"]
+    if not np.isfinite([batch[0], lr[0]]).all():
+        return Evidence("mixtures and dense models were not both searched at two budgets")
+    measured = (
+        f"at C = {draws['C_high'].max():.2g} FLOPs mixtures' batch is {batch[0]:.2f} "
+        f"{_interval(*batch[1:])} of dense models', their learning rate {lr[0]:.2f} "
+        f"{_interval(*lr[1:])}"
+    )
+    return Evidence(measured, *batch, decides=[batch[1:], (1 / lr[2], 1 / lr[1])])
+
+
+def across_activation(inputs: Inputs) -> Evidence:
+    """Measures how far the laws lie from the near-optimal runs of each ratio, in steps tried.
+
+    The laws are fitted to lower budgets and read at the largest one.
+    """
+    search, draws = inputs.derived("near_optimal"), inputs.derived("noise")
+    search = search[search["kind"] == "moe"]
+    top = search[search["C"] == search["C"].max()]
+    if top["A"].nunique() < 2:
+        return Evidence("one activation ratio was searched")
+    C = float(top["C"].iloc[0])
+    predicted: dict[str, float] = {}
+    for setting in WORDS:
+        coefficient, _ = _law(draws, "moe", setting, "coefficient")
+        exponent, _ = _law(draws, "moe", setting, "exponent")
+        predicted[setting] = coefficient * C**exponent
+    if not np.isfinite(list(predicted.values())).all():
+        return Evidence(FEW_BUDGETS)
+    farthest = [
+        float(np.max([_steps_away(rows, *law) for law in predicted.items()]))
+        for _, rows in top.groupby("A")
+    ]
+    inside = [steps <= 0.5 for steps in farthest]
+    ratios = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
+    measured = (
+        f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {ratios})"
+    )
+    decides = [(steps, steps) for steps in farthest]
+    return Evidence(measured, float(np.mean(inside)), decides=decides)
+
+
+def scale_exponents(inputs: FittedInputs) -> Evidence:
+    """Measures the exponents of compute in the best model scale, of mixtures and dense models."""
+    exponents: dict[str, tuple[float, float, float]] = {}
+    for models, fit in (("mixtures", "M_parabola"), ("dense", "M_dense_parabola")):
+        estimate = inputs.fit(fit).parts[0].params["exponent"]
+        low, high = (float("nan") if end is None else end for end in (estimate.low, estimate.high))
+        exponents[models] = (estimate.estimate, low, high)
+    measured = ", ".join(
+        f"{models} M ~ C^{value:.3f} {_interval(low, high)}"
+        for models, (value, low, high) in exponents.items()
+    )
+    measured += f", from {inputs.fit('M_parabola').parts[0].n} budgets"
+    decides = [(low, high) for _, low, high in exponents.values()]
+    bounds = int((~inputs.derived("best_sizes")["inside"]).sum())
+    if bounds:
+        measured += f"; {bounds} of their minima are bounds, at an end of the sizes tried"
+        decides = []
+    return Evidence(measured, *exponents["mixtures"], decides=decides)
+
+
+def smaller_model(inputs: Inputs) -> Evidence:
+    """Measures a mixture's best M over a dense model's: the mean over budgets, by parabolas."""
+    best = inputs.derived("best_sizes")
+    M = best[best["inside"]].pivot_table(index="C", columns="kind", values="M_star")
+    both = M.dropna() if {"moe", "dense"} <= set(M.columns) else M.iloc[:0]
+    n, budgets = len(both), best["C"].nunique()
+    if n < 3:
+        return Evidence(f"both minima lie inside the sizes tried at {n} of {budgets} budgets")
+    logs = np.log(both["moe"].to_numpy(float)) - np.log(both["dense"].to_numpy(float))
+    low, high = (float(np.exp(end)) for end in mean_interval(logs))
+    ratio = float(np.exp(logs.mean()))
+    measured = (
+        f"the best mixture's M is {ratio:.2f} {_interval(low, high)} of the best dense model's, at "
+        f"{n} of {budgets} budgets"
+    )
+    if best["C"].max() >= CROSSING:
+        return Evidence(measured, ratio, low, high)
+    measured += "; below 1.8e14 FLOPs Table 5 itself makes the mixture's the larger"
+    needed = "budgets above 1.8e14 FLOPs: the gpu tier's"
+    return Evidence(measured, ratio, low, high, decides=[], needed=needed)
+
+
+def mean_interval(values: Array, draws: int = 100_000) -> tuple[float, float]:
+    """Returns Student's 90 % interval of the mean of ``values`` (n,), its quantiles by drawing."""
+    rng, freedom = np.random.default_rng(3), len(values) - 1
+    t = rng.standard_normal(draws) / np.sqrt(rng.chisquare(freedom, draws) / freedom)
+    t = np.concatenate([t, -t])
+    error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+    return percentile_interval(values.mean() + error * t, LEVEL)
+
+
+def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:
+    """A column of the measured law (NaN without one), and of its draws (B,)."""
+    own = draws[(draws["kind"] == kind) & (draws["setting"] == setting)]
+    measured, noisy = own[own["draw"] == 0][column], own[own["draw"] > 0][column]
+    value = float(measured.iloc[0]) if len(measured) else float("nan")
+    return value, noisy.to_numpy(float)
+
+
+def _steps_away(rows: pd.DataFrame, setting: str, value: float) -> float:
+    """How far ``value`` lies from the near-optimal ``rows``, in steps tried; 0 among them."""
+    near = rows.loc[rows["near"] == 1, setting].astype(float)
+    step = np.median(np.diff(np.log(np.sort(rows[setting].astype(float).unique()))))
+    beyond = max(0.0, np.log(near.min() / value), np.log(value / near.max()))
+    return float(beyond / step)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{low:.3g}, {high:.3g}]" if np.isfinite([low, high]).all() else "(no interval)"

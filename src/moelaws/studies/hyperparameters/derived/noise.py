@@ -1,0 +1,133 @@
+"""The laws of learning rate and batch, and how far noise and the steps of the search move them.
+
+Near-optimal runs of one budget are no independent measurements, so that a regression's own
+interval over them is too narrow, or nothing where they agree. Here each draw adds normal noise of
+the seeds' standard deviation to every loss of the search, selects anew the runs within the
+tolerance, moves those of a budget together by up to half a step of the values tried, for a best
+value is known no better, and fits again. The losses hold such noise already: the spread of the
+draws is rather too wide than too narrow. What lies beyond the ends of the search is not in
+it. Outliers are removed from the measured losses (``near_optimal``), and none from the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array
+from moelaws.laws.base import Mask
+from moelaws.studies.hyperparameters.derived.search import GROUPS, SETTINGS
+from moelaws.tables.column import Column
+
+DRAWS = 400
+SEED = 11
+LIMIT = 1e20  # FLOPs; the paper fits up to here and predicts above (App E.1)
+KINDS = ("moe", "dense", "both")
+
+
+@table(
+    Column("kind", "string", "1", "models whose runs are used: moe, dense or both"),
+    Column("setting", "string", "1", "lr, or batch_tokens"),
+    Column("draw", "int", "1", "0: as measured; above: with noise and moved within a step"),
+    Column("coefficient", "float", "1", "value at 1 FLOP: a rate, or tokens"),
+    Column("exponent", "float", "1", "exponent of C"),
+    Column("C_low", "float", "FLOPs", "least budget"),
+    Column("C_high", "float", "FLOPs", "largest budget"),
+    Column("at_high", "float", "1", "the law at C_high: a rate, or tokens"),
+    Column("n", "int", "1", "near-optimal runs"),
+)
+def derive(inputs: Inputs) -> Rows:
+    """Fits the laws of mixtures, dense models and both, a row a draw; draws need two seeds."""
+    search = inputs.derived("near_optimal")
+    search = search[search["C"] <= LIMIT].reset_index(drop=True)
+    if not len(search):
+        return []
+    L = search["L"].to_numpy(float)
+    sd = float(search["seed_sd"].iloc[0])
+    rng = np.random.default_rng(SEED)
+    draws = DRAWS if np.isfinite(sd) else 0
+    noisy = L + sd * rng.standard_normal((draws, len(L)))
+    measured = (search["near"] == 1).to_numpy()[None]
+    near = np.concatenate([measured, within_tolerance(search, noisy)])
+    rows: list[dict[str, Any]] = []
+    for setting in SETTINGS:
+        logs = np.log(search[setting].to_numpy(float))
+        moved = logs + within_steps(search, setting, draws, rng)
+        values = np.concatenate([logs[None], moved])
+        for kind in KINDS:
+            rows += _laws(search, near, values, kind, setting)
+    return rows
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says which laws could not be fitted, and whether noise could be added."""
+    missing = sorted(set(KINDS) - set(frame["kind"]))
+    lines = [f"{kind}: fewer than two budgets, so no law over C" for kind in missing]
+    if len(frame) and not (frame["draw"] > 0).any():
+        lines.append("no run was repeated with another seed: no interval for the laws")
+    return lines
+
+
+def within_tolerance(search: pd.DataFrame, L: Array) -> Mask:
+    """Returns which runs (B, n) are near the best of their architecture and budget by ``L``."""
+    allowed = np.empty_like(L)
+    for rows in search.groupby(GROUPS).indices.values():
+        allowed[:, rows] = L[:, rows].min(axis=1, keepdims=True)
+    return np.asarray((1 + search["tolerance"].to_numpy(float)) * allowed >= L)
+
+
+def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.Generator) -> Array:
+    """Returns uniform shifts (draws, n) of ln ``setting``, one a budget, of half a step at most."""
+    shifts = np.zeros((draws, len(search)))
+    for rows in search.groupby(GROUPS).indices.values():
+        tried = np.unique(search[setting].to_numpy(float)[rows])
+        step = float(np.median(np.diff(np.log(tried)))) if len(tried) > 1 else 0.0
+        shifts[:, rows] = rng.uniform(-step / 2, step / 2, (draws, 1))
+    return shifts
+
+
+def _laws(
+    search: pd.DataFrame, near: Mask, values: Array, kind: str, setting: str
+) -> Iterator[dict[str, Any]]:
+    """Yields the law of one kind of models, a row a draw; none below two budgets.
+
+    Args:
+        near: which runs are used in each draw (B, n).
+        values: ln of the setting in each draw (B, n).
+    """
+    own = np.ones(len(search), bool) if kind == "both" else (search["kind"] == kind).to_numpy()
+    rows, near = search[own], near[:, own]
+    if rows["C"].nunique() < 2 or rows["kind"].nunique() < (2 if kind == "both" else 1):
+        return
+    C = rows["C"].to_numpy(float)
+    lines = zip(*log_lines(C, values[:, own], near), strict=True)
+    for draw, (exponent, value) in enumerate(lines):
+        yield {
+            "kind": kind,
+            "setting": setting,
+            "draw": draw,
+            "coefficient": float(np.exp(value - exponent * np.log(C.max()))),
+            "exponent": float(exponent),
+            "C_low": C.min(),
+            "C_high": C.max(),
+            "at_high": float(np.exp(value)),
+            "n": int(near[draw].sum()),
+        }
+
+
+def log_lines(C: Array, log_y: Array, chosen: Mask) -> tuple[Array, Array]:
+    """Fits a least-squares line in ln C (n,) to the ``chosen`` (B, n) of each row of ``log_y``.
+
+    Returns the slopes (B,), and the lines' values (B,) at the largest C.
+    """
+    x, n = np.log(C / C.max()), chosen.sum(axis=1)
+    y = np.where(chosen, log_y, 0.0)
+    x_mean, y_mean = chosen @ x / n, y.sum(axis=1) / n
+    slope = (y @ x / n - x_mean * y_mean) / (chosen @ x**2 / n - x_mean**2)
+    return slope, y_mean - slope * x_mean

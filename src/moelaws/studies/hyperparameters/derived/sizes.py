@@ -1,0 +1,97 @@
+"""The best model size of each budget, for mixtures and for dense models (leverage, App E.2).
+
+Size is the model's scale M, its training FLOPs per token without logits, so that C = M D.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.minimum import abscissae, minima, percentile_interval
+from moelaws.analysis.parabola import TOO_FEW, parabola
+from moelaws.studies.hyperparameters.derived.argmin import argmin
+from moelaws.tables.column import Column
+
+LEVEL = 0.9
+SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
+
+
+@table(
+    Column("kind", "string", "1", "moe, or dense: all experts active"),
+    Column("A", "float", "1", "activation ratio; 1 for dense"),
+    Column("C", "float", "FLOPs", "training budget"),
+    Column("M_argmin", "float", "FLOP/token", "scale of the run of least loss"),
+    Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
+    Column("L_argmin", "float", "nats/token", "the least loss"),
+    Column(
+        "M_star", "float", "FLOP/token", "minimum of a parabola in ln M in the measured range", True
+    ),
+    Column("M_low", "float", "FLOP/token", "lower end of its 90 % interval, Student t", True),
+    Column("M_high", "float", "FLOP/token", "upper end of its interval", True),
+    Column("D_star", "float", "tokens", "C / M_star", True),
+    Column("D_low", "float", "tokens", "C / M_high", True),
+    Column("D_high", "float", "tokens", "C / M_low", True),
+    Column("inside", "bool", "1", "the parabola's minimum is inside the measured range"),
+    Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
+    Column("n", "int", "1", "completed runs"),
+    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+)
+def derive(inputs: Inputs) -> Rows:
+    """Gives the best size of each budget and kind of model, by the least loss and by a parabola."""
+    records: list[dict[str, Any]] = []
+    for kind, sweep in SWEEPS.items():
+        rows = inputs.sweep(sweep)
+        if not len(rows):
+            continue
+        rows = rows.assign(M=rows["C_leverage"] / rows["D"])
+        for _, best in argmin(rows).iterrows():
+            group = at(rows, "C", best["C"])
+            records.append({"kind": kind, "A": best["A"], **_best(group, best)})
+    return records
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each budget whose best size is a bound."""
+    return [
+        f"{row.kind}, C={row.C:.3g}: no minimum of the loss inside the sizes measured: {row.note}"
+        for row in frame[frame["note"] != ""].itertuples()
+    ]
+
+
+def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
+    C, M = float(best["C"]), group["M"].to_numpy(float)
+    record = {
+        "C": C,
+        "M_argmin": best["M"],
+        "D_argmin": best["D"],
+        "L_argmin": best["L"],
+        "end": bool(best["M"] in (M.min(), M.max())),
+        "n": len(group),
+        **dict.fromkeys(("M_star", "M_low", "M_high", "D_star", "D_low", "D_high"), np.nan),
+        "inside": False,
+        "note": TOO_FEW,
+    }
+    if len(np.unique(M)) < 3:
+        return record
+    u_3 = abscissae(float(np.log(M.min())), float(np.log(M.max())))
+    values, drawn = parabola(np.log(M), group["L"].to_numpy(float), u_3)
+    lowest = minima(values, u_3[0], u_3[2])
+    M_star = float(np.exp(lowest.x[0]))
+    spread = minima(drawn, u_3[0], u_3[2]).x if len(drawn) else np.empty(0)
+    low, high = percentile_interval(np.exp(spread), LEVEL)
+    return record | {
+        "M_star": M_star,
+        "M_low": low,
+        "M_high": high,
+        "D_star": C / M_star,
+        "D_low": C / high,
+        "D_high": C / low,
+        "inside": bool(lowest.inside[0]),
+        "note": lowest.notes[0],
+    }

@@ -1,0 +1,158 @@
+"""F8 maps the loss over learning rate and batch, with near-optimal runs and the laws' values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.patches import Rectangle
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel, Sheet
+from moelaws.laws.leverage import hyperparameters
+from moelaws.studies.hyperparameters.figures.common import legend_below, published
+
+# Percent above the least loss; the first is the paper's near-optimal.
+STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+SHADES = ListedColormap(style.ordered_colours(len(STEPS)), "excess")
+NORM = BoundaryNorm(STEPS, SHADES.N, extend="max")
+FRAME = "#e8352e"
+PANELS = 4  # at most
+
+
+def over_activation(inputs: FittedInputs) -> Sheet:
+    """Maps the largest budget that was searched, a panel an activation ratio; dense is A = 1."""
+    search = inputs.derived("near_optimal")
+    C = float(search["C"].max())
+    groups = [(_architecture(rows), rows) for _, rows in at(search, "C", C).groupby("A")]
+    return _sheet(inputs, groups, f"$C$ = {style.power(C)} FLOPs")
+
+
+def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
+    """Maps each budget in a panel, of mixtures at the paper's ratio or of dense models."""
+    search = inputs.derived("near_optimal")
+    search = search[search["kind"] == kind]
+    if kind == "moe" and len(search):  # other ratios were searched at the largest budget alone
+        ratio = search.groupby("A")["C"].nunique().idxmax()
+        search = search[search["A"] == ratio]
+    budgets = sorted(float(C) for C in search["C"].unique())
+    chosen = np.unique(
+        np.linspace(0, len(budgets) - 1, min(PANELS, len(budgets))).round().astype(int)
+    )
+    groups = [(f"$C$ = {style.power(budgets[i])}", at(search, "C", budgets[i])) for i in chosen]
+    return _sheet(inputs, groups, _architecture(search) if len(search) else "")
+
+
+def _architecture(rows: pd.DataFrame) -> str:
+    row = rows.iloc[0]
+    return "dense" if row["A"] == 1 else f"{row['k']:.0f} of {row['E']:.0f}, $A$ = {row['A']:.3f}"
+
+
+def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common: str) -> Sheet:
+    groups = groups[-PANELS:]
+    n = max(len(groups), 1)
+    sheet = Sheet(max(style.SINGLE, 1.4 + 1.45 * n), 2.8, ["rectilinear"] * n)
+    if not groups:
+        sheet.panels[0].message("no run of this search\nis completed")
+        return sheet
+    for panel, (name, rows) in zip(sheet.panels, groups, strict=True):
+        _cells(panel, rows)
+        _predicted(panel, inputs, float(rows["C"].iloc[0]))
+        _axes(panel, rows)
+        panel.ax.set_title(f"({panel.name}) {name}" if n > 1 else name, loc="left")
+    sheet.panels[0].ax.set_ylabel("batch $B$ (tokens)")
+    bar = sheet.figure.colorbar(
+        ScalarMappable(NORM, SHADES), ax=[panel.ax for panel in sheet.panels], pad=0.02
+    )
+    bar.set_label("loss above the least (%)")
+    bar.outline.set_visible(False)
+    limits = np.array([panel.ax.get_ylim() for panel in sheet.panels])
+    for panel in sheet.panels:
+        panel.ax.set_ylim(limits.min(), limits.max())
+        panel.ax.tick_params(labelleft=panel is sheet.panels[0])
+    legend_below(sheet, common, ncols=4 if n > 2 else 2)
+    return sheet
+
+
+def _cells(panel: Panel, rows: pd.DataFrame) -> None:
+    """Draws a cell for each run: its colour is its loss above the least, a frame near-optimal."""
+    edges = {name: _edges(rows[name]) for name in ("lr", "batch_tokens")}
+    percent = 100 * rows["excess"].to_numpy(float)
+    panel.sheet.record(panel.name, "runs", x=rows["lr"], y=rows["batch_tokens"], z=percent)
+    settings = zip(rows["lr"], rows["batch_tokens"], rows["near"], percent, strict=True)
+    for lr, batch, near, excess in settings:
+        (left, right), (low, high) = edges["lr"][lr], edges["batch_tokens"][batch]
+        panel.ax.add_patch(
+            Rectangle(
+                (left, low),
+                right - left,
+                high - low,
+                facecolor=SHADES(NORM(excess)),
+                edgecolor=FRAME if near else "white",
+                linewidth=1.4 if near else 0.5,
+                zorder=2.5 if near else 2,
+            )
+        )
+    best = rows.iloc[[int(np.argmin(rows["L"]))]]
+    panel.points(
+        "best run", best["lr"], best["batch_tokens"], marker="*", markersize=7, color="white",
+        markeredgecolor=style.INK, markeredgewidth=0.5, zorder=4, label="best run",
+    )  # fmt: skip
+    panel.ax.plot(
+        [], [], "s", markerfacecolor="none", color=FRAME, label="near-optimal ($\\leq$ 0.25 %)"
+    )
+
+
+def _edges(values: pd.Series) -> dict[float, tuple[float, float]]:
+    """Returns the ends of each value's cell, halfway to its neighbours in logarithms."""
+    known = np.sort(values.astype(float).unique())
+    steps = np.diff(np.log(known)) if len(known) > 1 else np.array([np.log(2.0)])
+    half = np.concatenate([steps[:1], steps, steps[-1:]]) / 2
+    return {
+        v: (float(v * np.exp(-half[i])), float(v * np.exp(half[i + 1])))
+        for i, v in enumerate(known)
+    }
+
+
+def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
+    """Marks the learning rate and batch of the fitted laws and of Eq 5 at this budget."""
+    fitted, printed = {}, {}
+    for name in ("lr", "batch"):
+        law = inputs.fit(name).parts[0].estimates()
+        fitted[name] = law["coefficient"] * C ** law["exponent"]
+        printed[name] = published(hyperparameters.VARIANTS[name], np.array([C]))
+    marks = (
+        ("fitted law (mixtures)", fitted, {"marker": "X", "color": "#e07b00"}),
+        ("published (Eq 5)", printed, {"marker": "P", "color": style.GREY}),
+    )
+    for label, law_at, look in marks:
+        panel.points(
+            label, law_at["lr"], law_at["batch"], markersize=6, markeredgecolor="white",
+            markeredgewidth=0.5, zorder=5, label=label, **look,
+        )  # fmt: skip
+
+
+def _axes(panel: Panel, rows: pd.DataFrame) -> None:
+    """Sets logarithmic axes over the cells and over the laws' values beyond them."""
+    ax = panel.ax
+    ax.set(xscale="log", yscale="log")
+    marks = panel.sheet.data
+    marks = marks[marks["panel"] == panel.name]
+    for axis, name, column in ((ax.xaxis, "lr", "x"), (ax.yaxis, "batch_tokens", "y")):
+        ends = [end for pair in _edges(rows[name]).values() for end in pair]
+        pad = 1.12
+        low = min(min(ends), float(marks[column].min()) / pad)
+        high = max(max(ends), float(marks[column].max()) * pad)
+        axis.axes.set(**{f"{column}lim": (low / 1.03, high * 1.03)})
+        values = np.sort(rows[name].astype(float).unique())
+        as_text = style.short if name == "batch_tokens" else _thousandths
+        style.fixed_ticks(axis, values[:: 2 if len(values) > 4 else 1], as_text)
+    ax.grid(False)
+    ax.set_xlabel(r"peak rate $\eta$ ($10^{-3}$)")
+
+
+def _thousandths(value: float) -> str:
+    return f"{1e3 * value:.2g}"

@@ -1,0 +1,90 @@
+"""T5 and T_eq5 set the laws from these runs beside those of Table 5 and Eq 5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.minimum import percentile_interval
+from moelaws.figures.tabular import Tabular
+from moelaws.laws.base import Law
+from moelaws.laws.leverage import allocation, hyperparameters
+from moelaws.studies.hyperparameters.figures.common import LABELS
+
+SETTINGS = {"lr": ("lr", "learning rate"), "batch": ("batch_tokens", "batch (tokens)")}
+KINDS = {"moe": "", "dense": "_dense", "both": "_both"}
+
+
+def equation_5(inputs: FittedInputs) -> Tabular:
+    """Sets the laws of learning rate and batch, of mixtures, dense models and both."""
+    draws = inputs.derived("noise")
+    drawn = draws[draws["draw"] > 0]
+    rows = []
+    for fit, (column, words) in SETTINGS.items():
+        for kind, suffix in KINDS.items():
+            own = drawn[(drawn["setting"] == column) & (drawn["kind"] == kind)]
+            low, high = percentile_interval(own["exponent"].to_numpy(float), 0.9)
+            row = {"of": words, "models": LABELS.get(kind, kind), **_law(inputs, fit + suffix)}
+            row |= {"low, seeds and steps": low, "high, seeds and steps": high}
+            rows.append(row | _published(hyperparameters.VARIANTS[fit], kind == "moe"))
+    notes = (
+        "x = coefficient C^exponent, C in FLOPs, by least squares in logarithms over runs within "
+        "0.25 % of the least loss of their budget. Coefficients are values at 1 FLOP, far outside "
+        "any budget: they move with the exponent and mean little alone.",
+        "Low and high: 90 %, Student t, as if near-optimal runs of one budget were independent. "
+        "Seeds and steps: 5 and 95 % of the laws that come of adding the seeds' spread to every "
+        "loss and of moving the best values of a budget within a step of those tried; blank where "
+        "no run was repeated. Neither covers what lies beyond the ends of the search (F7).",
+        "Published: Eq 5, for mixtures; of dense models the paper prints no coefficients.",
+    )
+    return Tabular(pd.DataFrame(rows), notes=notes)
+
+
+def table_5(inputs: FittedInputs) -> Tabular:
+    """Sets the laws of the best scale M and data D, of dense models and mixtures."""
+    rows = []
+    for kind, suffix in (("dense", "_dense"), ("moe", "")):
+        for x in ("M", "D"):
+            names = {f"{x}{suffix}": "least loss"}
+            if x == "M":
+                names[f"M{suffix}_parabola"] = "parabola"
+            for fit, method in names.items():
+                row = {"models": LABELS[kind], "of": x, "by": method, **_law(inputs, fit)}
+                law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
+                rows.append(row | _published(law))
+    notes = (
+        "M (FLOP per token, without logits) and D (tokens) = coefficient C^exponent, C = M D in "
+        "FLOPs, by least squares in logarithms over the best size of each budget: the run of least "
+        "loss, as in the paper, or the minimum of a parabola in ln M through all of its runs.",
+        "Low and high: 90 %, Student t. With sizes a factor apart, a best run is known to that "
+        "factor and no better.",
+    )
+    return Tabular(pd.DataFrame(rows), notes=notes)
+
+
+def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
+    (part,) = inputs.fit(fit).parts
+    record: dict[str, Any] = {"n": part.n}
+    for name in ("coefficient", "exponent"):
+        estimate = part.params[name]
+        record |= {
+            name: estimate.estimate,
+            f"{name} low": _number(estimate.low),
+            f"{name} high": _number(estimate.high),
+        }
+    return record
+
+
+def _published(law: Law, printed: bool = True) -> dict[str, float]:
+    values = law.published
+    assert values is not None
+    return {
+        f"published {name}": values[name] if printed else float("nan")
+        for name in ("coefficient", "exponent")
+    }
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,145 @@
+"""The rules of the leverage paper's claims: each measures one number on the study's runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import percentile_interval
+from moelaws.claims.base import Evidence
+from moelaws.studies.leverage.derived.pooled import Parabola, regression, slope
+from moelaws.studies.leverage.derived.series import SERIES
+from moelaws.studies.leverage.derived.trends import trend
+
+LEVEL = 0.9
+ATTENTION_SHARE = 0.35  # the middle of the paper's 30 to 40 %
+POWER_OF_A = "leverage.activation:power"  # as the table of forms names it
+NO_TREND = Evidence("Fewer than two architectures share two budgets.")
+
+
+def sparser_is_better(inputs: FittedInputs) -> Evidence:
+    """Returns the slope of ln EL on ln A, common to the budgets."""
+    over_A = trend(inputs, "A")
+    if over_A is None:
+        return NO_TREND
+    forms = inputs.derived("forms")
+    R2 = float(forms.loc[forms["law"] == POWER_OF_A, "R2"].astype(float).median())
+    fits = "" if math.isnan(R2) else f" A power of A alone explains EL with R2 = {R2:.3g} (median)."
+    measured = (
+        f"d ln EL / d ln A = {over_A.slope} over "
+        f"{over_A.architectures} activation ratios and {over_A.budgets} budgets ({over_A.slope.n} "
+        f"runs).{_unreached(over_A.unreached)}{fits}"
+    )
+    return Evidence(measured, *over_A.slope.interval)
+
+
+def grows_with_compute(inputs: FittedInputs) -> Evidence:
+    """Returns the slope of ln EL on ln C, the mean over activation ratios."""
+    over_C = trend(inputs, "C")
+    if over_C is None:
+        return NO_TREND
+    measured = (
+        f"d ln EL / d ln C = {over_C.slope}, the mean of "
+        f"{over_C.architectures} activation ratios over {over_C.budgets} budgets ({over_C.slope.n} "
+        f"runs).{_unreached(over_C.unreached)} Published: 0.10 at A = 3.1 %."
+    )
+    return Evidence(measured, *over_C.slope.interval)
+
+
+def best_granularity(inputs: Inputs) -> Evidence:
+    """Returns the granularity of least loss."""
+    series = SERIES["granularity"]
+    runs = series.compared(inputs)
+    parabola = series.parabola(runs)
+    if parabola is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in log2 G.")
+    value, low, high = (2.0**end for end in _optimum(parabola))
+    best = Estimate(value, low, high, parabola.n)
+    measured = (
+        f"Least loss at G = {best} of {2**parabola.low:.3g} to "
+        f"{2**parabola.high:.3g} measured ({best.n} runs, {parabola.budgets} budgets)."
+    )
+    return Evidence(measured, *best.interval)
+
+
+def few_shared_experts(inputs: Inputs) -> Evidence:
+    """Returns the share of shared experts of least loss."""
+    series = SERIES["shared"]
+    runs = series.compared(inputs)
+    parabola = series.parabola(runs)
+    if parabola is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in the share.")
+    value, low, high = _optimum(parabola)
+    best = Estimate(value, max(low, 0.0), high, parabola.n)  # no share is below none
+    measured = (
+        f"Least loss at E_s/(E_a+E_s) = {best} of {parabola.low:.2g} to "
+        f"{parabola.high:.2g} measured ({best.n} runs, {parabola.budgets} budgets)."
+    )
+    return Evidence(measured, *best.interval)
+
+
+def attention_share(inputs: Inputs) -> Evidence:
+    """Returns how far the loss at 35 % attention is above the least, in percent."""
+    series = SERIES["attention"]
+    runs = series.compared(inputs)
+    parabola = series.parabola(runs)
+    if parabola is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in the share.")
+    convention = "By the count of projections, scores and values over the whole context"
+    shares = f"{parabola.low:.2g} to {parabola.high:.2g}"
+    if not parabola.low <= ATTENTION_SHARE <= parabola.high:
+        return Evidence(f"{convention}, the shares measured are {shares}.")
+    value, draws = parabola.excess(ATTENTION_SHARE)
+    excess = Estimate(100 * value, *percentile_interval(100 * draws, LEVEL), parabola.n)
+    measured = (
+        f"{convention}, the loss at 35 % is {excess} % above the least "
+        f"of shares from {shares} ({excess.n} runs, {parabola.budgets} budgets)."
+    )
+    return Evidence(measured, *excess.interval, "%")
+
+
+def dense_layers_matter_little(inputs: Inputs) -> Evidence:
+    """Returns the change of the loss, in percent, where the first layers are dense."""
+    runs = SERIES["dense_layers"].compared(inputs)
+    dense = np.asarray(runs["n_dense_layers"] > 0, np.float64)
+    estimates = regression(dense[:, None], np.log(runs["L"].to_numpy(float)), runs["C"])
+    if estimates is None:
+        return Evidence("No budget has runs with and without dense layers.")
+    value, draws = 100 * float(estimates.coefficients[0]), 100 * estimates.draws[:, 0]
+    change = Estimate(value, *percentile_interval(draws, LEVEL), len(runs))
+    measured = (
+        f"Dense first layers change the loss by {change} % at equal compute "
+        f"({change.n} runs, {runs['C'].nunique()} budgets)."
+    )
+    return Evidence(measured, *change.interval, "%")
+
+
+def finer_is_less_balanced(inputs: Inputs) -> Evidence:
+    """Returns the slope of ln CV of the experts' load on ln G."""
+    runs = SERIES["granularity"].compared(inputs)
+    runs = runs[runs["balance_cv"] > 0]
+    ln_G, ln_CV = np.log(runs["G"].to_numpy(float)), np.log(runs["balance_cv"].to_numpy(float))
+    elasticity = slope(ln_G, ln_CV, runs["C"], LEVEL)
+    if math.isnan(elasticity.value):
+        return Evidence(f"{len(runs)} runs determine no slope of ln CV on ln G.")
+    measured = (
+        f"d ln CV / d ln G = {elasticity} ({elasticity.n} runs, "
+        f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96."
+    )
+    return Evidence(measured, *elasticity.interval)
+
+
+def _optimum(parabola: Parabola) -> tuple[float, float, float]:
+    """The place of the least loss and its interval, endless where it reaches the range's end."""
+    low, high = parabola.optimum_interval(LEVEL)
+    low = -math.inf if low <= parabola.low + 1e-9 else low
+    high = math.inf if high >= parabola.high - 1e-9 else high
+    return float(parabola.optimum().x[0]), low, high
+
+
+def _unreached(share: float) -> str:
+    return f" In {share:.0%} of the draws the dense curve never gets there." if share else ""

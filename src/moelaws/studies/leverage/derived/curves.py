@@ -1,0 +1,103 @@
+"""Fitted loss curves L(C) of architectures with their draws, from which leverage is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.analysis.minimum import Array
+from moelaws.fitting.report import FitPart
+from moelaws.studies.leverage.laws.curve import LAW
+
+DENSE = "curve_dense"  # the study's fit of the dense counterpart
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The loss L = alpha C^beta + b of one architecture (App K, leverage).
+
+    Attributes:
+        params: alpha, beta and b.
+        draws: a row a draw of the bootstrap, with a column for each parameter.
+        rows: the runs that the curve was fitted to.
+        level: of its intervals.
+    """
+
+    params: dict[str, float]
+    draws: pd.DataFrame
+    rows: pd.DataFrame
+    level: float
+
+    def loss(self, C: Array) -> Array:
+        """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
+        return LAW.predict(self.params, {"C": C})
+
+    def loss_band(self, C: Array) -> dict[str, Array]:
+        """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without draws."""
+        if not len(self.draws):
+            return {}
+        drawn = LAW.predict_batch(_working(self.draws), {"C": C})
+        low, high = np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        return {"low": low, "high": high}
+
+    def compute_for(self, L: Array) -> Array:
+        """Returns the compute (n,) where the curve has the losses ``L`` (n,); NaN if nowhere."""
+        return _compute_for(self.params, np.asarray(L, float))
+
+    def compute_draws(self, L: Array) -> Array:
+        """Returns the same for each draw: losses (n,) or (draws, n) to compute (draws, n)."""
+        return _compute_for(self.drawn_params(), np.asarray(L, float))
+
+    def drawn_params(self, n: int | None = None) -> dict[str, Array]:
+        """Returns the parameters (n, 1) of the first ``n`` draws, by default of all."""
+        return {name: self.draws[name].to_numpy(float)[:n, None] for name in LAW.names}
+
+    def noise(self) -> float:
+        """Returns the standard deviation of ln L about the curve; NaN without freedom."""
+        C, L = self.rows["C_leverage"].to_numpy(float), self.rows["L"].to_numpy(float)
+        freedom = len(L) - len(LAW.names)
+        if freedom < 1:
+            return float("nan")
+        return float(np.sqrt(np.sum(np.log(L / self.loss(C)) ** 2) / freedom))
+
+
+def curve(inputs: FittedInputs, fit: str) -> Curve:
+    """Returns the curve of a fit that is not split."""
+    report = inputs.fit(fit)
+    return _curve(report.parts[0], inputs.draws(fit), inputs.rows(fit), report.level)
+
+
+def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
+    """Yields the curves of a fit that is split, in the order of its report."""
+    report, rows, draws = inputs.fit(fit), inputs.rows(fit), inputs.draws(fit)
+    for part in report.parts:
+        value = part.where[report.split_by]
+        own_rows, own_draws = (at(frame, report.split_by, value) for frame in (rows, draws))
+        yield _curve(part, own_draws, own_rows, report.level)
+
+
+def _curve(part: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
+    return Curve(part.estimates(), draws[list(LAW.names)], rows.reset_index(drop=True), level)
+
+
+def _working(draws: pd.DataFrame) -> Array:
+    """Returns the draws (B, P) on the scale that the law works on."""
+    return np.column_stack(
+        [
+            np.log(draws[p.name]) if p.scale == "log" else draws[p.name].to_numpy(float)
+            for p in LAW.parameters
+        ]
+    )
+
+
+def _compute_for(params: dict[str, Array] | dict[str, float], L: Array) -> Array:
+    alpha, beta, b = (np.asarray(params[name], float) for name in LAW.names)
+    falls = np.broadcast_to(beta < 0, np.broadcast_shapes(np.shape(beta), L.shape))
+    excess = np.where(falls & (b < L), L - b, np.nan)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(np.log(excess / alpha) / np.where(beta < 0, beta, -1.0)))

@@ -1,0 +1,88 @@
+"""What the leverage paper's figures share: axes and points of leverage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike
+
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel
+
+BUDGET = "budget $C$ (FLOPs)"
+LEVERAGE = "efficiency leverage EL"
+RATIO = "activation ratio $A = E_a/E$"
+
+
+def percent(value: float) -> str:
+    """Writes a share in percent, as the paper writes activation ratios: 3.12 %."""
+    return f"{100 * value:.3g} %"
+
+
+def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = None) -> None:
+    """Makes the axis logarithmic with ``ticks``, or with round ticks over what is shown."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_label_text(label)
+    low, high = sorted(axis.get_view_interval())
+    shown = list(ticks) or style.round_ticks(low, high)
+    if len(shown) < 3 and not ticks:  # less than a factor of two
+        even = MaxNLocator(5).tick_values(low, high)
+        shown = [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
+    style.fixed_ticks(axis, shown, text or style.power)
+
+
+def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
+    """Makes the x axis compute, with ticks at powers of ten or, where it has but one, at others."""
+    panel.ax.set_xscale("log")
+    low, high = sorted(panel.ax.xaxis.get_view_interval())
+    if high < 1.5 * low:  # one budget
+        low, high = low / 2, high * 2
+        panel.ax.set_xlim(low, high)
+    gap = (high / low) ** (1 / 5)
+    candidates = style.round_ticks(low, high, 6)
+    decades = [tick for tick in candidates if np.isclose(np.log10(tick) % 1, 0)]
+    ticks: list[float] = []
+    for tick in decades if len(decades) > 1 else candidates:
+        if not ticks or tick > gap * ticks[-1]:
+            ticks.append(tick)
+    log_axis(panel.ax.xaxis, label, ticks)
+
+
+def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
+    """Makes the y axis leverage over the estimates; intervals may run off it."""
+    values = np.asarray(estimates, float)
+    values = values[np.isfinite(values) & (values > 0)]
+    panel.ax.set_yscale("log")
+    if len(values):
+        panel.ax.set_ylim(min(values.min(), 1.0) / 1.3, max(values.max(), 1.0) * 1.5)
+    log_axis(panel.ax.yaxis, LEVERAGE, text=lambda x: f"{x:g}")
+    panel.ax.axhline(1, color=style.INK, linewidth=0.5, zorder=0.5)
+
+
+def leverage_points(
+    panel: Panel, series: str, x: ArrayLike, rows: pd.DataFrame, aside: float = 0.0, **options: Any
+) -> None:
+    """Draws EL of ``rows`` over ``x`` with intervals, ``aside`` points to the right of ``x``.
+
+    An infinite end runs off the axis. ``options`` are those of Matplotlib's ``plot``.
+    """
+    EL, low, high = (rows[name].to_numpy(float) for name in ("EL", "EL_low", "EL_high"))
+    x = np.asarray(x, float)
+    panel.sheet.record(panel.name, series, x=x, y=EL, low=low, high=high)
+    shift = ScaledTranslation(aside / 72, 0, panel.sheet.figure.dpi_scale_trans)
+    place = panel.ax.transData + shift
+    shown = np.isfinite(EL)
+    options = {"marker": "o", "linestyle": "none", "transform": place, **options}
+    (marks,) = panel.ax.plot(x[shown], EL[shown], **options)
+    panel.ax.update_datalim(np.column_stack([x[shown], EL[shown]]))
+    top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
+    bars = shown & ~np.isnan(low)
+    panel.ax.vlines(
+        x[bars], np.maximum(low[bars], 1e-6), top[bars], color=marks.get_color(), linewidth=0.7,
+        alpha=0.7, zorder=marks.get_zorder() - 0.1, transform=place,
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+"""F4a-c: efficiency leverage over activation ratio, granularity and compute, with Eq 1 to 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.fitting.report import FitReport
+from moelaws.studies.leverage.derived.series import of_sweep
+from moelaws.studies.leverage.figures import published
+from moelaws.studies.leverage.figures.common import (
+    BUDGET,
+    RATIO,
+    compute_axis,
+    leverage_axis,
+    leverage_points,
+    log_axis,
+    percent,
+)
+
+
+def over_activation(inputs: FittedInputs) -> Sheet:
+    """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
+    sheet, panel, points = _start(inputs, "activation")
+    if not len(points):
+        return sheet
+    A = np.geomspace(points["A_routed"].min(), 1.0, 61)
+    _budgets(panel, points, "A_routed", inputs.fit("activation"), "A", A)
+    C = published.nearest_budget(points["C"].max())
+    y = published.leverage(A, float(points["G"].median()), C)
+    panel.line("published", A, y, label=f"published ({style.power(C)})", **published.LINE)
+    leverage_axis(panel, np.concatenate([points["EL"], y]))
+    ratios = sorted(points["A_routed"].unique())
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def over_granularity(inputs: FittedInputs) -> Sheet:
+    """Draws F4b: EL over G at one activation ratio, a colour a budget, with Eq 2 fitted."""
+    sheet, panel, points = _start(inputs, "granularity")
+    if not len(points):
+        return sheet
+    G = np.geomspace(points["G"].min(), points["G"].max(), 61)
+    _budgets(panel, points, "G", inputs.fit("granularity"), "G", G)
+    C, A = published.nearest_budget(points["C"].max()), float(points["A_routed"].median())
+    y = published.leverage(A, G, C)
+    panel.line("published", G, y, label=f"published ({style.power(C)})", **published.LINE)
+    leverage_axis(panel, np.concatenate([points["EL"], y]))
+    whole = sorted({round(float(value), 1) for value in points["G"]})
+    log_axis(panel.ax.xaxis, "granularity $G$", whole, lambda v: f"{v:.0f}")
+    panel.ax.set_title(f"$A$ = {percent(A)}", loc="left")
+    panel.legend(BUDGET)
+    return sheet
+
+
+def over_compute(inputs: FittedInputs) -> Sheet:
+    """Draws F4c: EL over C, a colour an activation ratio, with Eq 3; hollow where extrapolated."""
+    sheet, panel, points = _start(inputs, "activation", measured=False)
+    if not len(points):
+        return sheet
+    points = points[points["A_routed"] < 1]
+    report, fitted = inputs.fit("compute"), []
+    for A, colour in style.palette(points["A_routed"]).items():
+        rows = at(points, "A_routed", A).sort_values("C")
+        inside = rows["measured"] == 1
+        label = percent(A)
+        leverage_points(panel, label, rows["C"][inside], rows[inside], color=colour, label=label)
+        hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3.2}
+        panel.points(
+            f"{label}, curves extrapolated",
+            rows["C"][~inside], rows["EL"][~inside], color=colour, **hollow,
+        )  # fmt: skip
+        C = np.geomspace(rows["C"].min(), rows["C"].max(), 41)
+        params = _estimates(report, "E", float(rows["E"].iloc[0]))
+        if params is not None:
+            y = laws.fittable(report.law).predict(params, {"C": C})
+            panel.line(f"{label}, Eq 3", C, y, color=colour, linewidth=0.9)
+            fitted.append(y)
+        if published.BUDGETS[0] <= rows["C"].max():
+            y = published.leverage(A, rows["G"].median(), C)
+            panel.line(f"{label}, published", C, y, **published.LINE)
+    if published.BUDGETS[0] <= points["C"].max():
+        panel.ax.plot([], [], label="published", **published.LINE)
+    panel.ax.plot(
+        [], [], color=style.GREY, marker="o", markerfacecolor="white", ls="none",
+        label="curves\nextrapolated",
+    )  # fmt: skip
+    leverage_axis(panel, np.concatenate([points["EL"][points["measured"] == 1], *fitted]))
+    compute_axis(panel)
+    panel.legend("$A = E_a/E$")
+    return sheet
+
+
+def _start(
+    inputs: FittedInputs, sweep: str, measured: bool = True
+) -> tuple[Sheet, Panel, pd.DataFrame]:
+    """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
+    sheet, panel = one_panel()
+    points = of_sweep(inputs.derived("points"), sweep)
+    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
+    if not len(points):
+        panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
+                      "to the mixtures' losses")  # fmt: skip
+    return sheet, panel, points
+
+
+def _budgets(
+    panel: Panel, points: pd.DataFrame, x: str, report: FitReport, variable: str, grid: np.ndarray
+) -> None:
+    """Draws the points over their column ``x``, a colour a budget, with the law fitted to each."""
+    law = laws.fittable(report.law)
+    for C, colour in style.palette(points["C"]).items():
+        rows = at(points, "C", C)
+        label = style.power(C)
+        leverage_points(panel, label, rows[x], rows, color=colour, label=label)
+        params = _estimates(report, "C", C)
+        if params is not None:
+            y = law.predict(params, {variable: grid})
+            panel.line(f"{label}, fit", grid, y, color=colour, linewidth=0.9)
+
+
+def _estimates(report: FitReport, column: str, value: float) -> dict[str, float] | None:
+    """Returns the estimates where ``column`` is ``value``; None beyond the rows of the fit."""
+    for part in report.parts:
+        if np.isclose(part.where[column], value, rtol=1e-9, atol=0):
+            return part.estimates()
+    return None

@@ -1,0 +1,111 @@
+"""The tables of the leverage paper that list runs: T1 and T8 to T15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.tabular import Tabular
+from moelaws.studies.leverage.derived.series import (
+    SERIES,
+    activation_ratio,
+    attention_share,
+    shared_ratio,
+)
+
+# Heading -> the study's column, as in the paper's tables.
+COLUMNS = {
+    "C (FLOPs)": "C",
+    "layers": "n_layers",
+    "dense layers": "n_dense_layers",
+    "d_model": "d_model",
+    "d_expert": "d_expert",
+    "heads": "n_heads",
+    "KV heads": "n_kv",
+    "E": "E",
+    "E_a": "k",
+    "E_s": "E_s",
+    "A (formal)": "A",
+    "A = E_a/E": "A_routed",
+    "G": "G",
+    "S = E_s/(E_a+E_s)": "shared_ratio",
+    "attention's share": "attention_share",
+    "batch (tokens)": "batch_tokens",
+    "learning rate": "lr",
+    "N": "N_total",
+    "N_a": "N_active",
+    "D (tokens)": "D",
+    "runs": "runs",
+    "L (nats/token)": "L",
+    "CV of tokens per expert": "balance_cv",
+}
+MEASURED = {"L", "balance_cv"}
+_ALWAYS = (
+    *("C (FLOPs)", "d_model", "E", "E_a", "E_s", "d_expert", "N_a", "D (tokens)", "runs"),
+    *("batch (tokens)", "learning rate", "L (nats/token)"),
+)
+_VARIED = {
+    "activation": ("A (formal)", "A = E_a/E"),
+    "granularity": ("G",),
+    "shared": ("S = E_s/(E_a+E_s)",),
+    "dense_layers": ("layers", "dense layers"),
+    "attention": ("attention's share", "heads"),
+    "heads": ("heads", "KV heads"),
+}
+_BALANCE = (
+    *("C (FLOPs)", "d_model", "E", "E_a", "E_s", "d_expert", "G", "runs"),
+    *("L (nats/token)", "CV of tokens per expert"),
+)
+_NOT_OF_VALIDATION = (
+    *("A (formal)", "attention's share", "S = E_s/(E_a+E_s)", "runs"),
+    "CV of tokens per expert",
+)
+NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
+
+
+def configurations(inputs: Inputs, sweep: str) -> Tabular:
+    """Sets T8 to T14: a row for each configuration of a sweep."""
+    shown = {*_ALWAYS, *_VARIED[sweep]}
+    return _configurations(SERIES[sweep].runs(inputs), [name for name in COLUMNS if name in shown])
+
+
+def balance(inputs: Inputs) -> Tabular:
+    """Sets T15: the load balance of each granularity."""
+    note = (
+        "CV is taken over the experts of each layer on the validation text. Published (6e19 "
+        "FLOPs): G = 6: .033, 8: .052, 12: .061, 16: .093."
+    )
+    return _configurations(SERIES["granularity"].runs(inputs), _BALANCE, note)
+
+
+def validation(inputs: Inputs) -> Tabular:
+    """Sets T1: the pair of models whose training F6a shows."""
+    note = (
+        "Published: Dense-6.1B (28 layers, d_model 4096, 32 heads, 8 KV heads, width 14336, 6.11e9 "
+        "parameters) and MoE-mini (20 layers, the first dense and 5120 wide, d_model 2048, 16 "
+        "heads, 4 KV heads, d_expert 384, E 384, E_a 12, E_s 1, 17.5e9 parameters, .85e9 active "
+        "without embeddings)."
+    )
+    runs = inputs.sweep("validation").sort_values("N_total")
+    return _configurations(runs, [n for n in COLUMNS if n not in _NOT_OF_VALIDATION], note)
+
+
+def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Tabular:
+    """A row for each configuration among ``runs``, with its loss, the mean over seeds."""
+    columns = {name: COLUMNS[name] for name in names}
+    if not len(runs):
+        nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in columns})
+        return Tabular(nothing, notes=(NO_RUNS, *notes), warnings=[NO_RUNS])
+    runs = runs.assign(
+        A_routed=activation_ratio(runs),
+        shared_ratio=shared_ratio(runs),
+        attention_share=attention_share(runs),
+    )
+    keys = [column for column in columns.values() if column not in {*MEASURED, "runs"}]
+    grouped = runs.groupby(keys, dropna=False, sort=True)
+    measured = sorted(MEASURED & set(columns.values()))
+    frame = grouped[measured].mean().assign(runs=grouped.size()).reset_index()
+    frame = frame[list(columns.values())].set_axis(list(columns), axis="columns")
+    return Tabular(frame, notes=("N_a and N count embeddings; C does not count logits.", *notes))

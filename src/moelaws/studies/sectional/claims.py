@@ -1,0 +1,136 @@
+"""What the sectional paper claims, measured on its own cost model with its misprints corrected.
+
+No run is behind these measurements: each rule evaluates the model, as printed and corrected, over a
+grid of shapes and overheads. What decides are the extremes over that grid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Evidence
+from moelaws.laws.base import Array
+from moelaws.studies.sectional.laws import cost
+from moelaws.studies.sectional.model import CORRECTED, PRINTED, evaluate
+
+LENGTHS = 2.0 ** np.arange(7, 18)  # tokens an expert: 128 to 131072
+WIDTHS = 2.0 ** np.arange(7, 16)  # 128 to 32768
+OVERHEADS = np.concatenate([[0.0], 10.0 ** np.arange(3, 16)])  # multiply-adds
+EXPERTS = 2.0 ** np.arange(0, 11)  # 1 to 1024
+GRID = (
+    f"all {len(LENGTHS) * len(WIDTHS) * len(OVERHEADS)} combinations of L = 128 to 131072, "
+    "d0 = 128 to 32768 and alpha = 0 to 1e15"
+)
+SAME = 1e-6  # relative: bisection ends below it
+
+L, D0, ALPHA = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
+SHAPES = {"L": L, "d0": D0, "alpha": ALPHA}
+
+
+def more_experts(inputs: Inputs) -> Evidence:
+    """Returns the largest best whole number of experts; its rises with L and with d0 decide."""
+    results = [evaluate(form, **SHAPES) for form in (PRINTED, CORRECTED)]
+    whole, real = (np.array([form[name] for form in results]) for name in ("E_whole", "E_opt"))
+    rises = [float(np.diff(whole[form], axis=axis).max()) for form in (0, 1) for axis in (0, 1)]
+    longer = float(np.mean(np.diff(real[1], axis=0) < -SAME))
+    return Evidence(
+        f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
+        f"E_opt stays below {real.max():.4g}; corrected, it falls in "
+        f"{longer:.0%} of the doublings of L",
+        float(whole.max()),
+        unit="experts",
+        decides=[(min(rises), max(rises))],
+    )
+
+
+def sections_pay(inputs: Inputs) -> Evidence:
+    """Returns the least of S(2)/S(1), which is below 1 where a second expert saves cost."""
+    printed, corrected = (
+        evaluate(form, E=2.0, **SHAPES)["S"] / evaluate(form, E=1.0, **SHAPES)["S"]
+        for form in (PRINTED, CORRECTED)
+    )
+    least = float(corrected.min())
+    return Evidence(
+        f"two experts cost {least:.4g} times as much as one or more (as printed "
+        f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
+        "compute benefit",
+        least,
+        unit="S(2)/S(1)",
+        decides=[_ends(corrected)],
+    )
+
+
+def gain_over_traditional(inputs: Inputs) -> Evidence:
+    """Returns the most that E traditional experts cost over E sections without overhead."""
+    E = EXPERTS[:, None, None]
+    factor = evaluate(CORRECTED, E=E, L=LENGTHS[:, None], d0=WIDTHS, alpha=0.0)["total_factor"]
+    most, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
+    return Evidence(
+        f"E traditional experts cost at most {most:.4g} of E sections (at E = {EXPERTS[at[0]]:g}, "
+        f"L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): sections are dearer "
+        "even without overhead",
+        most,
+        unit="traditional / sectional cost",
+        decides=[_ends(factor[1:])],
+    )
+
+
+def super_linear(inputs: Inputs) -> Evidence:
+    """Returns the largest slope of ln of the projections' reduction factor over ln E from E = 2."""
+    E = EXPERTS[1:]
+    printed, corrected = (
+        np.diff(np.log(evaluate(form, E=E, L=4096.0, d0=4096.0, alpha=0.0)["projection_factor"]))
+        / np.diff(np.log(E))
+        for form in (PRINTED, CORRECTED)
+    )
+    steepest = float(corrected.max())
+    return Evidence(
+        f"from E = 2 to 1024 the corrected factor E^3/(E^3+1) rises at most as E^{steepest:.2g} "
+        f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
+        f"E^{printed.min():.3g} or faster",
+        steepest,
+        unit="slope of ln factor over ln E",
+        decides=[_ends(corrected)],
+    )
+
+
+def one_minimum(inputs: Inputs) -> Evidence:
+    """Returns the share of the grid where the cost over real E falls and then rises, once."""
+    E = np.geomspace(0.001, 100, 501).reshape(-1, *[1] * L.ndim)
+    turns_once = []
+    for function in (cost.printed_cost, cost.cost):
+        rises = np.diff(function(E, L, D0, ALPHA), axis=0) > 0
+        turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
+    share = float(np.mean(turns_once))
+    optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
+    return Evidence(
+        f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {share:.0%} of {GRID}, "
+        f"in both forms; the minimum lies at E = {_span(optimum)} corrected",
+        share,
+        unit="share of the grid",
+        decides=[_ends(np.array(turns_once, float))],
+    )
+
+
+def overhead_lowers(inputs: Inputs) -> Evidence:
+    """Returns the largest change of the real E_opt from one overhead to the next larger one."""
+    optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
+    steps = np.diff(optimum, axis=2)
+    largest = float(steps.max())
+    return Evidence(
+        f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
+        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})",
+        largest,
+        unit="largest change of E_opt",
+        decides=[_ends(steps)] if (np.abs(steps) > SAME).any() else [],
+    )
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+def _span(values: Array) -> str:
+    low, high = _ends(values)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

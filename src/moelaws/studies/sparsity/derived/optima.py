@@ -1,0 +1,132 @@
+"""IsoFLOP optima: the model size of least loss for each budget C and sparsity S.
+
+Two ways that share nothing but the data: the surface fitted to all sparsities of a budget (Eq 8,
+sparsity) and a parabola in ln N for each (C, S) alone (D.4, sparsity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.analysis.minimum import Minima, minima, percentile_interval
+from moelaws.analysis.parabola import TOO_FEW, parabola
+from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
+from moelaws.tables.column import Column
+
+
+@table(
+    Column("C", "float", "FLOPs", "training budget"),
+    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
+    Column("N_star", "float", "parameters", "size of least loss in the measured range", True),
+    Column("N_low", "float", "parameters", "lower end of its interval", True),
+    Column("N_high", "float", "parameters", "upper end of its interval", True),
+    Column("L_star", "float", "nats/token", "loss at N_star by the fitted curve", True),
+    Column("L_low", "float", "nats/token", "lower end of its interval", True),
+    Column("L_high", "float", "nats/token", "upper end of its interval", True),
+    Column(
+        "interval",
+        "string",
+        "1",
+        "how: fit: percentiles of the surface's draws, whose report says how they were made; "
+        "student: of draws from a parabola's Student-t distribution, n - 3 degrees of freedom",
+    ),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
+    Column("convex", "bool", "1", "the fitted curve has a minimum"),
+    Column("n", "int", "1", "completed runs at this (C, S)"),
+    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+)
+def derive(inputs: FittedInputs) -> Rows:
+    """Returns the optima of every isoFLOP surface fit that the study's entry declares.
+
+    Raises:
+        UserError: where a fit is missing or not split by C.
+    """
+    return sorted(
+        (
+            optimum
+            for fit in inputs.fits
+            for surface in surfaces(inputs, fit)
+            for optimum in (*surface_optima(surface), *parabola_optima(surface))
+        ),
+        key=lambda optimum: [optimum[name] for name in ("size", "method", "C", "S")],
+    )
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each optimum of the derived table that is only a bound or missing."""
+    return [
+        f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
+        f"measured ({row.method}): {row.note}"
+        for row in frame[frame["note"] != ""].itertuples()
+    ]
+
+
+def surface_optima(surface: Surface) -> Iterator[dict[str, Any]]:
+    """Yields the optimum at each measured S of one budget's surface."""
+    for S, rows in _by_sparsity(surface):
+        yield _optimum(surface, "surface", S, len(rows), surface.size_minimum(S))
+
+
+def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
+    """Yields the optimum at each S of one budget's runs by a parabola of L in ln N.
+
+    Of the surface only the runs are read.
+    """
+    for S, rows in _by_sparsity(surface):
+        u_3, both = log_sizes(rows[surface.size]), None
+        if u_3 is not None:
+            u, L = np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy()
+            losses, draws = parabola(u, L, u_3)
+            low, high = float(u_3[0]), float(u_3[2])
+            both = minima(losses, low, high), minima(draws, low, high)
+        yield _optimum(surface, "parabola", S, len(rows), both)
+
+
+def _by_sparsity(surface: Surface) -> Iterator[tuple[float, pd.DataFrame]]:
+    for S in sorted(float(value) for value in surface.rows["S"].unique()):
+        yield S, at(surface.rows, "S", S)
+
+
+def _optimum(
+    surface: Surface, method: str, S: float, n: int, minimum: tuple[Minima, Minima] | None
+) -> dict[str, Any]:
+    """A row of the table: the ``minimum`` by the estimates with the interval of its draws."""
+    row = {
+        "C": surface.C,
+        "S": S,
+        "size": surface.size.removeprefix("N_"),
+        "method": method,
+        "interval": "fit" if method == "surface" else "student",
+        "level": surface.level,
+        "n": n,
+    }
+    if minimum is None:
+        missing = ("N_star", "N_low", "N_high", "L_star", "L_low", "L_high")
+        none = dict.fromkeys(missing, float("nan"))
+        return {**row, **none, "inside": False, "convex": False, "note": TOO_FEW}
+    best, draws = minimum
+    N_low, N_high = percentile_interval(np.exp(draws.x), surface.level)
+    L_low, L_high = percentile_interval(draws.y, surface.level)
+    return {
+        **row,
+        "N_star": float(np.exp(best.x[0])),
+        "N_low": N_low,
+        "N_high": N_high,
+        "L_star": float(best.y[0]),
+        "L_low": L_low,
+        "L_high": L_high,
+        "inside": bool(best.inside[0]),
+        "convex": bool(best.convex[0]),
+        "note": best.notes[0],
+    }

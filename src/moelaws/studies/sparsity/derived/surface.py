@@ -1,0 +1,144 @@
+"""A fitted isoFLOP surface L(N, S) at each budget: its losses, its minima, where it was measured.
+
+Size and sparsity are u = ln N and v = -ln(1 - S), an e-fold of 1/(1 - S): in these the surface is a
+polynomial (Eq 8, sparsity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.analysis.minimum import Array, Minima, abscissae, minima
+from moelaws.spec.errors import UserError
+
+MIN_SIZES = 3  # that determine a minimum over size
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The surface fitted at one budget, with the runs that it was fitted to.
+
+    Attributes:
+        law: the law's id, of which form the surface is.
+        C: the budget, FLOPs.
+        size: the table's column that the fit calls N.
+        params: the coefficients.
+        draws: a row for each draw of the coefficients.
+        level: coverage of the intervals.
+        rows: the budget's runs.
+    """
+
+    law: str
+    C: float
+    size: str
+    params: Mapping[str, float]
+    draws: pd.DataFrame
+    level: float
+    rows: pd.DataFrame
+
+    def loss(self, N: Array, S: Array) -> Array:
+        """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
+        return laws.fittable(self.law).predict(self.params, _columns(N, S))
+
+    def loss_draws(self, N: Array, S: Array) -> Array:
+        """Returns the loss (draws, n), a row for each draw of the coefficients."""
+        law = laws.fittable(self.law)
+        return law.predict_batch(self.draws[list(law.names)].to_numpy(), _columns(N, S))
+
+    def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
+        """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.
+
+        There is none where fewer than three sizes were measured.
+        """
+        u_3 = log_sizes(at(self.rows, "S", S)[self.size])
+        return None if u_3 is None else self._minima(u_3, np.exp(u_3), np.full(3, S))
+
+    def sparsity_minimum(self, u: float) -> tuple[Minima, Minima]:
+        """Returns the minimum over the v measured at size ``u``, by estimates and by draws."""
+        v_3 = abscissae(float(self.measured["v"].min()), float(self.measured["v"].max()))
+        return self._minima(v_3, np.full(3, np.exp(u)), -np.expm1(-v_3))
+
+    def _minima(self, x_3: Array, N: Array, S: Array) -> tuple[Minima, Minima]:
+        low, high = float(x_3[0]), float(x_3[2])
+        losses, draws = self.loss(N, S), self.loss_draws(N, S)
+        return minima(losses, low, high), minima(draws, low, high)
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """For each S measured at this budget: S, v, and the ends u_low and u_high of ln N."""
+        sizes = self.rows.groupby("S")[self.size]
+        ends = {"u_low": np.log(sizes.min()), "u_high": np.log(sizes.max())}
+        frame = pd.DataFrame(ends).reset_index()
+        return frame.assign(v=-np.log1p(-frame["S"]))
+
+    @property
+    def one_sparsity(self) -> bool:
+        """Whether all runs have the same sparsity, so that none is best."""
+        return bool(self.measured["v"].min() == self.measured["v"].max())
+
+    def sizes_near(self, v: Array | float) -> tuple[Array, Array]:
+        """Returns the ends of u measured at ``v`` (n,), interpolated between sparsities."""
+        frame = self.measured
+        return np.interp(v, frame["v"], frame["u_low"]), np.interp(v, frame["v"], frame["u_high"])
+
+    def near_runs(self, u: float, v: float) -> bool:
+        """Returns whether ``u`` lies between the sizes measured near ``v``."""
+        smallest, largest = self.sizes_near(v)
+        return bool(smallest <= u <= largest)
+
+
+def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
+    """Yields the surfaces of the fit ``fit``, one for each budget, in the order of the report.
+
+    Raises:
+        UserError: where the fit is not split by C.
+    """
+    report, spec, rows = inputs.fit(fit), inputs.spec(fit), inputs.rows(fit)
+    if spec.split_by != "C":
+        raise UserError(
+            f"fit {fit!r}: split_by is {spec.split_by!r}; an isoFLOP surface holds at one budget, "
+            "so the study's entry must say split_by: C"
+        )
+    draws = inputs.draws(fit)
+    for part in report.parts:
+        C = float(part.where["C"])
+        yield Surface(
+            law=report.law,
+            C=C,
+            size=spec.mapping.get("N", "N"),
+            params=part.estimates(),
+            draws=at(draws, "C", C),
+            level=report.level,
+            rows=at(rows, "C", C),
+        )
+
+
+def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
+    """Returns the surface of the fit ``fit`` at the middle budget, the upper of two.
+
+    Raises:
+        UserError: where no budget has a surface.
+    """
+    known = sorted(surfaces(inputs, fit), key=lambda surface: surface.C)
+    if not known:
+        raise UserError(f"fit {fit!r}: it has no part; no budget had enough completed runs")
+    return known[len(known) // 2]
+
+
+def log_sizes(sizes: pd.Series) -> Array | None:
+    """Returns ln of the least, middle and largest of ``sizes`` (3,); None for fewer than three."""
+    if sizes.nunique() < MIN_SIZES:
+        return None
+    return abscissae(float(np.log(sizes.min())), float(np.log(sizes.max())))
+
+
+def _columns(N: Array, S: Array) -> dict[str, Array]:
+    return {"N": np.asarray(N, dtype=np.float64), "S": np.asarray(S, dtype=np.float64)}

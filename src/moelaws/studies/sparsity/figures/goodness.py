@@ -1,0 +1,94 @@
+"""F6a, F6b: losses predicted by Eq 6 against measured ones; the same of the laws it is to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
+from moelaws.analysis.predictions import predicted
+from moelaws.figures import style
+from moelaws.figures.losses import bars, equal_axes, error_lines, write_statistics
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.studies.sparsity.figures.common import BUDGET, colours
+
+# Eq 6 and the laws that do not know sparsity, or know it as a number of experts.
+FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
+
+
+def draw(inputs: FittedInputs, held_out: bool) -> Sheet:
+    """Draws the observed loss over the loss predicted by Eq 6, coloured by budget."""
+    sheet, panel = one_panel()
+    if _draw_runs(panel, inputs, "loss", held_out):
+        holdout = inputs.spec("loss").holdout
+        title = f"held-out runs ({holdout})" if held_out else "fitted runs"
+        panel.ax.set_title(title, loc="left")
+        panel.legend(BUDGET)
+    return sheet
+
+
+def baselines(inputs: FittedInputs) -> Sheet:
+    """Draws the held-out runs as Eq 6 and two baselines predict them, on the same axes."""
+    sheet = Sheet(style.DOUBLE, 2.4, ["rectilinear"] * len(FITS))
+    drawn = {
+        panel: name
+        for panel, (fit, name) in zip(sheet.panels, FITS.items(), strict=True)
+        if _draw_runs(panel, inputs, fit, held_out=True)
+    }
+    limits = [panel.ax.get_xlim() for panel in drawn]
+    for panel, name in drawn.items():
+        panel.ax.set_title(f"({panel.name}) {name}", loc="left")
+        ends = min(low for low, _ in limits), max(high for _, high in limits)
+        panel.ax.set(xlim=ends, ylim=ends)
+    for panel in list(drawn)[1:]:
+        panel.ax.set_ylabel("")
+    if drawn:
+        list(drawn)[-1].legend(BUDGET)
+    return sheet
+
+
+def observed_over_predicted(
+    panel: Panel,
+    rows: pd.DataFrame,
+    column: str,
+    palette: Mapping[float, style.Colour],
+    label: Callable[[float], str],
+) -> None:
+    """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, and their equality.
+
+    Both axes are the same.
+    """
+    for value, colour in palette.items():
+        group = at(rows, column, value)
+        if len(group):
+            panel.points(
+                f"{column}={value:g}",
+                group["predicted"],
+                group["L"],
+                **(bars(group) if "L_se" in group else {}),
+                color=colour,
+                markeredgecolor="white",
+                markeredgewidth=0.3,
+                label=label(value),
+            )
+    equal_axes(panel, rows["predicted"].to_numpy(float), rows["L"].to_numpy(float), 0.05, 6)
+
+
+def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> bool:
+    """Draws the runs by budget and returns whether there are any."""
+    prediction = predicted(inputs, fit, inputs.table)
+    mask = prediction.held if held_out else prediction.used
+    rows = prediction.rows[mask].assign(predicted=prediction.value[mask])
+    if not len(rows):
+        holdout = inputs.spec(fit).holdout
+        panel.message(
+            "no held-out run:\n"
+            + (f"none has {holdout}" if holdout else "the fit holds nothing out")
+        )
+        return False
+    observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power)
+    L = rows["L"].to_numpy(float)
+    write_statistics(panel, error_lines(prediction.value[mask], L))
+    return True

@@ -1,0 +1,130 @@
+"""F3a-c, F11, F12: optimal sizes and losses over sparsity; F4: optimal sparsities over size.
+
+F3 and F4 are of the isoFLOP surfaces; F11 and F12 of a parabola in ln N for each budget and
+sparsity alone (D.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.transforms import ScaledTranslation, Transform
+
+from moelaws.analysis.inputs import Inputs, at
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.studies.sparsity.figures import published
+from moelaws.studies.sparsity.figures.common import (
+    BOUNDS,
+    BUDGET,
+    colours,
+    explain_bounds,
+)
+
+SPREAD = 3.6  # points between the bars of the first and the last budget
+
+
+def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
+    """Draws the optima ``y`` (N_star or L_star) over S, a line for each budget."""
+    sheet, panel = one_panel()
+    rows = _optima(inputs, size, method)
+    _draw_optima(panel, colours(inputs, "C"), rows, size, y)
+    explain_bounds(panel, rows)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def both_sizes_over_sparsity(inputs: Inputs, method: str) -> Sheet:
+    """Draws the optimal total (a) and active (b) sizes over S, a line for each budget."""
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    both = {size: _optima(inputs, size, method) for size in ("total", "active")}
+    for panel, (size, rows) in zip(sheet.panels, both.items(), strict=True):
+        _draw_optima(panel, colours(inputs, "C"), rows, size, "N_star")
+    explain_bounds(sheet.panels[-1], pd.concat(both.values()))
+    sheet.panels[-1].legend(BUDGET)
+    return sheet
+
+
+def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
+    """Draws S* over N, a line for each budget, dashed where no runs are near."""
+    table = inputs.derived("sparsity_optima")
+    table = table[table["size"] == size]
+    sheet, panel = one_panel()
+    if not len(table):
+        panel.message("no budget was measured\nat two or more sparsities")
+        return sheet
+    style.sparsity_axis(panel.ax, inputs.completed["S"].unique(), "y")
+    panel.ax.set_xscale("log")
+    dashed: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 0.7}
+    for C, colour in colours(inputs, "C").items():
+        rows = at(table, "C", C)
+        if not len(rows):
+            continue
+        columns = (rows[name] for name in ("N", "S_star", "S_low", "S_high"))
+        panel.line(style.power(C), *columns, color=colour, **dashed)
+        solid = rows["S_star"].where(rows["inside"])
+        panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=style.power(C))
+    if not table["inside"].all():
+        panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
+    published.sparsity_over_size(panel, table)
+    style.size_axis(panel.ax.xaxis, style.size_label(size))
+    panel.ax.set_ylabel("optimal sparsity $S^*$")
+    panel.legend(BUDGET)
+    return sheet
+
+
+def _optima(inputs: Inputs, size: str, method: str) -> pd.DataFrame:
+    table = inputs.derived("optima")
+    return table[(table["size"] == size) & (table["method"] == method)]
+
+
+def _draw_optima(
+    panel: Panel, palette: Mapping[float, style.Colour], rows: pd.DataFrame, size: str, y: str
+) -> None:
+    """Draws the optima ``y`` over S with the published ones, marks filled inside what was measured.
+
+    Bars that would cover each other are drawn side by side; the recorded S is the true one.
+    """
+    if rows[y].notna().any():
+        style.sparsity_axis(panel.ax, rows["S"].unique())
+        for i, (C, colour) in enumerate(palette.items()):
+            budget = at(rows, "C", C)
+            if len(budget):
+                aside = (i / max(len(palette) - 1, 1) - 0.5) * SPREAD / 72
+                shift = ScaledTranslation(aside, 0, panel.sheet.figure.dpi_scale_trans)
+                place = panel.ax.transData + shift
+                _optima_line(panel, style.power(C), budget, y, colour, place)
+    else:
+        panel.message("no optimum: each curve has\nfewer than three sizes")
+    published.over_sparsity(panel, rows, size, y)
+    if y == "N_star":
+        style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
+    else:
+        panel.ax.set_ylabel("loss at the optimum $L^*$ (nats/token)")
+
+
+def _optima_line(
+    panel: Panel, label: str, rows: pd.DataFrame, y: str, colour: style.Colour, place: Transform
+) -> None:
+    low, high = y.replace("_star", "_low"), y.replace("_star", "_high")
+    optima = rows[rows[y].notna()].sort_values("S")
+    panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
+    for note in sorted(set(optima["note"].astype(str))):
+        group = optima[optima["note"] == note]
+        panel.points(
+            label if not note else f"{label} ({note})",
+            group["S"],
+            group[y],
+            group[low],
+            group[high],
+            color=colour,
+            marker=BOUNDS[note][0] if note else "o",
+            markerfacecolor=colour if not note else "white",
+            zorder=3,
+            transform=place,
+        )
+    panel.ax.plot([], [], color=colour, marker="o", linewidth=0.9, label=label)
+    for row in rows[rows[y].isna()].itertuples():
+        panel.sheet.warn(f"C={row.C:.3g}, S={row.S:g}: no optimum: {row.note}")

@@ -1,0 +1,129 @@
+"""A study's entries checked before the first job starts: laws, columns, expressions, code.
+
+Light enough for the Snakefile: laws import NumPy alone, and a study's own code is read, not run.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from moelaws import laws
+from moelaws.laws.mapping import sources, unit_factors
+from moelaws.laws.protocol import overridden
+from moelaws.laws.vocabulary import refuse_unit
+from moelaws.records.code import definition
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.rows import parse_rows
+from moelaws.spec.study import Fit, Reader, Simulation, Study
+from moelaws.tables.schema import COLUMNS
+
+NUMBERS = ("int", "float")
+OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
+
+
+def check_study(study: Study) -> None:
+    """Refuses what would only fail once every model is trained.
+
+    Raises:
+        UserError: naming file, entry, what is wrong and what is allowed.
+    """
+    for entry in study.readers:
+        with located(study.file, f"{entry.name}: code"):
+            _check_code(study, entry)
+    if study.simulation is not None:
+        with located(study.file, "simulation"):
+            _check_simulation(study, study.simulation)
+    for fit in study.fits:
+        with located(study.file, f"fit {fit.name}"):
+            _check_sweep(study, fit)
+            _check_fit(study, fit)
+
+
+def _check_code(study: Study, entry: Reader) -> None:
+    function = definition(study.home, entry.code)
+    _, *parameters = (a.arg for a in (*function.args.args, *function.args.kwonlyargs))
+    if unknown := sorted(set(entry.arguments) - set(parameters)):
+        raise UserError(
+            f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
+            f"{', '.join(parameters) or 'nothing'}"
+        )
+
+
+def _check_simulation(study: Study, simulation: Simulation) -> None:
+    law = laws.fittable(simulation.law)
+    if law.published is None or law.response.name != "L":
+        what = "has no published coefficients" if law.published is None else "gives no loss"
+        raise UserError(f"law: {law.ref} {what}")
+    sources(law, {"N": "N_total", **simulation.mapping}, tuple(OWN))  # as tables.simulate has it
+    parse_rows(simulation.rows)
+    named = {sweep.name for grid in study.grids.values() for sweep in grid.sweeps}
+    if unknown := sorted(set(simulation.sweeps) - named):
+        raise UserError(f"sweeps: no grid has a sweep {', '.join(unknown)}")
+
+
+def _check_sweep(study: Study, fit: Fit) -> None:
+    for tier, grid in study.grids.items():
+        names = sorted({sweep.name for sweep in grid.sweeps} - {""})
+        if fit.sweep and fit.sweep not in names:
+            raise UserError(
+                f"sweep: the {tier} grid has no sweep {fit.sweep!r}; it has "
+                f"{', '.join(names) or 'none with a name'}"
+            )
+
+
+def _columns(study: Study, fit: Fit) -> tuple[dict[str, str], list[str]]:
+    """Returns the columns of numbers of the fit's table, with units, and the names of all."""
+    if not fit.table:
+        return OWN, [column.name for column in COLUMNS]
+    for entry in study.fits:
+        if entry.name == fit.table:
+            if not entry.split_by:
+                raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
+            return dict.fromkeys((entry.split_by, *laws.fittable(entry.law).names), ""), []
+    function = definition(study.home, study.derived_table(fit.table).code)
+    numbers, words = {}, ["source"]
+    for name, kind, unit in _declared_columns(function):
+        if kind in NUMBERS:
+            numbers[name] = unit
+        words.append(name)
+    return numbers, words
+
+
+def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
+    """Returns name, type and unit of each ``Column`` in a derived table's decorator ``@table``."""
+    calls = [node for decorator in function.decorator_list for node in ast.walk(decorator)]
+    texts = [
+        [a.value for a in call.args[:3] if isinstance(a, ast.Constant)]
+        for call in calls
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Column"
+    ]
+    return [(str(name), str(kind), str(unit)) for name, kind, unit in texts]
+
+
+def _check_fit(study: Study, fit: Fit) -> None:
+    units, known = _columns(study, fit)
+    law = laws.fittable(fit.law)
+    overridden(law, fit.protocol, fit.name)
+    for name in fit.profile:
+        if name not in law.names:
+            raise UserError(
+                f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
+            )
+    expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
+    for column in (*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout):
+        if column and column not in units:
+            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
+    variables = sources(law, fit.mapping, tuple(units))
+    unit_factors(variables, fit.units, units)
+    if fit.weights:
+        word = fit.units.get(law.response.name)
+        refuse_unit(law.response, fit.weights, units[fit.weights], word)
+    for clause in expressions:
+        if clause.column not in units and clause.column not in variables.variables:
+            raise UserError(
+                f"{clause.column!r} is no column of numbers; there are {', '.join(units)}"
+            )
+    if fit.resample_by and fit.resample_by not in known:
+        raise UserError(
+            f"resample_by: {fit.resample_by!r} is no column; there are {', '.join(known)}"
+        )

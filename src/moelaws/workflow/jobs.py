@@ -1,0 +1,261 @@
+"""The project as the rules see it: its runs, the files to make, and what each job reads.
+
+The Snakefile builds one ``Jobs`` each time that it is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from moelaws import laws
+from moelaws.accounting.cost import DEVICES, Cost, estimate
+from moelaws.grids.budget import over_limit
+from moelaws.grids.expand import Run
+from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
+from moelaws.records.code import closure
+from moelaws.records.layout import Results, TierFolder
+from moelaws.spec.corpus import Corpus
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project, chosen_studies, load_project
+from moelaws.spec.references import module_of
+from moelaws.spec.study import Reader, Study
+from moelaws.tables.kept_weights import kept_runs
+from moelaws.workflow.check import check_study
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The chosen studies of a project with their sweeps.
+
+    Attributes:
+        project: its configuration.
+        studies: by key, checked.
+        sweeps: by study; none where losses are simulated, for there is nothing to train.
+        results: where everything lies.
+    """
+
+    project: Project
+    studies: Mapping[str, Study]
+    sweeps: Mapping[str, Sweep]
+    results: Results = field(default_factory=Results)
+
+    @classmethod
+    def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
+        """Returns the project of config/config.yaml with ``overrides`` of its keys.
+
+        Raises:
+            UserError: for a mistake in the configuration or a study, or too short a text.
+        """
+        project = load_project(root, overrides)
+        studies = {study.study: study for study in chosen_studies(project, root)}
+        for study in studies.values():
+            check_study(study)
+        if project.source == "simulated":
+            return cls(project, studies, {})
+        sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
+        for key, sweep in sweeps.items():
+            if problem := too_long_for(sweep.runs, project_sources(project, root)):
+                raise UserError(f"{studies[key].file}: {problem}")
+        return cls(project, studies, sweeps)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether losses come from laws instead of trainings."""
+        return self.project.source == "simulated"
+
+    @property
+    def folder(self) -> TierFolder:
+        """Where tables, fits and figures of this call go."""
+        return self.results.tier(self.project.tier, self.simulated)
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """The runs of all studies, by identity."""
+        return {run.run_id: run for sweep in self.sweeps.values() for run in sweep.runs}
+
+    @cached_property
+    def corpora(self) -> dict[str, Corpus]:
+        """The texts of the runs, by identity."""
+        return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
+
+    @cached_property
+    def kept(self) -> dict[str, list[str]]:
+        """Study -> the runs whose final weights it keeps."""
+        return {key: sorted(kept_runs(sweep)) for key, sweep in self.sweeps.items()}
+
+    @property
+    def all_kept(self) -> list[str]:
+        """The runs whose final weights some study keeps."""
+        return sorted({run for kept in self.kept.values() for run in kept})
+
+    def too_much(self) -> str:
+        """Returns how the runs still to train pass the limits; empty where they do not."""
+        probed = {
+            run
+            for key, kept in self.kept.items()
+            if any(derived.hidden for derived in self.studies[key].derived)
+            for run in kept
+        }
+        return over_limit(
+            self.sweeps.values(), self.project, self.results, set(self.all_kept), probed
+        )
+
+    # ---- files to make
+
+    def tables(self) -> list[Path]:
+        """Returns the tables of all studies that have runs."""
+        return [path for key in self.studies for path in self.own_table(key)]
+
+    def fits(self) -> list[Path]:
+        """Returns the reports of all fits."""
+        return [self.folder.fit(k, e.name) for k, s in self.studies.items() for e in s.fits]
+
+    def figures(self) -> list[Path]:
+        """Returns the PNGs of all figures."""
+        return [
+            self.folder.figure(key, entry.name).with_suffix(".png")
+            for key, study in self.studies.items()
+            for entry in study.figures
+        ]
+
+    def paper_tables(self) -> list[Path]:
+        """Returns the CSVs of all paper tables."""
+        return [
+            self.folder.paper_table(k, e.name) for k, s in self.studies.items() for e in s.tables
+        ]
+
+    def verdicts(self) -> list[Path]:
+        """Returns the judged claims of each study that makes any."""
+        return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
+
+    def claims_pages(self) -> list[Path]:
+        """Returns the page of the claims, where a chosen study makes any."""
+        return [self.folder.claims] if self.verdicts() else []
+
+    def summaries(self, study: str | None = None) -> list[Path]:
+        """Returns the summaries of all runs, or of one study's."""
+        runs = self.runs if study is None else [run.run_id for run in self.sweeps[study].runs]
+        return [self.results.summary(run) for run in runs]
+
+    def weights(self) -> list[Path]:
+        """Returns the files that say, for each such run, that its final weights are kept."""
+        return [self.results.kept(run) for run in self.all_kept]
+
+    # ---- what one job reads
+
+    def own_table(self, study: str) -> list[Path]:
+        """Returns the study's table; nothing for a study that only computes."""
+        return [self.folder.table(study)] if self.studies[study].grids else []
+
+    def entry(self, kind: str, study: str, name: str) -> Any:
+        """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study.
+
+        Raises:
+            UserError: where there is none.
+        """
+        return self.studies[study].entry(kind, name)
+
+    def names(self, kind: str) -> str:
+        """Returns a pattern of the names of a kind's entries: no two rules then make one file."""
+        names = {entry.name for study in self.studies.values() for entry in getattr(study, kind)}
+        return "|".join(sorted(names)) or "(?!)"
+
+    def fitted_table(self, study: str, name: str) -> Path:
+        """Returns the table of a fit: the study's, a derived one or another fit's estimates."""
+        table = self.studies[study].fit(name).table
+        if not table:
+            return self.folder.table(study)
+        if table in {fit.name for fit in self.studies[study].fits}:
+            return self.folder.fit(study, table)
+        return self.folder.derived(study, table)
+
+    def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
+        """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
+        names = sorted({name for entry in entries for name in entry.fits})
+        return [
+            path(study, name) for path in (self.folder.fit, self.folder.draws) for name in names
+        ]
+
+    def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
+        """Returns the derived tables that ``entries`` of a study declare."""
+        names = sorted({name for entry in entries for name in entry.derived})
+        return [self.folder.derived(study, name) for name in names]
+
+    def hidden_states(self, study: str, entry: Any) -> list[Path]:
+        """Returns the hidden states that a derived table reads: of runs whose weights are kept."""
+        return [self.results.hidden(run) for run in self.kept.get(study, ()) if entry.hidden]
+
+    def files(self, study: str, entries: Iterable[Reader]) -> str:
+        """Returns the inputs of ``entries`` as options of the command that reads them."""
+        entries = list(entries)
+        words = [word for path in self.own_table(study) for word in ("--table", str(path))]
+        for name in sorted({name for entry in entries for name in entry.fits}):
+            words += ["--fit", f"{name}={self.folder.fit(study, name)}"]
+        for name in sorted({name for entry in entries for name in entry.derived}):
+            words += ["--derived", f"{name}={self.folder.derived(study, name)}"]
+        return shlex.join(words)
+
+    # ---- the code of one job, compared by content: editing it runs the job again
+
+    def reader_code(self, study: str, entries: Iterable[Reader], command: str) -> list[str]:
+        """Returns the source files behind ``entries`` that the module ``command`` evaluates.
+
+        With the laws of the fits that they declare, for a fit's report names its law.
+        """
+        entries, spec = list(entries), self.studies[study]
+        modules = {module_of(spec.home, entry.code) for entry in entries}
+        fits = {name for entry in entries for name in entry.fits}
+        if fits:
+            modules.add("moelaws.analysis.fitted")
+        return code(command, *modules, *(laws.module(spec.fit(name).law) for name in fits))
+
+    def fit_code(self, study: str, name: str) -> list[str]:
+        """Returns the source files behind a fit: the engine's and its law's, not other laws'."""
+        law = laws.module(self.studies[study].fit(name).law)
+        return code("moelaws.fitting.fit", "moelaws.tables.foreign", law)
+
+    def simulation_code(self, study: str) -> list[str]:
+        """Returns the source files behind a study's simulated table."""
+        simulation = self.studies[study].simulation
+        assert simulation is not None
+        law = laws.module(simulation.law)
+        return code("moelaws.tables.simulate", "moelaws.tables.parquet", law)
+
+    def sweep_digest(self, study: str) -> str:
+        """Returns a digest of the runs that the study's sweeps ask for, with budgets, in order."""
+        text = json.dumps([(run.run_id, run.C, run.sweeps) for run in self.sweeps[study].runs])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    # ---- training
+
+    def lacked_memory(self, run: str) -> str:
+        """Returns the record of a run that ended out of memory; empty where it never did."""
+        marker = self.results.lacked_memory(run)
+        return marker.read_text() if marker.exists() else ""
+
+    def cost(self, run: str) -> Cost:
+        """Returns the estimated cost of a run on the project's device."""
+        return estimate(self.runs[run].config, DEVICES[self.project.device])
+
+    def memory_mb(self, run: str, attempt: int) -> int:
+        """Returns the memory to ask for, in MB: more than estimated, and doubled at each retry."""
+        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
+        return (400 + int(self.cost(run).host_bytes / 1e6 * 1.5)) * int(2 ** (attempt - 1))
+
+    def minutes(self, run: str, attempt: int) -> int:
+        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
+        # At most two days, for a run that is cut off only resumes.
+        return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
+
+
+def code(*modules: str) -> list[str]:
+    """Returns the source files of ``modules`` and all that they import, from the current folder."""
+    return [os.path.relpath(path) for path in closure(*modules)]

@@ -1,0 +1,56 @@
+"""What follows from the terms that a law declares."""
+
+import numpy as np
+import pytest
+
+from equation_text import said
+from moelaws.laws.base import FitProtocol, Variable
+from moelaws.laws.forms import power_law_sum
+from moelaws.laws.terms import irreducible_loss, one_minus, over, term, times
+from moelaws.laws.vocabulary import variable
+
+N, D, S = variable("N"), variable("D"), variable("S")
+SIZE = over(N, "alpha", 0.3, "exponent of N")
+LAW = power_law_sum(
+    id="example",
+    title="An example",
+    source="this test",
+    terms=(
+        term("a", 3.0, "the size term", times(D, "nu", -0.1), SIZE),
+        term("b", 2.0, "the rest", over(one_minus(S), "lambda", 0.2), SIZE),
+        irreducible_loss("E_0", 1.5),
+    ),
+    protocol=FitProtocol(objective="huber"),
+)
+
+
+def test_texts_units_variables_and_starts_follow_from_the_terms():
+    assert LAW.equation == "L = a*D^nu/N^alpha + b/((1-S)^lambda * N^alpha) + E_0"
+    assert LAW.latex == (
+        r"L = \frac{a D^{\nu}}{N^{\alpha}} + \frac{b}{(1-S)^{\lambda} N^{\alpha}} + E_{0}"
+    )
+    assert [v.name for v in LAW.variables] == ["D", "N", "S"]
+    assert LAW.names == ("a", "nu", "alpha", "b", "lambda", "E_0")
+    units = [p.unit for p in LAW.parameters if p.scale == "log"]
+    assert units == [
+        "nats/token tokens^-nu parameters^alpha",
+        "nats/token parameters^alpha",
+        "nats/token",
+    ]
+    assert tuple(LAW.protocol.grid) == LAW.names
+
+
+def test_the_prediction_is_the_sum_that_the_text_says():
+    columns = {"N": np.array([1e8, 1e9]), "D": 1e10, "S": 0.5}
+    assert LAW.predict(LAW.published, columns) == pytest.approx(said(LAW, columns)["L"], rel=1e-12)
+
+
+def test_one_parameter_has_one_declaration():
+    steps = Variable("steps", "steps", "optimizer steps")
+    with pytest.raises(ValueError, match="two terms declare parameter alpha differently"):
+        power_law_sum(
+            [
+                term("a", None, "the size term", over(N, "alpha", 0.3)),
+                term("b", None, "the data term", over(steps, "alpha", 0.4)),
+            ]
+        )

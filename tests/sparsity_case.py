@@ -1,0 +1,217 @@
+"""A simulated study of the sparsity paper: its law's losses on a grid, fits, derived tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.fitting.diagnostics import Diagnostics
+from moelaws.fitting.goodness import errors
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Fit, Study
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+from repository import REPOSITORY
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A grid to simulate; losses follow Eq 6 with the published coefficients."""
+
+    budgets: tuple[float, ...] = (3e19, 6e19, 1e20, 3e20, 1e21)
+    sparsities: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)
+    sizes: int = 9
+    spread: float = 4.0  # sizes from the optimum / spread to the optimum * spread
+    seeds: int = 1
+    noise: float = 0.003  # of ln L
+    scale: float = 1.0  # divides sizes and tokens before the law sees them
+    source: str = "simulated"
+    holdout: str = "S >= 0.98"
+    shift: float = 1.0  # moves the grid's sizes off the optimum
+
+
+PAPER = Setting()
+DEMO = Setting(
+    budgets=(1e11, 3e11, 1e12), sparsities=(0.0, 0.5, 0.75, 0.9375), sizes=5, seeds=2,
+    noise=0.01, scale=3e-5, source="trained", spread=3.0, holdout="S >= 0.93",
+)  # fmt: skip
+
+
+def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
+    """A study's table with the losses of Eq 6 at a grid around each isoFLOP optimum."""
+    rng = np.random.default_rng(seed)
+    law = laws.get("sparsity.loss")
+    records = []
+    for C in setting.budgets:
+        for S in setting.sparsities:
+            grid = np.geomspace(1e3, 1e14, 4001)
+            tokens = C / (6 * (1 - S) * grid)
+            columns = {"N": grid / setting.scale, "D": tokens / setting.scale, "S": S}
+            centre = grid[np.argmin(law.predict(law.published, columns))] * setting.shift
+            for N in centre * np.geomspace(1 / setting.spread, setting.spread, setting.sizes):
+                for run_seed in range(setting.seeds):
+                    records.append({"C": C, "S": S, "N_total": round(N), "seed": run_seed})
+    frame = pd.DataFrame(records)
+    active = (1 - frame["S"]) * frame["N_total"]
+    D = frame["C"] / (6 * active)
+    columns = {"N": frame["N_total"] / setting.scale, "D": D / setting.scale, "S": frame["S"]}
+    L = law.predict(law.published, columns) * np.exp(rng.normal(0, setting.noise, len(frame)))
+    frame = frame.assign(
+        N_active=active.round().astype(int), D=D.round().astype(int), L=L,
+        L_se=0.004 if setting.source == "trained" else np.nan,
+        C_6N=frame["C"], C_sparsity=frame["C"] * (1.03 + 2.0 * active**-0.25),
+        source=setting.source, status="completed", study="sparsity", tier="demo",
+        n_seeds=setting.seeds, k=2, E=(2 / (1 - frame["S"])).round().astype(int),
+    )  # fmt: skip
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
+    return frame[[c.name for c in COLUMNS]]
+
+
+def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> FitReport:
+    """Eq 8 by NumPy's least squares, a part a budget, with a bootstrap over rows."""
+    law = laws.get("sparsity.isoflop")
+    parts, draws = [], []
+    for C, rows in frame.groupby("C"):
+        columns = {"N": rows[size].to_numpy(float), "S": rows["S"].to_numpy(float)}
+        X = np.column_stack([law.features[name](columns) for name in law.names])
+        scale = np.abs(X).max(axis=0)
+        L = rows["L"].to_numpy()
+        estimate = np.linalg.lstsq(X / scale, L, rcond=None)[0] / scale
+        for draw in range(40):
+            i = rng.integers(len(L), size=len(L))
+            drawn = np.linalg.lstsq(X[i] / scale, L[i], rcond=None)[0] / scale
+            draws.append({"C": C, "draw": draw, **dict(zip(law.names, drawn, strict=True))})
+        params = {n: Estimate(v, None, None) for n, v in zip(law.names, estimate, strict=True)}
+        parts.append(_part({"C": float(C)}, len(L), params))
+    return _report(
+        "sparsity.isoflop", f"isoflop_{size.removeprefix('N_')}", "C", parts, pd.DataFrame(draws),
+        {"N": size, "S": "S", "L": "L"}, frame,
+    )  # fmt: skip
+
+
+def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
+    """Eq 6 with the coefficients that the losses were simulated from, as if fitted."""
+    law = laws.get("sparsity.loss")
+    true = dict(law.published)
+    for coefficient, exponent in (("a", "alpha"), ("b", "beta"), ("d", "gamma")):
+        true[coefficient] *= setting.scale ** true[exponent]
+    params = {name: Estimate(value, None, None) for name, value in true.items()}
+    mapping = {"N": "N_total", "D": "D", "S": "S", "L": "L"}
+    return _whole(law.id, "loss", params, mapping, frame, setting)
+
+
+def baselines(frame: pd.DataFrame, setting: Setting) -> list[FitReport]:
+    """Laws blind to sparsity, as if fitted: Chinchilla's own coefficients and made-up ones."""
+    columns = {"N": "N_active", "D": "D", "L": "L"}
+    chinchilla = dict(laws.get("chinchilla").published)
+    wang = {"a": 400.0, "b": 410.0, "tau": 1.7, "alpha": 0.34, "beta": 0.28, "gamma": 0.05}
+    return [
+        _whole(law, name, {k: Estimate(v, None, None) for k, v in params.items()}, mapping, frame,
+               setting)
+        for law, name, params, mapping in (
+            ("chinchilla", "chinchilla", chinchilla, columns),
+            ("wang.loss", "wang", wang, {**columns, "E": "E"}),
+        )
+    ]  # fmt: skip
+
+
+def _whole(
+    law: str,
+    name: str,
+    params: dict[str, Estimate],
+    mapping: dict[str, str],
+    frame: pd.DataFrame,
+    setting: Setting,
+) -> FitReport:
+    """A report of one part, its errors as measured and some draws around its estimates."""
+    fittable = laws.fittable(law)
+    rng = np.random.default_rng(3)
+    around = fittable.vector({k: p.estimate for k, p in params.items()})
+    drawn = fittable.natural(around + rng.normal(0, 1e-3, (20, len(around))))
+    draws = pd.DataFrame(drawn, columns=list(fittable.names))
+    held = frame["S"] >= float(setting.holdout.split()[-1])
+    part = _part({}, int((~held).sum()), params)
+    values = {k: frame[c].to_numpy(float) for k, c in mapping.items() if k != "L"}
+    predicted = fittable.predict(part.estimates(), values)
+    L = frame["L"].to_numpy()
+    part.metrics.update(errors(L[~held], predicted[~held], 1e-3))
+    if held.any():
+        part = replace(part, holdout=errors(L[held], predicted[held], 1e-3))
+    return _report(law, name, "", [part], draws, mapping, frame, setting.holdout)
+
+
+def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
+    return FitPart(
+        where=where,
+        n=n,
+        objective=0.0,
+        converged=True,
+        params=params,
+        metrics={},
+        holdout=None,
+        diagnostics=Diagnostics(0, "huber", 1e-3, 0.0, 1.0),
+    )
+
+
+def _report(
+    law: str,
+    name: str,
+    split_by: str,
+    parts: list[FitPart],
+    draws: pd.DataFrame,
+    mapping: dict[str, str],
+    frame: pd.DataFrame,
+    holdout: str = "",
+) -> FitReport:
+    spec = Fit(name=name, law=law, mapping=mapping, split_by=split_by, holdout=holdout)
+    source = str(frame["source"].iloc[0])
+    return FitReport(
+        law, name, source, split_by, 0.9, parts, spec.model_dump(mode="json"), {}, {}, draws=draws
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files written below ``root``."""
+
+    study: Study
+    root: Path
+    table: Path
+    fits: dict[str, Path]
+    derived: dict[str, Path]
+
+    @property
+    def inputs(self) -> FittedInputs:
+        return FittedInputs(
+            frame=read_runs(self.table), fits=self.fits, derived_tables=self.derived
+        )
+
+
+def write_case(root: Path, frame: pd.DataFrame, setting: Setting) -> Case:
+    """Fit, derive and write everything that the figures read."""
+    rng = np.random.default_rng(7)
+    study, table = load_study("sparsity", REPOSITORY), root / "tables" / "sparsity.parquet"
+    write_table(frame, COLUMNS, table)
+    done = frame[frame["status"] == "completed"]
+    reports = [fit_surface(done, "N_total", rng), fit_surface(done, "N_active", rng)]
+    reports += [true_loss(done, setting), *baselines(done, setting)]
+    fits = {report.name: root / "fits" / f"{report.name}.json" for report in reports}
+    for report in reports:
+        write_fit(report, fits[report.name])
+    derived = {d.name: root / "derived" / f"{d.name}.parquet" for d in study.derived}
+    case = Case(study, root, table, fits, derived)
+    for name, path in derived.items():
+        derive(study, name, case.inputs, path)
+    return case

@@ -1,0 +1,183 @@
+"""A simulated allocation study: runs whose losses follow Eq 2, fits, derived tables, on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.figures.draw import make
+from moelaws.figures.sheet import Sheet
+from moelaws.fitting.diagnostics import Diagnostics, NearOptima, Starts
+from moelaws.fitting.fit import fit
+from moelaws.fitting.goodness import errors
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.records.layout import Results
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Fit
+from moelaws.studies.allocation.laws import loss
+from moelaws.studies.allocation.laws.ratio import ratio
+from moelaws.tables.parquet import column_metadata, write_table
+from moelaws.tables.schema import COLUMNS
+from repository import REPOSITORY
+
+STUDY = load_study("allocation", REPOSITORY)
+
+# Plausible losses: 2 to 4 nats, and a valley in r that a sweep sees.
+TRUE = {
+    "a": 60.0, "b": 400.0, "c": 8.0, "d": 1e-4, "tau": 1.5,
+    "alpha": 0.3, "beta": 0.3, "lambda": 0.2, "gamma": 0.05,
+}  # fmt: skip
+BASELINES: dict[str, Mapping[str, float]] = {
+    "wang": {"a": 90.0, "b": 400.0, "tau": 1.6, "alpha": 0.3, "beta": 0.3, "gamma": 0.0},
+    "abnar": {"a": 60.0, "b": 400.0, "c": 0.02, "d": 1e-3, "e": 1.6, "alpha": 0.3, "beta": 0.3,
+              "lambda": 0.3, "delta": 0.1, "gamma": 0.1},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A sweep to simulate; experts are counted without the shared one."""
+
+    budgets: tuple[float, ...] = (1e18, 4e18, 1.6e19, 6e19, 2.5e20, 1e21)
+    experts: tuple[int, ...] = (16, 32, 64, 128)
+    ratios: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 0.9, 1.2, 1.5)
+    noise: float = 0.002  # of ln L
+    seeds: int = 1
+    source: str = "simulated"
+
+
+PAPER = Setting()
+POOR = Setting(
+    budgets=(2e10, 5e10, 1.2e11), experts=(8, 16, 32), ratios=(0.3, 0.45, 0.65, 1.0, 1.5),
+    noise=0.01, source="trained",
+)  # fmt: skip
+ONE = Setting(budgets=(1e20, 2e20), experts=(16,), ratios=(0.5, 1.0), source="trained")
+
+
+def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
+    """The study's table: losses of Eq 2 with ``TRUE`` and the published r*, with noise."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        [
+            {"C": C, "E": E, "r": r, "seed": run_seed}
+            for C in setting.budgets
+            for E in setting.experts
+            for r in setting.ratios
+            for run_seed in range(setting.seeds)
+        ]
+    )
+    active = np.sqrt(frame["C"] / 120)
+    S = 1 - 3 / (frame["E"] + 1)
+    D = frame["C"] / (6 * active)
+    columns = {"N": active, "D": D, "S": S, "r": frame["r"], "r_star": ratio(frame["C"], S)}
+    L = loss.LAW.predict(TRUE, columns) * np.exp(rng.normal(0, setting.noise, len(frame)))
+    frame = frame.assign(
+        S_shared=S, A=1 - S, S=1 - 2 / frame["E"], E_s=1, k=2, L=L, D=D.round().astype(int),
+        L_se=0.004, N_active_nonemb=active.round().astype(int),
+        N_total=(active * frame["E"] / 3).round().astype(int), source=setting.source,
+        status="completed", study="allocation", tier="paper", sweep="ratio", n_seeds=1,
+        n_layers=8, n_heads=8, d_model=512, batch_tokens=8192, context=128, lr=1e-3, steps=2000,
+    )  # fmt: skip
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
+    return frame[[column.name for column in COLUMNS]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files written, and its figures, each drawn once."""
+
+    table: Path
+    results: Results
+    fits: dict[str, Path] = field(default_factory=dict)
+    derived: dict[str, Path] = field(default_factory=dict)
+    sheets: dict[str, Sheet] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> FittedInputs:
+        return FittedInputs(
+            frame=read_runs(self.table),
+            fits=self.fits,
+            derived_tables=self.derived,
+            results=self.results,
+        )
+
+    def sheet(self, figure: str) -> Sheet:
+        if figure not in self.sheets:
+            self.sheets[figure] = make(STUDY, figure, self.inputs)
+        return self.sheets[figure]
+
+
+def write_case(root: Path, frame: pd.DataFrame) -> Case:
+    """Fit r* by the engine, take the loss laws as if fitted, derive, and write all of it."""
+    case = Case(root / "allocation.parquet", Results(root / "results"))
+    write_table(frame, COLUMNS, case.table, {"study": "allocation"})
+    _derive(case, root, "r_star")
+    rows = case.inputs.derived("r_star")
+    units = {name: unit for name, (unit, _) in column_metadata(case.derived["r_star"]).items()}
+    for name in ("ratio_raw", "ratio_adjusted", "ratio"):
+        spec = STUDY.fit(name)
+        report = fit(laws.fittable(spec.law), rows, spec, units=units)
+        case.fits[name] = root / f"{name}.json"
+        write_fit(report, case.fits[name])
+    _derive(case, root, "stages")
+    _derive(case, root, "runs")
+    rows = case.inputs.derived("runs")
+    for spec in STUDY.fits:
+        if spec.table == "runs":
+            case.fits[spec.name] = root / f"{spec.name}.json"
+            write_fit(_as_fitted(spec, rows), case.fits[spec.name])
+    return case
+
+
+def _derive(case: Case, root: Path, name: str) -> None:
+    out = root / f"{name}.parquet"
+    derive(STUDY, name, case.inputs, out)
+    case.derived[name] = out
+
+
+def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
+    """A report with ``TRUE`` or a baseline's coefficients, and draws close to them."""
+    name, law = spec.name, laws.fittable(spec.law)
+    params = BASELINES.get(name, TRUE)
+    spread = np.random.default_rng(0).normal(1, 1e-4, (20, len(law.names)))
+    draws = pd.DataFrame(spread * [params[p] for p in law.names], columns=list(law.names))
+    columns = {
+        v.name: rows[spec.mapping.get(v.name, v.name)].to_numpy(float) for v in law.variables
+    }
+    value, held = law.predict(params, columns), rows["sparsest"].to_numpy(bool)
+    L = rows["L"].to_numpy(float)
+    part = FitPart(
+        where={},
+        n=int((~held).sum()),
+        objective=0.0,
+        converged=True,
+        params={p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names},
+        metrics={**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0},
+        holdout=errors(L[held], value[held], 1e-3),
+        diagnostics=Diagnostics(
+            0,
+            "huber",
+            1e-3,
+            0.0,
+            1.0,
+            unidentified=[law.names[0]],
+            starts=Starts(150, 150, 9, 0, 0, False, 150),
+            near_equivalent=NearOptima(1.5, []),
+        ),
+    )
+    source = str(rows["source"].iloc[0])
+    return FitReport(
+        law.ref, name, source, "", 0.9, [part], spec.model_dump(mode="json"), {}, {}, draws=draws
+    )

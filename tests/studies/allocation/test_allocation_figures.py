@@ -1,0 +1,143 @@
+"""Figures of the allocation paper from simulated runs: what they show, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from allocation_case import ONE, STUDY, Case, simulate
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.draw import make
+from moelaws.records.layout import Results
+from moelaws.studies.allocation.figures.curve import representative, running_mean
+from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
+
+
+@pytest.mark.parametrize("setting", ["paper", "poor"])
+@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+def test_nothing_is_clipped_and_simulated_losses_say_so(
+    figure: str, setting: str, request: pytest.FixtureRequest
+) -> None:
+    case: Case = request.getfixturevalue(setting)
+    sheet = case.sheet(figure)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()  # a clipped word leaves ink at the page's edge
+    # The paper's setting is simulated, by a law that takes R of Eq 2 for granted.
+    mark = "SIMULATED DATA, PARTLY ASSUMED" if setting == "paper" else ""
+    assert sheet.figure.get_suptitle() == mark
+    for panel in sheet.panels:
+        _ticks_stand_clear(panel.ax, canvas.get_renderer())
+
+
+def _ticks_stand_clear(ax: Any, renderer: Any) -> None:
+    for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
+        low, high = sorted(axis.get_view_interval())
+        boxes = [
+            label.get_window_extent(renderer).extents
+            for place, label in zip(
+                axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True
+            )
+            if low <= place <= high and label.get_text()
+        ]
+        for first, second in pairwise(sorted(boxes, key=lambda box: box[side])):
+            assert first[side + 2] <= second[side]
+
+
+def test_every_loss_is_on_the_valleys_and_the_path_goes_through_the_least(
+    paper: Case,
+) -> None:
+    runs, shown = paper.inputs.completed, []
+    for figure in ("F1", "F6"):
+        data = paper.sheet(figure).data
+        shown.append(data[data["series"].str.startswith("loss, ")])
+        path = data[data["series"].str.startswith("r*")]
+        least = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()]
+        for panel, S in zip("ab", (0, 3) if figure == "F1" else (1, 2), strict=True):
+            own = least[least["S"] == sorted(runs["S"].unique())[S]].sort_values("C")
+            np.testing.assert_allclose(path.loc[path["panel"] == panel, "x"], own["r"])
+    losses = pd.concat(shown)
+    assert len(losses) == len(runs)
+    np.testing.assert_allclose(np.sort(losses["y"]), np.sort(runs["L"]))
+
+
+def test_few_runs_are_said_to_be_few() -> None:
+    assert make(STUDY, "F6", Inputs(frame=simulate(ONE))).warnings == ["no further sparsity"]
+    one_ratio = Inputs(frame=simulate(replace(ONE, ratios=(0.5,))))
+    few = ["no budget was trained at two ratios or more"]
+    assert make(STUDY, "F1", one_ratio).warnings == few
+
+
+def test_r_star_and_its_lines_are_those_of_the_tables(paper: Case) -> None:
+    data = paper.sheet("F2a").data
+    table = paper.inputs.derived("r_star")
+    points = data[data["series"].str.startswith("adjusted")]
+    np.testing.assert_allclose(np.sort(points["y"]), np.sort(table["r_adjusted"]))
+    published = data[data["series"] == "published, S=0.8235"]
+    np.testing.assert_allclose(published["y"], ratio(published["x"], 14 / 17))
+    for part in paper.inputs.fit("ratio_adjusted").parts:
+        line = data[data["series"] == f"fit, S={part.where['S']:.4g}"]
+        p = part.estimates()
+        np.testing.assert_allclose(line["y"], p["alpha_r"] * line["x"] ** p["beta_r"])
+
+
+@pytest.mark.parametrize(
+    ("figure", "coefficient", "law"), [("F2b", "alpha_r", alpha_r), ("F2c", "beta_r", beta_r)]
+)
+def test_coefficients_stand_beside_the_published_lines(
+    figure: str, coefficient: str, law: Any, paper: Case
+) -> None:
+    data = paper.sheet(figure).data
+    points = data[data["series"].str.startswith("fit at each S")]
+    parts = paper.inputs.fit("ratio_adjusted").parts
+    estimates = {1 - p.where["S"]: p.params[coefficient].estimate for p in parts}
+    assert dict(zip(points["x"], points["y"], strict=True)) == pytest.approx(estimates)
+    published = data[data["series"] == "published"]
+    np.testing.assert_allclose(published["y"], law(1 - published["x"]))
+
+
+def test_held_out_runs_are_the_sparsest(paper: Case) -> None:
+    runs = paper.inputs.derived("runs")
+    held = paper.sheet("F3b").data
+    assert set(held["series"]) == {"runs, S=0.9767"}
+    np.testing.assert_allclose(np.sort(held["y"]), np.sort(runs.loc[runs["sparsest"] == 1, "L"]))
+    fitted = paper.sheet("F3a").data
+    assert len(fitted) == len(runs) - len(held)
+    both = paper.sheet("F5a").data
+    assert both["series"].str.startswith("held out").sum() == len(held)
+
+
+def test_eq_2_meets_the_observed_loss_where_it_made_it(paper: Case) -> None:
+    data = paper.sheet("F4").data
+    run = representative(paper.inputs.derived("runs"))
+    end = data[data["series"] == "Eq 2"].iloc[-1]
+    assert end["x"] == run["D"]
+    # its noise, and that r* was fitted to these runs
+    assert end["y"] == pytest.approx(run["L"], rel=0.02)
+    assert data.loc[data["series"] == "validation loss", "y"].item() == run["L"]
+
+
+def test_a_run_without_a_curve_is_said_to_have_none(paper: Case, tmp_path: Path) -> None:
+    inputs = replace(paper.inputs, results=Results(tmp_path))
+    assert make(STUDY, "F4", inputs).warnings == ["the run has no training curve here"]
+
+
+def test_a_running_mean_forgets_what_is_older_than_its_window() -> None:
+    assert running_mean(np.array([4.0, 2.0, 6.0, 8.0]), 2).tolist() == [4, 3, 4, 7]
+
+
+def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum() -> None:
+    runs = pd.DataFrame({
+        "S": [0.8, 0.9, 0.9, 0.9, 0.95], "C": [2.0, 1.0, 2.0, 2.0, 2.0],
+        "r": [0.5, 0.5, 0.4, 0.9, 0.5], "r_star": 0.5, "run_id": list("abcde"),
+    })  # fmt: skip
+    assert representative(runs)["run_id"] == "c"

@@ -1,0 +1,173 @@
+"""The allocation paper's Eq 2 against its formula, written out here, and its derivatives."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.studies.allocation.laws import ratio
+
+LAW = laws.get("allocation.loss")
+FORMS = (LAW, *laws.variants("allocation.loss").values())
+TABLE_1 = LAW.published
+
+# The field's own notation: what Eq 2 says, without this package's log-sum-exp.
+DEVIATION = {
+    "abslog": lambda r, r_star: abs(math.log(r / r_star)),
+    "absdiff": lambda r, r_star: abs(r - r_star),
+    "sqlog": lambda r, r_star: math.log(r / r_star) ** 2,
+    "literal": lambda r, r_star: r,
+}
+SHARE = {
+    "share": lambda r: r / (1 + r),
+    "log1p": lambda r: math.log(1 + r),
+    "exp": lambda r: 1 - math.exp(-r),
+}
+
+
+def eq_2(p, N, D, S, r, r_star, deviation="abslog", share="share"):
+    R = DEVIATION[deviation](r, r_star)
+    return (
+        p["a"] / N ** p["alpha"]
+        + p["b"] / D ** p["beta"]
+        + p["c"] * math.exp(R * (1 - S) ** p["gamma"]) / N ** p["lambda"]
+        + p["d"] * SHARE[share](r)
+        + p["tau"]
+    )
+
+
+def design(n=120, seed=0):
+    """Rows as of the paper's sweep: four sparsities, r in [0.2, 1.5]."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        "N": np.exp(rng.uniform(np.log(1e8), np.log(5e9), n)),
+        "D": np.exp(rng.uniform(np.log(1e9), np.log(1e11), n)),
+        "S": ratio.sparsity(rng.choice([17, 33, 65, 129], n)),
+        "r": rng.uniform(0.2, 1.5, n),
+    }
+    compute = 6 * columns["N"] * (1 - columns["S"]) * columns["D"]
+    return columns | {"r_star": ratio.ratio(compute, columns["S"])}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.ref)
+def test_every_form_is_its_formula(form):
+    deviation, _, share = (form.variant or "abslog").partition("+")
+    point = {"N": 4e8, "D": 2e10, "S": 62 / 65, "r": 1.3, "r_star": 0.95}
+    params = TABLE_1 | {"tau": 1.7, "d": 0.4, "gamma": -0.2}
+    expected = eq_2(params, **point, deviation=deviation, share=share or "share")
+    assert form.predict(params, point) == pytest.approx(expected, rel=1e-13)
+
+
+def test_twelve_forms_of_which_the_default_is_abslog_with_the_share():
+    assert len(FORMS) == 12
+    assert "r_star" in {v.name for v in LAW.variables}
+    assert "r_star" not in {v.name for v in laws.get("allocation.loss:literal").variables}
+    # The paper's coefficients are of r/(1+r); those of the forms that it dropped are not printed.
+    assert laws.get("allocation.loss:sqlog").published == TABLE_1
+    assert laws.get("allocation.loss:abslog+log1p").published is None
+
+
+def test_table_1_at_one_point():
+    point = {"N": 5.5e8, "D": 1e10, "S": 62 / 65}
+    literal = laws.get("allocation.loss:literal").predict(TABLE_1, point | {"r": 1.0})
+    assert literal == pytest.approx(20.34069066762251, rel=1e-7)
+    r_star = ratio.ratio(1e20, 62 / 65)
+    abslog = LAW.predict(TABLE_1, point | {"r": 1.5, "r_star": r_star})
+    assert abslog == pytest.approx(20.338253901945443, rel=1e-7)
+
+
+def test_a_misallocation_of_20_percent_costs_what_table_1_says():
+    best = float(ratio.ratio(2e20, 62 / 65))
+    point = {"N": 2e8, "D": 1e10, "S": 62 / 65, "r_star": best}
+    cost = []
+    for ref in ("allocation.loss:literal", "allocation.loss:absdiff", "allocation.loss"):
+        at_best, off = laws.get(ref).predict(TABLE_1, point | {"r": [best, 1.2 * best]})
+        cost.append(off - at_best)
+    expected = [0.008510264765774878, 0.00474260164065754, 0.004378872283758994]
+    assert cost == pytest.approx(expected, rel=1e-4)
+
+
+def test_at_one_size_the_loss_rises_with_r_read_literally_and_abslog_is_least_at_r_star():
+    r = np.linspace(0.2, 1.5, 131)
+    literal = laws.get("allocation.loss:literal")
+    for N in (3e7, 5.5e8, 5e9):
+        L = literal.predict(TABLE_1, {"N": N, "D": 1e10, "S": 62 / 65, "r": r})
+        assert (np.diff(L) > 0).all()
+        deviation = {"N": N, "D": 1e10, "S": 62 / 65, "r": r, "r_star": 0.9}
+        penalty = LAW.predict(TABLE_1 | {"d": 1e-6}, deviation)
+        assert r[penalty.argmin()] == pytest.approx(0.9)
+
+
+def test_table_1_gives_losses_of_about_20_nats():
+    columns = design()
+    L = LAW.predict(TABLE_1, columns)
+    assert L.min() > 19
+    assert L.max() < 22
+
+
+def test_start_grid_of_table_3():
+    assert LAW.protocol.n_starts == 104_976
+    held_out = {E: ratio.sparsity(E) >= 0.976 for E in (17, 33, 65, 129)}
+    assert held_out == {17: False, 33: False, 65: False, 129: True}
+    assert LAW.protocol.holdout == "S >= 0.976"
+
+
+def test_published_values_are_recovered_without_residual_and_identified_by_the_design():
+    columns = design()
+    rows = zip(*(columns[v.name] for v in LAW.variables), strict=True)
+    exact = [eq_2(TABLE_1, *row) for row in rows]
+    model = LAW.model(LAW.columns(columns))
+    theta = LAW.vector(TABLE_1)
+    value, state = model.evaluate(theta[None])
+    assert value[0] == pytest.approx(np.log(exact), abs=1e-14)
+    J = model.jacobian(state)[0]
+    J /= np.linalg.norm(J, axis=1, keepdims=True)
+    assert np.linalg.matrix_rank(J) == 9
+    assert LAW.confounded(columns) == []
+
+
+@pytest.mark.parametrize(
+    ("constant", "pairs"),
+    [
+        ({"N": 1e9}, [("alpha", "a"), ("lambda", "c")]),
+        ({"D": 1e10}, [("beta", "b")]),
+        ({"S": 0.9}, []),  # R varies: its slope tells (1-S)^gamma from c
+        ({"S": 0.0}, [("gamma", "c")]),
+        ({"S": 0.9, "r": 1.0, "r_star": 0.8}, [("d", "tau"), ("gamma", "c")]),
+        ({"r": 1.0}, [("d", "tau")]),
+        ({"r": 1.0, "r_star": 1.0}, [("d", "tau"), ("gamma", "c")]),
+    ],
+)
+def test_confounded_parameters_are_those_that_cost_the_jacobian_its_rank(constant, pairs):
+    columns = design() | {name: np.full(120, value) for name, value in constant.items()}
+    assert LAW.confounded(columns) == pairs
+    model = LAW.model(LAW.columns(columns))
+    J = model.jacobian(model.evaluate(LAW.vector(TABLE_1 | {"gamma": 0.3})[None])[1])[0]
+    for pair in [("alpha", "a"), ("lambda", "c"), ("beta", "b"), ("d", "tau"), ("gamma", "c")]:
+        one, other = J[[LAW.names.index(name) for name in pair]]
+        flat = np.ptp(one / other) <= 1e-9 * np.abs(one / other).max()
+        assert flat == (pair in pairs)
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=9, max_size=9),
+    st.floats(0, 0.999999),
+    st.floats(1e-3, 1e3),
+    st.floats(1e-3, 1e3),
+)
+def test_finite_everywhere_within_the_bounds(where, S, r, r_star):
+    low, high = LAW.bounds.T
+    theta = low + np.array(where) * (high - low)
+    columns = {"N": 1e9, "D": 1e10, "S": S, "r": r, "r_star": r_star}
+    for form in FORMS:
+        model = form.model({k: v.reshape(1) for k, v in form.columns(columns).items()})
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            value, state = model.evaluate(theta[None])
+            jacobian = model.jacobian(state)
+            curvature = model.curvature(state, np.ones((1, 1)))
+        assert np.isfinite(value).all()
+        assert np.isfinite(jacobian).all()
+        assert np.isfinite(curvature).all()

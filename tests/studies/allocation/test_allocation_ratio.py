@@ -1,0 +1,153 @@
+"""The allocation paper's r*(C, S) against numbers worked out apart from this code."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.studies.allocation.laws import ratio
+
+LAW = laws.get("allocation.ratio")
+PAPER = LAW.published
+E17, E33, E65, E129 = ratio.sparsity([17, 33, 65, 129])
+
+
+def test_sparsities_of_the_sweep():
+    expected = [0.8235294117647058, 0.9090909090909091, 0.9538461538461539, 0.9767441860465116]
+    found = ratio.sparsity([17, 33, 65, 129])
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_coefficients_at_one_sparsity():
+    assert ratio.alpha_r(14 / 17) == pytest.approx(5.65806370180522e-4, rel=1e-5)
+    assert ratio.beta_r(14 / 17) == pytest.approx(0.16672949383151733, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("C", "E", "expected"),
+    [
+        (1e20, 17, 1.2225248883546316),
+        (1e20, 33, 1.0185791540197204),
+        (1e20, 65, 0.9664551336205626),
+        (1e20, 129, 1.0328051686636301),
+        (1e21, 17, 1.7946807442963462),
+        (1e21, 129, 1.3272638706815338),
+    ],
+)
+def test_optimal_ratio(C, E, expected):
+    S = (E - 3) / E
+    assert LAW.predict(PAPER, {"C": C, "S": S}) == pytest.approx(expected, rel=1e-5)
+    assert ratio.ratio(C, S) == pytest.approx(expected, rel=1e-5)
+    assert ratio.alpha_r(S) * C ** ratio.beta_r(S) == pytest.approx(expected, rel=1e-5)
+
+
+def test_ratio_of_the_least_and_the_most_sparse():
+    # "Over 40 %" is true beyond the largest budget alone, and below 5.4e18 the order reverses.
+    found = ratio.ratio(1e21, E17) / ratio.ratio(1e21, E129)
+    assert found == pytest.approx(1.35216574785148, rel=1e-5)
+    beyond = ratio.compute_for_ratio(E17, E129, 1.4)
+    assert beyond == pytest.approx(1.8249680798045226e21, rel=1e-4)
+    same = ratio.crossing(E17, E129)
+    assert same == pytest.approx(5.403540202639673e18, rel=1e-4)
+    assert ratio.ratio(0.9 * same, E17) < ratio.ratio(0.9 * same, E129)
+
+
+def test_compute_at_which_attention_and_experts_are_equal():
+    found = ratio.compute_for(1.0, [E17, E65, E129])
+    expected = [2.996753541671535e19, 1.311561566848358e20, 7.435644762537982e19]
+    assert found == pytest.approx(expected, rel=1e-4)
+    # "r* > 1 for S < 90 %" and "r* < 1 for S > 95 %" hold together at no budget (E0.7).
+    assert ratio.compute_for(1.0, 0.9) == pytest.approx(7.83e19, rel=1e-3)
+    assert ratio.compute_for(1.0, 0.9) > found[2]
+
+
+def test_ratio_is_not_monotone_in_sparsity():
+    least = ratio.least_ratio_sparsity(1e20)
+    assert least == pytest.approx(0.9513811993695364, rel=1e-6)
+    S = np.linspace(0, 0.999, 100_001)
+    assert S[ratio.ratio(1e20, S).argmin()] == pytest.approx(float(least), abs=1e-5)
+
+
+@given(
+    st.floats(-3, 3),
+    st.floats(0.05, 0.5),
+    st.floats(-1, 1).filter(lambda x: abs(x) > 0.05),
+    st.floats(1e15, 1e25),
+)
+def test_least_ratio_is_that_of_a_fine_grid(alpha1, beta0, beta1, C):
+    params = {"alpha0": 1e-3, "alpha1": alpha1, "beta0": beta0, "beta1": beta1}
+    ln_x = np.linspace(-60, 0, 60_001)
+    curve = alpha1 * ln_x + beta0 * np.exp(beta1 * ln_x) * np.log(C)
+    best = curve.argmin()
+    found = float(ratio.least_ratio_sparsity(C, params))
+    if best == 0:  # falling towards S = 1, or a least value beyond what 1 - S can hold
+        assert not found < 1 - 1e-12
+    else:
+        assert found == pytest.approx(-np.expm1(ln_x[best]), abs=2e-3)
+
+
+def test_undefined_is_nan():
+    assert np.isnan(ratio.crossing(0.9, 0.9))
+    assert np.isnan(ratio.compute_for(1.0, 0.9, PAPER | {"beta0": 0.0}))
+    assert np.isnan(ratio.compute_for(-1.0, 0.9))
+    # alpha_r and beta_r both fall with S: so does r*, all the way; a steep alpha_r: never.
+    assert np.isnan(ratio.least_ratio_sparsity(1e20, PAPER | {"alpha1": 0.5}))
+    assert ratio.least_ratio_sparsity(1e20, PAPER | {"alpha1": -5.0}) == 0.0
+    assert np.isnan(ratio.least_ratio_sparsity(1e20, PAPER | {"beta0": -0.2}))
+    assert ratio.least_ratio_sparsity(1e20, PAPER | {"beta1": 0.0}) == 0.0
+
+
+@given(st.floats(0.1, 10), st.floats(0, 0.99))
+def test_compute_for_inverts_the_law(r, S):
+    assert ratio.ratio(ratio.compute_for(r, S), S) == pytest.approx(r, rel=1e-9)
+
+
+def test_share_of_the_experts():
+    assert ratio.expert_share([0.25, 1.0, 3.0]) == pytest.approx([0.2, 0.5, 0.75])
+
+
+def sweep():
+    S, C = np.meshgrid([E17, E33, E65, E129], np.geomspace(1e19, 1e21, 6))
+    return {"S": S.ravel(), "C": C.ravel()}
+
+
+def test_published_values_are_recovered_without_residual_and_identified_by_the_sweep():
+    columns = sweep()
+    S, C = columns["S"], columns["C"]
+    r_star = 6.7e-5 * (1 - S) ** -1.23 * C ** (0.24 * (1 - S) ** 0.21)
+    model = LAW.model(LAW.columns(columns))
+    value, state = model.evaluate(LAW.vector(PAPER)[None])
+    assert value[0] == pytest.approx(np.log(r_star), abs=1e-12)
+    J = model.jacobian(state)[0]
+    assert np.linalg.matrix_rank(J / np.linalg.norm(J, axis=1, keepdims=True)) == 4
+    assert LAW.confounded(columns) == []
+
+
+def test_two_stages_of_lines_find_the_published_values():
+    """Least squares by hand on each stage's design: the paper's procedure."""
+    stage1 = laws.get("allocation.ratio:stage1")
+    found = {"alpha_r": [], "beta_r": []}
+    C, S = np.geomspace(1e19, 1e21, 6), np.array([E17, E33, E65, E129])
+    for one_S in S:
+        X, y = stage1.design({"C": C}), stage1.on_scale(ratio.ratio(C, one_S))
+        fitted = stage1.natural(np.linalg.lstsq(X, y, rcond=None)[0])
+        for name, value in zip(stage1.names, fitted, strict=True):
+            found[name].append(value)
+    for variant, response in (("stage2_alpha", "alpha_r"), ("stage2_beta", "beta_r")):
+        law = laws.get(f"allocation.ratio:{variant}")
+        X, y = law.design({"S": S}), law.on_scale(found[response])
+        fitted = law.natural(np.linalg.lstsq(X, y, rcond=None)[0])
+        assert law.response.name == response
+        assert dict(zip(law.names, fitted, strict=True)) == pytest.approx(law.published, rel=1e-9)
+        assert {k: PAPER[k] for k in law.names} == law.published
+
+
+def test_rows_of_one_sparsity_confound_the_pairs_of_coefficients():
+    columns = sweep()
+    one_S = columns | {"S": np.full(24, 0.9)}
+    assert LAW.confounded(one_S) == [("alpha1", "alpha0"), ("beta1", "beta0")]
+    point = {"S": np.full(3, 0.9), "C": np.full(3, 1e20)}
+    assert ("beta0", "alpha0") in LAW.confounded(point)
+    model = LAW.model(LAW.columns(one_S))
+    assert np.linalg.matrix_rank(model.jacobian(LAW.vector(PAPER)[None])[0], tol=1e-9) == 2

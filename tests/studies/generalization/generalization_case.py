@@ -1,0 +1,114 @@
+"""The generalization study at its demo grid with losses of a known law, fitted and derived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.sweep import expand_study
+from moelaws.records.layout import Results
+from moelaws.spec.project import Project, load_study
+from moelaws.spec.study import Derived, Study
+from moelaws.tables.foreign import read_any
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+from moelaws.tables.simulate import design
+from repository import REPOSITORY
+
+ALPHA_N, ALPHA_D, FLOOR = 0.5, 0.3, 1.2
+WIDTH_OF_DATA = 3  # dimension of the hidden states that are made up
+
+
+@dataclass(frozen=True)
+class Case:
+    """The study, without what simulated losses cannot give where they are, and its files."""
+
+    study: Study
+    inputs: FittedInputs
+
+
+def losses(runs: pd.DataFrame, noise: float, seed: int = 0) -> pd.Series:
+    """A/N^alpha + B/D^beta + E, and a price of routing that turns beyond eight experts.
+
+    N counts the parameters as Tables 3 and 4 of the paper do.
+    """
+    d, w, k = (runs[c].astype(float) for c in ("d_model", "d_expert", "k"))
+    N = runs["n_layers"] * (4 * d**2 + k * (2 * d * w + w + d))
+    x = np.log(runs["E"] / runs["k"])
+    routing = 0.05 * x - 0.03 * np.maximum(x - np.log(4), 0) * 4
+    L = 60 / N**ALPHA_N + 40 / runs["D"] ** ALPHA_D + FLOOR + routing
+    return L * np.exp(noise * np.random.default_rng(seed).standard_normal(len(L)))
+
+
+def demo_table(noise: float) -> pd.DataFrame:
+    """A table of the study's demo grid with such losses, as if trained."""
+    study = load_study("generalization", REPOSITORY)
+    frame = design(expand_study(study, Project(), REPOSITORY))
+    frame = frame.assign(
+        source="trained", status="completed", L=losses(frame, noise), L_se=0.004, n_seeds=1
+    )
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in frame:
+            frame[column.name] = fill[column.type]
+    return frame[[column.name for column in COLUMNS]]
+
+
+def write_case(root: Path, table: pd.DataFrame) -> Case:
+    """Fits and derives from ``table`` all that the study's entries read."""
+    study = load_study("generalization", REPOSITORY)
+    if set(table["source"]) == {"simulated"}:
+        study = study.of_simulated()
+    results = Results(root)
+    tier = results.tier("demo")
+    write_table(table, COLUMNS, tier.table(study.study))
+    kept = table[(table["n_layers"] >= 4) & (table["source"] == "trained")]
+    for run in kept.itertuples():
+        write_states(results.hidden(run.run_id), int(run.n_layers), int(run.d_model))
+    inputs = FittedInputs(
+        frame=read_runs(tier.table(study.study)),
+        derived_tables={d.name: tier.derived(study.study, d.name) for d in study.derived},
+        results=results,
+        fits={name: tier.fit(study.study, name) for e in study.readers for name in e.fits},
+    )
+    for entry in study.derived:
+        if not entry.fits:
+            _derive(study, entry, inputs)
+    for name, path in inputs.fits.items():
+        spec = study.fit(name)
+        rows, units = read_any(inputs.derived_tables[spec.table])
+        # Fewer starts and draws than a study's: what is tested does not hang on them.
+        quick = {"bootstrap": 40} | ({"protocol": {"sample": 60}} if spec.split_by else {})
+        law = laws.fittable(spec.law)
+        write_fit(fit(law, rows, spec.model_copy(update=quick), units=units), path)
+    for entry in study.derived:
+        if entry.fits:
+            _derive(study, entry, inputs)
+    return Case(study, inputs)
+
+
+def _derive(study: Study, entry: Derived, inputs: FittedInputs) -> None:
+    derive(study, entry.name, inputs.declared_by(entry), inputs.derived_tables[entry.name])
+
+
+def write_states(path: Path, layers: int, width: int) -> None:
+    """Hidden states on a curved sheet of ``WIDTH_OF_DATA`` dimensions, as the probe writes them."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for layer in range(layers + 1):
+        u = rng.uniform(-1, 1, (600, WIDTH_OF_DATA))
+        x = np.column_stack([u, u**2]) @ rng.standard_normal((2 * WIDTH_OF_DATA, width))
+        frames.append(pd.DataFrame({"layer": layer, "state": list(x.astype(np.float32))}))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pandas(pd.concat(frames), preserve_index=False), path)

@@ -1,0 +1,151 @@
+"""Figures and tables of the generalization paper, from losses of a known law and from few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from generalization_case import ALPHA_D, ALPHA_N, WIDTH_OF_DATA, Case, demo_table, write_case
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from moelaws.analysis.derive import SOURCE
+from moelaws.claims.judge import judged
+from moelaws.figures.draw import make, set_table
+from moelaws.figures.sheet import Sheet
+from moelaws.spec.project import load_study
+from moelaws.studies.generalization.derived import dimension
+from moelaws.tables.parquet import write_table
+from repository import REPOSITORY
+
+STUDY = load_study("generalization", REPOSITORY)
+NOISE = {"clear": 5e-4, "noisy": 0.01}  # noisy: as much as the demo's
+
+
+@pytest.fixture(scope="module")
+def case_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    return cache(lambda name: write_case(tmp_path_factory.mktemp(name), demo_table(NOISE[name])))
+
+
+@pytest.fixture(scope="module")
+def sheet_of(case_of: Callable[[str], Case]) -> Callable[[str, str], Sheet]:
+    return cache(lambda figure, case: make(STUDY, figure, case_of(case).inputs))
+
+
+@pytest.fixture(scope="module")
+def clear(case_of: Callable[[str], Case]) -> Case:
+    return case_of("clear")
+
+
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+def test_nothing_is_clipped_and_every_series_is_recorded(figure, case, sheet_of):
+    sheet = sheet_of(figure, case)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()  # a clipped word leaves ink at the page's edge
+    assert set(sheet.data["panel"]) == {panel.name for panel in sheet.panels}
+    for panel in sheet.panels:
+        assert panel.ax.get_xlabel()
+        assert panel.ax.get_ylabel()
+
+
+def test_slopes_are_the_laws(clear):
+    slopes = clear.inputs.derived("slopes")
+    alpha = slopes[(slopes["floor"] == "fitted") & (slopes["name"] == "alpha")].set_index("series")
+    # The base of the model sweep has M = 8 and k = 2 throughout: routing moves its floor alone.
+    assert alpha.loc["model", "value"] == pytest.approx(ALPHA_N, rel=0.1)
+    assert alpha.loc["data", "value"] == pytest.approx(ALPHA_D, rel=0.1)
+    both = slopes[(slopes["floor"] == "fitted") & (slopes["name"] == "kappa")].iloc[0]
+    assert both["value_low"] < ALPHA_D * (1 + ALPHA_N) / ALPHA_N < both["value_high"]
+
+
+def test_f1_shows_a_point_for_each_k_and_m_at_both_budgets(sheet_of):
+    data = sheet_of("F1", "clear").data
+    assert data.groupby(["panel", "series"]).size().to_dict() == {
+        ("a", "k=2"): 5, ("a", "k=4"): 4, ("b", "k=2"): 5, ("b", "k=4"): 4,
+    }  # fmt: skip
+    least = data[(data["series"] == "k=2") & (data["panel"] == "a")]["x"].min()
+    assert least == pytest.approx(2 * 2 * 128 * (1 + np.log(1)), rel=1e-12)
+
+
+def test_f2_shows_each_probed_models_layers(sheet_of):
+    data = sheet_of("F2", "clear").data
+    assert sorted(data.groupby("series").size()) == [5, 5, 5, 7]
+    assert data["y"].to_numpy() == pytest.approx(WIDTH_OF_DATA, rel=0.1)
+
+
+def test_table_2_has_the_distance_from_the_identity_with_its_interval(clear):
+    """(alpha_D - predicted) / predicted is kappa less 1, and so is its interval."""
+    frame = set_table(STUDY, "T2", clear.inputs).frame.set_index("")
+    measured = frame.loc["measured, floor fitted"]
+    low, high = (float(end) for end in measured["its interval"].split(" to "))
+    kappa = measured["alpha_D"] * (1 + measured["alpha_N"]) / measured["alpha_N"]
+    assert measured["Delta_D / alpha_D pred"] == pytest.approx(kappa - 1, rel=1e-9)
+    assert low < kappa - 1 < high
+    assert frame["alpha_N"].iloc[:3].to_list() == pytest.approx(
+        [s / frame["d"].iloc[0] * 2 for s in (0.5, 1, 2)]
+    )
+
+
+def test_table_1_measures_the_sheet_that_the_states_lie_on(clear):
+    frame = set_table(STUDY, "T1", clear.inputs).frame
+    assert frame["intrinsic dimension"].to_list() == pytest.approx([WIDTH_OF_DATA] * 4, rel=0.1)
+
+
+def test_tables_3_and_4_have_the_sweeps_architectures(clear):
+    model, data = (set_table(STUDY, table, clear.inputs).frame for table in ("T3", "T4"))
+    assert len(model) == 9
+    assert model["N_act"].min() == 1 * (4 * 24**2 + 2 * (2 * 24 * 16 + 16 + 24))
+    assert data["N_act"].nunique() == 1
+    assert data["tokens"].nunique() == len(data) == 5
+
+
+def test_table_5_repeats_the_published_exponents(clear):
+    frame = set_table(STUDY, "T5", clear.inputs).frame
+    published = frame[frame["origin"] == "published"].set_index("E")
+    assert published.loc[8, "alpha_D pred"] == pytest.approx(0.14354231, rel=1e-6)
+    assert list(published.index) == [1, 2, 4, 8, 16, 32]
+    assert set(frame[frame["origin"] == "own"]["E"]) == {2, 8, 32}
+
+
+def test_the_regimes_are_those_of_the_bound(clear):
+    regimes = set_table(STUDY, "T_regimes", clear.inputs).frame
+    p, n, R = (regimes[name] for name in ("p = 2s/d", "tokens n", "R (nats)"))
+    assert (regimes["N_cross"] ** -p).to_numpy() == pytest.approx(regimes["N_cross"] / n)
+    assert (regimes["N_cap"] ** -p).to_numpy() == pytest.approx(R / n)
+    routing_dominates = regimes["N_cap"] < regimes["N_cross"]
+    assert routing_dominates.to_list() == (n < regimes["n_route"]).to_list()
+
+
+def test_where_nothing_was_probed_figures_tables_and_claims_say_so(clear, tmp_path):
+    empty = pd.DataFrame(columns=dimension.derive.names).assign(source="")
+    write_table(empty, (*dimension.derive.columns, SOURCE), tmp_path / "dimension.parquet")
+    tables = {**clear.inputs.derived_tables, "dimension": tmp_path / "dimension.parquet"}
+    bare = replace(clear.inputs, derived_tables=tables)
+    for figure in ("F2", "F3"):
+        assert "no hidden states" in " ".join(make(STUDY, figure, bare).warnings)
+    for table in ("T1", "T2"):
+        assert "No hidden states" in " ".join(set_table(STUDY, table, bare).notes)
+    for claim in STUDY.claims:
+        if "dimension" in claim.derived:
+            verdict = judged(STUDY, claim, bare)
+            assert "no hidden states" in verdict["measured"]
+            assert "keep_weights" in verdict["needed"]
+
+
+def test_simulated_losses_leave_out_what_no_law_gives(tmp_path):
+    """The simulated table has the sweep experts alone, and each figure says what it shows."""
+    table = demo_table(noise=1e-3)
+    experts = table[table["sweep"].str.contains("experts")].assign(source="simulated")
+    case = write_case(tmp_path, experts.reset_index(drop=True))
+    assert [f.name for f in case.study.figures] == ["F6a", "F6b", "F7a", "F7b"]
+    for figure in case.study.figures:
+        sheet = make(case.study, figure.name, case.inputs)
+        assert "SIMULATED DATA" in sheet.figure.get_suptitle()
+    assert [c.name for c in case.study.claims] == ["kappa_grows"]

@@ -1,0 +1,96 @@
+"""The generalization study's grids, and steps from tokens: the paper's architectures, exactly."""
+
+import pytest
+
+from moelaws.grids.expand import expand
+from moelaws.grids.sweep import expand_study
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
+from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
+from moelaws.spec.grid import Grid
+from moelaws.spec.project import Project, load_study
+from repository import REPOSITORY
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+MODEL = {
+    "context": 64, "vocab_size": 512, "n_layers": 2, "d_model": 16, "n_heads": 2, "n_experts": 8,
+    "top_k": 2, "d_expert": 16, "lr": 1e-2, "batch": 4,
+}  # fmt: skip
+# Layers -> expert widths of Table 3, generalization; tests/accounting has their parameters.
+TABLE_3 = {
+    2: [256, 384, 512, 768, 1024], 4: [256, 384, 512, 768, 1024, 1536], 6: [768, 1024], 8: [1024],
+}  # fmt: skip
+
+
+def run_of(min_steps=1, **settings):
+    derive = {"steps": {"rule": "tokens", "min_steps": min_steps}}
+    grid = {"settings": MODEL, "derive": derive, "sweeps": [{"axes": settings}]}
+    (run,) = expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")
+    return run
+
+
+def sweep_of(tier, name):
+    study = load_study("generalization", REPOSITORY)
+    runs = expand_study(study, Project(tier=tier), REPOSITORY).runs
+    return [run.config for run in runs if name in run.sweeps]
+
+
+def active(config):
+    """Active parameters by Tables 3 and 4, from the built model's shapes."""
+    model, ffn = config.model, config.model.ffn
+    d, w = model.d_model, ffn.d_expert
+    return model.n_layers * (4 * d * d + ffn.top_k * (2 * d * w + w + d))
+
+
+def test_steps_are_those_of_the_tokens():
+    run = run_of(D=25_600)
+    assert run.config.steps == 100
+    assert run.config.tokens == 25_600
+    assert run_of(D="1e5").config.steps == round(1e5 / 256)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"D": 2560}, r"D is 2560 with batch = 4 \(set\): enough for 10 steps; at least min_steps"),
+        ({"D": 25_600, "C": 1e9}, "D and C are both set"),
+        ({"D": 25_600, "steps": 9}, "D and steps are both set"),
+        ({"seed": 1}, "D is missing; the derivation 'tokens' needs it"),
+    ],
+)
+def test_what_contradicts_or_lacks_is_named(settings, message):
+    with pytest.raises(UserError, match=message):
+        run_of(min_steps=50, **settings)
+
+
+def test_the_model_sweep_is_table_3():
+    configs = sweep_of("paper", "model")
+    rows = [(c.model.n_layers, c.model.ffn.d_expert) for c in configs]
+    assert rows == [(layers, width) for layers, widths in TABLE_3.items() for width in widths]
+    for config in configs:
+        model, ffn = config.model, config.model.ffn
+        assert (model.d_model, model.n_heads, ffn.n_experts, ffn.top_k) == (512, 4, 8, 2)
+        assert ffn.mlp == "gelu"
+    assert len({config.tokens for config in configs}) == 1
+
+
+def test_the_data_sweep_is_table_4():
+    """Five times the base architecture, at five budgets of tokens."""
+    configs = sweep_of("paper", "data")
+    assert [active(config) for config in configs] == [8_396_800] * 5
+    assert len({config.tokens for config in configs}) == 5
+    assert len({config.model for config in configs}) == 1
+
+
+@pytest.mark.parametrize("tier", ["demo", "gpu", "paper"])
+def test_routing_is_compared_at_fixed_compute(tier):
+    configs = sweep_of(tier, "routing")
+    widths = {c.model.ffn.top_k * c.model.ffn.d_expert for c in configs}
+    assert len(widths) == 1
+    # What remains is the biases at the experts' outputs: d a layer for each active expert.
+    sizes = {c.model.ffn.top_k: active(c) for c in configs}
+    model = configs[0].model
+    (least, *_), (most, *_) = (sorted(sizes.items()), sorted(sizes.items(), reverse=True))
+    assert most[1] - least[1] == model.n_layers * model.d_model * (most[0] - least[0])
+    assert len({c.tokens for c in configs}) == 2

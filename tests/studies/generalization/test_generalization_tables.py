@@ -1,0 +1,131 @@
+"""Derived tables of the generalization study against independent counts and known numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws.accounting.parameters import count_parameters
+from moelaws.analysis.inputs import Inputs
+from moelaws.grids.sweep import expand_study
+from moelaws.spec.project import Project, load_study
+from moelaws.studies.generalization.derived import routing, runs
+from moelaws.studies.generalization.derived.amplification import line
+from moelaws.studies.generalization.derived.consistency import consistency, published
+from moelaws.studies.generalization.derived.draws import interval, paired
+from moelaws.studies.generalization.laws import kappa
+from moelaws.tables.column import Column
+from moelaws.tables.parquet import write_table
+from moelaws.tables.simulate import design
+from repository import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return expand_study(load_study("generalization", REPOSITORY), Project(), REPOSITORY)
+
+
+def test_active_parameters_are_the_built_models_less_what_the_paper_leaves_out(demo):
+    table = design(demo).assign(status="completed", L=1.0, source="trained")
+    frame = runs.derive(Inputs(frame=table)).set_index("run_id")
+    for run in demo.runs:
+        count, model = count_parameters(run.config.model), run.config.model
+        counted = count.active - count.embeddings - count.norms - count.router
+        assert frame.loc[run.run_id, "N_act"] == counted
+        assert frame.loc[run.run_id, "N_active"] == count.active
+        k, M = model.ffn.top_k, model.ffn.n_experts
+        R = k * model.n_layers * model.context * np.log(np.e * M / k)
+        assert frame.loc[run.run_id, "R"] == pytest.approx(R, rel=1e-12)
+
+
+def test_published_exponents_are_table_5s():
+    assert published()[8.0] == (0.1676, 0.2338)
+    a, b = np.array(list(published().values())).T
+    expected = [1.27795294, 1.36661236, 1.48552005, 1.62878807, 1.79176240, 1.96847553]
+    assert consistency(a, b)["kappa"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_exponent_that_is_not_above_0_has_no_identities():
+    quantities = consistency([0.2, 0.0, -0.1], [0.2, 0.2, 0.2])
+    assert np.isfinite(quantities["kappa"][0])
+    for name in ("alpha_N", "kappa", "delta_D", "alpha_C"):
+        assert np.isnan(quantities[name][1:]).all(), name
+
+
+@pytest.mark.parametrize("law", [kappa.LAW, *kappa.VARIANTS.values()])
+def test_the_line_over_table_5_is_the_published_one(law):
+    E = np.array(list(published()))
+    a, b = np.array(list(published().values())).T
+    params = line(law, E, kappa.kappa(a, b)[None])[0]
+    assert params == pytest.approx([law.published[name] for name in law.names], rel=1e-6)
+
+
+def test_a_line_through_missing_or_single_values_is_missing():
+    lines = line(kappa.LAW, np.array([2.0, 8.0]), np.array([[1.0, np.nan], [1.0, 2.0]]))
+    assert np.isnan(lines[0]).all()
+    assert lines[1] == pytest.approx([2 ** (-1 / 2), 0.5])
+    assert np.isnan(line(kappa.LAW, np.array([2.0]), np.array([[1.0]]))).all()
+
+
+def test_an_interval_whose_draws_are_partly_missing_is_missing():
+    draws = np.linspace(0, 1, 100)
+    assert interval(draws, 0.9) == pytest.approx((0.05, 0.95))
+    assert np.isfinite(interval(np.where(draws > 0.96, np.nan, draws), 0.9)).all()
+    assert np.isnan(interval(np.where(draws > 0.9, np.nan, draws), 0.9)).all()
+    assert np.isnan(interval(draws[:0], 0.9)).all()
+
+
+def test_pairs_of_independent_draws_are_not_in_one_order():
+    draws = np.arange(500.0)
+    a, b = paired(draws, draws[:300])
+    assert len(a) == len(b) == 300
+    assert set(b) == set(draws[:300])
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
+
+
+def slopes_of(tmp_path, rows):
+    """The derived table routing of ``rows``, which have k, M, D and L."""
+    columns = [Column(name, "float", "1", name) for name in ("k", "M", "D", "L")]
+    frame = pd.DataFrame(rows).assign(sweep="routing")
+    path = tmp_path / "runs.parquet"
+    write_table(frame, (*columns, Column("sweep", "string", "1", "sweep")), path)
+    return routing.derive(Inputs(frame=None, derived_tables={"runs": path}))
+
+
+def routing_table(tmp_path, low, high, noise):
+    """Losses over (k, M) at two budgets: slope ``low`` in ln M to the middle M, then ``high``."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"k": k, "M": M, "D": D,
+         "L": 3 + 0.1 * k - D / 1e6 + low * min(np.log(M / 8), 0) + high * max(np.log(M / 8), 0)
+         + noise * rng.standard_normal()}
+        for k in (1, 2) for M in (2, 4, 8, 16, 32) for D in (1e5, 4e5)
+    ]  # fmt: skip
+    return slopes_of(tmp_path, rows)
+
+
+def test_slopes_below_and_above_the_middle_are_told_apart(tmp_path):
+    table = routing_table(tmp_path, low=0.05, high=-0.08, noise=1e-4)
+    pooled = table[table["D"].isna()].set_index("part")
+    assert pooled.loc[routing.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)
+    assert pooled.loc[routing.MANY, "slope"] == pytest.approx(-0.08, abs=1e-3)
+    assert pooled["n"].to_list() == [12, 12]
+    assert len(table) == 6
+
+
+def test_the_slopes_interval_is_student_ts(tmp_path):
+    table = routing_table(tmp_path, low=0.0, high=0.0, noise=0.01)
+    row = table[table["D"].isna()].iloc[0]
+    half = (row["slope_high"] - row["slope_low"]) / 2
+    assert row["slope"] == pytest.approx(
+        (row["slope_high"] + row["slope_low"]) / 2, abs=0.05 * half
+    )
+    # 12 runs of 4 series: 7 degrees of freedom, t = 1.895; sum of squares of ln M: 4 * 2 ln(2)^2.
+    error = half / 1.895
+    assert error == pytest.approx(0.01 / np.sqrt(8 * np.log(2) ** 2), rel=0.7)
+
+
+def test_a_series_of_one_m_has_no_slope(tmp_path):
+    table = slopes_of(tmp_path, [{"k": 2.0, "M": 8.0, "D": 1e5, "L": 3.0}])
+    assert table[["slope", "slope_low", "slope_high"]].isna().all(axis=None)

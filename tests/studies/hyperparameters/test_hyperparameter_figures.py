@@ -1,0 +1,74 @@
+"""The search's figures and tables: every run shown, bounds marked, published laws beside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from hyperparameters_case import DEMO, STUDY, Case, published, table, write_case
+from moelaws.figures.draw import set_table
+
+CASES = {"demo": DEMO, "paper": published(1e19, batch=1.8, noise=1e-3)}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    source = "trained" if request.param == "demo" else "simulated"
+    frame = table(request.param, CASES[request.param], source=source)
+    return write_case(tmp_path_factory.mktemp(request.param), frame)
+
+
+@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+def test_nothing_is_clipped_at_the_pages_edge(figure: str, case: Case) -> None:
+    sheet = case.sheet(figure)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()
+
+
+@pytest.mark.parametrize("figure", ["F2a", "F7", "F2b", "F9"])
+def test_points_and_lines_lie_within_the_axes(figure: str, case: Case) -> None:
+    """Bands may leave them: intervals over three budgets span decades."""
+    sheet = case.sheet(figure)
+    for panel in sheet.panels:
+        shown = sheet.data[sheet.data["panel"] == panel.name]
+        low, high = panel.ax.get_ylim()
+        assert shown["y"].dropna().between(low, high).all()
+        assert panel.ax.get_ylabel()
+
+
+def test_every_run_of_the_search_and_eq_5_are_in_f7(case: Case) -> None:
+    data = case.sheet("F7").data
+    runs = pd.read_parquet(case.derived["near_optimal"])
+    for panel, column in (("a", "batch_tokens"), ("b", "lr")):
+        drawn = data[(data["panel"] == panel) & (data["series"] == "search")]
+        assert sorted(drawn["y"]) == pytest.approx(sorted(runs[column]))
+    line = data[(data["panel"] == "b") & data["series"].str.startswith("published")]
+    assert np.allclose(line["y"], 1.1576 * line["x"] ** -0.1529)
+
+
+def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case: Case) -> None:
+    data = case.sheet("F8").data
+    cells = data[data["series"] == "runs"]
+    runs = pd.read_parquet(case.derived["near_optimal"])
+    top = runs[runs["C"] == runs["C"].max()]
+    assert len(cells) == len(top)
+    assert (cells.groupby("panel")["z"].min() == 0).all()
+    assert cells["panel"].nunique() == top["A"].nunique()
+
+
+def test_tables_set_published_values_beside_own(case: Case) -> None:
+    frame = set_table(STUDY, "T_eq5", case.inputs).frame
+    mixtures = frame[frame["models"] == "mixture of experts"].set_index("of")
+    assert mixtures["published exponent"].to_dict() == {
+        "learning rate": -0.1529,
+        "batch (tokens)": 0.3644,
+    }
+    assert frame["published exponent"].notna().sum() == 2  # of dense models none is printed
+    sizes = set_table(STUDY, "T5", case.inputs).frame
+    sums = sizes[sizes["by"] == "least loss"].groupby("models")["exponent"].sum()
+    assert np.allclose(sums, 1, atol=0.02)  # C = M D, with a whole number of steps

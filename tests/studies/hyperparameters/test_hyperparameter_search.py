@@ -1,0 +1,119 @@
+"""The search for learning rate, batch and size: near-optimal runs, laws under noise, best sizes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from hyperparameters_case import DEMO, published, table, write_case
+from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.report import read_fit
+from moelaws.studies.hyperparameters.derived import noise, search, sizes
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return write_case(tmp_path_factory.mktemp("case"), table("demo", DEMO))
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("moe", ""), ("dense", "_dense"), ("both", "_both")])
+@pytest.mark.parametrize(("fit", "column"), [("lr", "lr"), ("batch", "batch_tokens")])
+def test_the_law_of_the_measured_losses_is_the_engines(case, kind, suffix, fit, column):
+    """Two computations of one regression: the fit of the study, and draw 0 of the noise table."""
+    rows = pd.read_parquet(case.derived["noise"])
+    own = rows[(rows["kind"] == kind) & (rows["setting"] == column) & (rows["draw"] == 0)]
+    part = read_fit(case.fits[fit + suffix]).parts[0]
+    assert float(own["exponent"].iloc[0]) == pytest.approx(part.estimates()["exponent"], rel=1e-6)
+    assert np.log(own["coefficient"].iloc[0]) == pytest.approx(
+        np.log(part.estimates()["coefficient"]), rel=1e-6
+    )
+    assert own["n"].iloc[0] == part.n
+
+
+@given(
+    hnp.arrays(float, (5, 7), elements=st.floats(-2, 2)),
+    hnp.arrays(bool, (5, 7)),
+)
+def test_lines_through_each_choice_of_points_are_polyfit(log_y, chosen):
+    C = np.geomspace(1e17, 1e20, 7)
+    chosen[:, [0, -1]] = True
+    slopes, values = noise.log_lines(C, log_y, chosen)
+    for row, y, slope, value in zip(chosen, log_y, slopes, values, strict=True):
+        expected = np.polyfit(np.log(C[row] / C[-1]), y[row], 1)
+        assert (slope, value) == pytest.approx(tuple(expected), abs=1e-8)
+
+
+def test_seeds_are_pooled_over_what_was_repeated():
+    rng = np.random.default_rng(5)
+    frames = []
+    for lr in np.geomspace(1e-3, 1e-1, 200):
+        L = 3 + 0.02 * rng.standard_normal(2)
+        row = {"A": 0.1, "C": 1e10, "d_model": 8, "lr": lr, "batch_tokens": 256, "n_seeds": 2}
+        frames.append(pd.DataFrame([row] * 2).assign(L=L, L_seed_sd=L.std(ddof=1)))
+    frame = pd.concat(frames, ignore_index=True)
+    assert search.seed_spread(frame) == pytest.approx(0.02, rel=0.12)  # of 200 degrees of freedom
+    assert np.isnan(search.seed_spread(frame.assign(n_seeds=1)))
+
+
+def test_a_best_run_at_an_end_of_the_search_is_a_bound():
+    rows = pd.DataFrame({"lr": [1e-3, 2e-3, 4e-3], "L": [3.0, 2.9, 2.8]})
+    assert search.end_of_search(rows, "lr") == "high"
+    assert search.end_of_search(rows.assign(L=[2.8, 2.9, 3.0]), "lr") == "low"
+    assert search.end_of_search(rows.assign(L=[3.0, 2.8, 2.9]), "lr") == ""
+    assert search.end_of_search(rows.iloc[:1], "lr") == "only"
+
+
+def test_noise_above_the_tolerance_and_bounds_are_said(case):
+    lines = search.derive.warnings(pd.read_parquet(case.derived["near_optimal"]))
+    assert any("partly chance" in line for line in lines)
+    assert any("bounds, no optima" in line for line in lines)
+    quiet = search.derive(Inputs(frame=table("demo", replace(DEMO, noise=1e-5))))
+    assert not any("chance" in line for line in search.derive.warnings(quiet))
+
+
+def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
+    frame = table("demo", DEMO)
+    frame = frame[frame["sweep"] != "seeds"].assign(n_seeds=1, L_seed_sd=np.nan)
+    case = write_case(tmp_path, frame)
+    rows = pd.read_parquet(case.derived["noise"])
+    assert set(rows["draw"]) == {0}
+    assert rows.groupby(["kind", "setting"]).size().eq(1).all()
+    assert any("no interval" in line for line in noise.derive.warnings(rows))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_law_inside_the_search_is_within_its_draws(seed, tmp_path):
+    """Where hardly any noise is left, the steps of the search still are: the draws hold them."""
+    truth = replace(DEMO, noise=1e-4, lr={"moe": (2.1e-2, -0.25), "dense": (2.2e-2, -0.2)})
+    case = write_case(tmp_path, table("demo", truth, seed=seed))
+    rows = pd.read_parquet(case.derived["noise"])
+    for kind, exponent in (("moe", -0.25), ("dense", -0.2)):
+        drawn = rows[(rows["draw"] > 0) & (rows["kind"] == kind) & (rows["setting"] == "lr")]
+        assert drawn["exponent"].min() < exponent < drawn["exponent"].max()
+        low, high = np.quantile(drawn["exponent"], [0.05, 0.95])
+        assert high - low > 0.1  # a factor of two between rates, a decade between budgets
+
+
+def test_best_sizes_are_table_5s(tmp_path):
+    """The paper's grid and bowls about Table 5: minima of parabolas lie within 5 % of it."""
+    best = sizes.derive(Inputs(frame=table("paper", published(1e19, noise=1e-3))))
+    assert len(best) == 14
+    inside = best[best["inside"]]
+    assert len(inside) >= 12
+    moe, dense = (inside[inside["kind"] == kind] for kind in ("moe", "dense"))
+    assert np.allclose(moe["M_star"], 0.1915 * moe["C"] ** 0.5095, rtol=0.05)
+    assert np.allclose(dense["M_star"], 0.0655 * dense["C"] ** 0.5422, rtol=0.05)
+    assert np.allclose(inside["M_star"] * inside["D_star"], inside["C"])
+
+
+def test_two_sizes_give_a_best_run_and_no_parabola():
+    frame = table("demo", DEMO)
+    few = frame[~(frame["sweep"].str.contains("sizes") & (frame["d_model"] > 12))]
+    best = sizes.derive(Inputs(frame=few.reset_index(drop=True)))
+    assert (best["note"][best["n"] < 3] == "fewer than three sizes").all()
+    assert best["M_star"][best["n"] < 3].isna().all()
+    assert best["M_argmin"].notna().all()

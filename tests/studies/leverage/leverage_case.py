@@ -1,0 +1,129 @@
+"""A simulated leverage study: its law's losses on the study's own grids, fits, derived tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.cli.fit import read
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.expand import expand
+from moelaws.grids.sweep import Sweep
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.corpus import Text
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Fit, Study
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+from moelaws.tables.simulate import design, simulate
+from repository import REPOSITORY
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.1, seed=0)
+# A dense curve at the demo's scale, and a leverage that grows within its few decades.
+DEMO_LAW = {
+    "alpha": 1800.0, "beta": -0.28, "b": 2.4, "a": 0.35, "d": -0.05, "gamma": 0.0167,
+    "beta_G": -0.1, "A_start": 0.02, "A_max": 1e6,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A tier of the study, simulated."""
+
+    tier: str = "paper"
+    noise: float = 0.003  # of ln L
+    source: str = "simulated"
+    published: bool = True  # the published law; else one at the demo's scale
+    bootstrap: int = 12
+    starts: int = 6  # of each fit's grid
+    diverge_every: int = 0  # every so manieth run diverges; 0 for none
+    reversed: bool = False  # leverage below 1, the sparser the worse
+
+
+PAPER = Setting()
+DEMO = Setting(tier="demo", noise=0.004, source="trained", published=False)
+POOR = Setting(tier="demo", noise=0.03, source="trained", published=False, diverge_every=6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files."""
+
+    study: Study
+    table: Path
+    fits: dict[str, Path]
+    derived: dict[str, Path]
+
+    @property
+    def inputs(self) -> FittedInputs:
+        frame = read_runs(self.table)
+        return FittedInputs(frame=frame, fits=self.fits, derived_tables=self.derived)
+
+
+def table(setting: Setting) -> tuple[Study, pd.DataFrame]:
+    """The study, without what simulated losses cannot give, and its table at the setting's tier."""
+    study = load_study("leverage", REPOSITORY)
+    runs = expand(study.grids[setting.tier], TEXT, "leverage")
+    if setting.source == "simulated":
+        study = study.of_simulated()
+        simulated = set(study.simulation.sweeps)
+        runs = [run for run in runs if simulated & set(run.sweeps)]
+    frame = design(Sweep(study, setting.tier, tuple(runs)))
+    law = laws.fittable("leverage.loss")
+    dense = frame["kind"] == "dense"
+    frame["G"] = frame["G"].fillna(2.0)  # the law has no dense kind: as all experts active
+    params = dict(law.published) if setting.published else DEMO_LAW
+    if setting.reversed:
+        params = params | {"a": -params["a"], "d": -params["d"]}
+    rows = simulate(frame, law, params, mapping={"C": "C_leverage"}, noise=setting.noise).frame
+    rows = rows.assign(source=setting.source, L_se=0.01, n_seeds=1)
+    rows.loc[dense, "G"] = np.nan
+    rows["balance_cv"] = 0.02 * rows["G"] ** 0.5 * np.exp(0.05 * np.sin(np.arange(len(rows))))
+    if setting.diverge_every:
+        diverged = np.arange(len(rows)) % setting.diverge_every == 2
+        rows.loc[diverged, ["status", "L"]] = ["diverged", np.nan]
+    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+    for column in COLUMNS:
+        if column.name not in rows or (rows[column.name].isna().any() and not column.nullable):
+            rows[column.name] = fill[column.type]
+    return study, rows[[c.name for c in COLUMNS]]
+
+
+def write_case(root: Path, setting: Setting) -> Case:
+    """Fit, derive and write everything that figures, tables and claims read."""
+    study, frame = table(setting)
+    path = root / "leverage.parquet"
+    write_table(frame, COLUMNS, path)
+    case = Case(study, path, {}, {})
+    waiting = [*study.fits, *study.derived]
+    while waiting:
+        for entry in list(waiting):
+            needs = (
+                {entry.table} - {""} if isinstance(entry, Fit) else {*entry.fits, *entry.derived}
+            )
+            if needs <= {*case.fits, *case.derived}:
+                if isinstance(entry, Fit):
+                    _fit(case, entry, root, setting)
+                else:
+                    path = root / f"{entry.name}.derived.parquet"
+                    derive(study, entry.name, case.inputs, path)
+                    case.derived[entry.name] = path
+                waiting.remove(entry)
+    return case
+
+
+def _fit(case: Case, entry: Fit, root: Path, setting: Setting) -> None:
+    rows, units = read(case.derived[entry.table] if entry.table else case.table)
+    law = laws.fittable(entry.law)
+    protocol = {"sample": setting.starts} if law.protocol.grid else {}
+    quick = entry.model_copy(update={"bootstrap": setting.bootstrap, "protocol": protocol})
+    case.fits[entry.name] = root / f"{entry.name}.json"
+    write_fit(fit(law, rows, quick, units=units), case.fits[entry.name])

@@ -1,0 +1,133 @@
+"""The leverage study's claims: each verdict on data made to deserve it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from leverage_case import DEMO, PAPER, POOR
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Verdict
+from moelaws.claims.judge import judge, judged
+from moelaws.spec.project import load_study
+from repository import REPOSITORY
+
+SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
+STUDY = load_study("leverage", REPOSITORY)
+CLAIMS = {claim.name: claim for claim in STUDY.claims}
+BUDGETS = (1e18, 3e18, 1e19, 3e19)
+
+
+def sweep(name, loss, noise=1e-4, **axis):
+    """A table of the runs of one sweep: ``loss`` of the axis, times a level a budget."""
+    ((column, values),) = axis.items()
+    rng = np.random.default_rng(0)
+    rows = [
+        {column: value, "C": C, "L": 3 * (C / 1e18) ** -0.03 * (1 + loss(value))}
+        for C in BUDGETS
+        for value in values
+    ]
+    frame = pd.DataFrame(rows).assign(status="completed", source="trained", sweep=name)
+    base = {"k": 4, "E_s": 0, "n_layers": 10, "n_dense_layers": 0, "G": 2.0, "r": 1.0, "S": 0.9}
+    for key, value in base.items():
+        if key not in frame:
+            frame[key] = value
+    frame["L"] *= np.exp(rng.normal(0, noise, len(frame)))
+    return Inputs(frame=frame)
+
+
+def verdict(claim, inputs):
+    judgement = judged(STUDY, CLAIMS[claim], inputs)
+    assert judgement["measured"]
+    assert bool(judgement["needed"]) == (judgement["verdict"] is CANNOT_TELL)
+    return judgement["verdict"]
+
+
+def bowl(best, scale=0.01):
+    return lambda G: scale * (np.log2(G) - np.log2(best)) ** 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "G", "expected"),
+    [
+        (bowl(10), (2, 4, 6, 8, 12, 16), SUPPORTED),
+        (bowl(4), (2, 4, 6, 8, 12, 16), NOT_SUPPORTED),
+        (bowl(100), (2, 4, 6, 8, 12, 16), NOT_SUPPORTED),  # at 16 or beyond
+        (bowl(100), (2, 4, 8), CANNOT_TELL),  # at 8 or beyond
+        (bowl(10), (2, 4), CANNOT_TELL),
+    ],
+)
+def test_best_granularity(loss, G, expected):
+    assert verdict("best_granularity", sweep("granularity", loss, G=G)) is expected
+
+
+@pytest.mark.parametrize(
+    ("best", "expected"), [(0.2, SUPPORTED), (0.6, NOT_SUPPORTED), (-0.5, NOT_SUPPORTED)]
+)
+def test_few_shared_experts(best, expected):
+    """k + E_s = 12: the shares are E_s / 12."""
+    inputs = sweep("shared", lambda E_s: 0.1 * (E_s / 12 - best) ** 2, E_s=(0, 1, 2, 4, 6, 8, 10))
+    inputs.frame["k"] = 12 - inputs.frame["E_s"]
+    assert verdict("few_shared_experts", inputs) is expected
+
+
+@pytest.mark.parametrize(
+    ("best", "scale", "r", "expected"),
+    [
+        (0.4, 0.1, (0.5, 1, 1.5, 2, 4), SUPPORTED),
+        (0.7, 0.2, (0.5, 1, 1.5, 2, 4), NOT_SUPPORTED),
+        (0.7, 0.2, (0.2, 0.4, 0.6, 0.8), CANNOT_TELL),  # 35 % was not measured
+    ],
+)
+def test_attention_share(best, scale, r, expected):
+    inputs = sweep("attention", lambda r: scale * (1 / (1 + r) - best) ** 2, r=r)
+    assert verdict("attention_share", inputs) is expected
+
+
+@pytest.mark.parametrize(
+    ("change", "noise", "expected"),
+    [(0.001, 1e-4, SUPPORTED), (0.03, 1e-4, NOT_SUPPORTED), (0.004, 0.01, CANNOT_TELL)],
+)
+def test_dense_layers_matter_little(change, noise, expected):
+    inputs = sweep("dense_layers", lambda n: change * (n > 0), noise, n_dense_layers=(0, 1, 2))
+    assert verdict("dense_layers_matter_little", inputs) is expected
+
+
+@pytest.mark.parametrize(("power", "expected"), [(0.9, SUPPORTED), (-0.9, NOT_SUPPORTED)])
+def test_finer_is_less_balanced(power, expected):
+    inputs = sweep("granularity", bowl(8), G=(2, 4, 8, 16))
+    scatter = np.random.default_rng(3).normal(0, 0.05, len(inputs.frame))
+    inputs.frame["balance_cv"] = 0.02 * inputs.frame["G"] ** power * np.exp(scatter)
+    assert verdict("finer_is_less_balanced", inputs) is expected
+
+
+@pytest.mark.parametrize("claim", [name for name, claim in CLAIMS.items() if not claim.fits])
+def test_no_runs_decide_nothing(claim):
+    inputs = sweep("other", bowl(8), G=(2, 4, 8))
+    inputs.frame["balance_cv"] = 0.1
+    assert verdict(claim, inputs) is CANNOT_TELL
+
+
+def verdicts(case):
+    return {c["name"]: c["verdict"] for c in judge(case.study, case.inputs)["claims"]}
+
+
+def test_leverage_that_falls_as_models_get_sparser_is_seen(make_case):
+    seen = verdicts(make_case(replace(DEMO, reversed=True)))
+    assert seen["sparser_is_better"] == NOT_SUPPORTED
+    assert seen["dense_layers_matter_little"] != NOT_SUPPORTED
+
+
+@pytest.mark.slow
+def test_the_published_law_is_read_back_at_the_papers_grid(make_case):
+    assert verdicts(make_case(replace(PAPER, noise=3e-4))) == {
+        "sparser_is_better": SUPPORTED,
+        "grows_with_compute": SUPPORTED,
+        "best_granularity": SUPPORTED,
+    }
+
+
+@pytest.mark.slow
+def test_few_noisy_runs_crash_no_claim(make_case):
+    assert verdicts(make_case(POOR)).keys() == CLAIMS.keys()

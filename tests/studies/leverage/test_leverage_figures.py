@@ -1,0 +1,161 @@
+"""The leverage study's figures and tables from simulated runs at its own grids."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from leverage_case import DEMO, DEMO_LAW, PAPER, POOR
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from moelaws.figures.draw import make, set_table, tabulate
+from moelaws.records.layout import Results
+from moelaws.studies.leverage.figures import training
+from moelaws.studies.leverage.laws import joint
+from moelaws.studies.leverage.tables import NO_RUNS
+
+
+@pytest.fixture(scope="module")
+def sheets(make_case):
+    """Returns a function that gives all figures of a setting, each drawn once.
+
+    F6a is left out, for it needs the records of runs.
+    """
+    cases = {}
+
+    def sheets_of(setting):
+        if setting not in cases:
+            case = make_case(setting)
+            names = [figure.name for figure in case.study.figures if figure.name != "F6a"]
+            cases[setting] = {name: make(case.study, name, case.inputs) for name in names}
+        return cases[setting]
+
+    return sheets_of
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(DEMO, id="demo"),
+        pytest.param(PAPER, id="paper", marks=pytest.mark.slow),
+        pytest.param(POOR, id="poor", marks=pytest.mark.slow),
+    ],
+)
+def test_nothing_is_clipped_and_simulated_losses_are_named(setting, sheets):
+    for name, sheet in sheets(setting).items():
+        canvas = FigureCanvasAgg(sheet.figure)
+        canvas.draw()
+        picture = np.asarray(canvas.buffer_rgba())[..., :3]
+        for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+            assert (edge == 255).all(), f"{name}: a clipped word leaves ink at the page's edge"
+        assert ("SIMULATED DATA" in _words(sheet)) == (setting.source == "simulated"), name
+
+
+def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_case, sheets):
+    points = make_case(DEMO).inputs.derived("points")
+    data = sheets(DEMO)["F4a"].data
+    shown = data[~data["series"].str.contains("fit|published")]
+    at_G2 = points[(points["measured"] == 1) & points["sweep"].str.contains("activation")]
+    assert len(at_G2) == 20  # four activation ratios, five budgets
+    np.testing.assert_allclose(np.sort(shown["y"]), np.sort(at_G2["EL"]))
+    assert (shown.loc[shown["x"] == 1, ["y", "low", "high"]] == 1).all(axis=None)
+    published = data[data["series"] == "published"]
+    EL = joint.LAW.predict(
+        joint.LAW.published, {"A": published["x"].to_numpy(), "G": 2.0, "C": 1e18}
+    )
+    np.testing.assert_allclose(published["y"], EL)
+
+
+def test_leverage_of_the_simulated_law_is_read_back_where_dense_runs_are(make_case):
+    """Without noise the curves' own form is all that differs: within 5 %, in the dense range."""
+    case = make_case(replace(DEMO, noise=0.0))
+    points = case.inputs.derived("points")
+    points = points[(points["measured"] == 1) & (points["extrapolated"] == 0)]
+    law = {n: DEMO_LAW["beta_G" if n == "beta" else n] for n in joint.LAW.names}
+    columns = {"A": points["A_routed"], "G": points["G"], "C": points["C"]}
+    true = joint.LAW.predict(law, columns)
+    dense = joint.LAW.predict(law, {"A": 1.0, "G": 2.0, "C": points["C"]})
+    np.testing.assert_allclose(points["EL"], true / dense, rtol=0.05)
+
+
+def test_single_runs_are_read_against_their_own_baseline(make_case):
+    singles = make_case(DEMO).inputs.derived("singles")
+    base = singles[(singles["sweep"] == "dense_layers") & (singles["x"] == 0)]
+    assert len(base) == 5
+    assert base["EL"].between(0.85, 1.18).all()  # the runs that the curve was fitted to
+    assert set(singles["sweep"]) == {"shared", "granularity_weak", "dense_layers", "attention"}
+    known = singles[singles["EL_low"].notna()]
+    assert len(known)
+    assert (known["EL_low"] <= known["EL_high"]).all()
+
+
+def test_residuals_are_of_the_fitted_points(make_case, sheets):
+    n = make_case(DEMO).inputs.fit("joint").parts[0].n
+    data = sheets(DEMO)["F17"].data
+    assert (data["series"] == "residuals").sum() == n
+    assert data.loc[data["series"] == "histogram", "y"].sum() == n
+    warnings = sheets(DEMO)["F5"].warnings
+    assert "no point has EL >= 6: nothing validates the joint law" in warnings
+
+
+def test_a_sub_experiment_without_runs_says_so(make_case, tmp_path):
+    case = make_case(DEMO)
+    frame = case.inputs.table
+    rest = frame[~frame["sweep"].str.contains("granularity_weak|heads")]
+    inputs = replace(case.inputs, frame=rest)
+    for figure in ("F12a", "F16"):
+        sheet = make(case.study, figure, inputs)
+        assert "of this sub-experiment" in _words(sheet)
+        assert sheet.warnings
+    assert len(set_table(case.study, "T14", inputs).frame) == 0
+    assert tabulate(case.study, "T14", inputs, tmp_path / "T14.csv") == [NO_RUNS]
+    assert (tmp_path / "T14.tex").read_text().count("toprule") == 1
+
+
+def test_training_curves_come_from_the_runs_records(make_case, tmp_path):
+    case = make_case(DEMO)
+    results = Results(tmp_path)
+    for run in case.inputs.sweep("validation").itertuples():
+        folder = results.run(str(run.run_id))
+        folder.mkdir(parents=True)
+        tokens = np.arange(1, 1001) * run.D / 1000
+        history = pd.DataFrame({"tokens": tokens, "loss": 9 - np.log(tokens / tokens[0])})
+        history.to_parquet(folder / "history.parquet")
+    data = make(case.study, "F6a", replace(case.inputs, results=results)).data
+    assert set(data["series"]) == {
+        "dense", "dense, validation", "mixture", "mixture, validation",
+    }  # fmt: skip
+    for series in ("dense", "mixture"):
+        line = data[data["series"] == series]
+        assert 20 < len(line) <= training.BINS
+        assert (np.diff(line["y"]) < 0).all()
+
+
+def test_tables_hold_each_configuration_once(make_case):
+    case = make_case(DEMO)
+    rows = {"T1": 2, "T8": 20, "T9": 15, "T10": 6, "T11": 7, "T12": 9, "T14": 3, "T15": 15}
+    frames = {name: set_table(case.study, name, case.inputs).frame for name in rows}
+    assert {name: len(frame) for name, frame in frames.items()} == rows
+    assert frames["T12"]["attention's share"].between(0.3, 0.9).all()
+
+
+def test_forms_without_points_enough_are_named(make_case):
+    case = make_case(DEMO)
+    T16, T17 = (set_table(case.study, name, case.inputs) for name in ("T16", "T17"))
+    assert list(T16.frame["R2, published"]) == [0.9915, 0.9772]
+    assert (T16.frame["R2, median"] > 0.9).all()
+    saturating = T17.frame[T17.frame["parameters"] == 4]
+    assert saturating["budgets fitted"].item() == 0
+    assert any("3 points for 4 parameters" in note for note in T17.notes)
+
+
+def test_coefficients_stand_beside_the_published_ones(make_case):
+    case = make_case(DEMO)
+    T6 = set_table(case.study, "T6", case.inputs).frame.set_index("coefficient")
+    assert T6.loc["a", "published"] == 1.23
+    assert T6.loc["best G", "published"] == pytest.approx(11.337, abs=1e-3)
+
+
+def _words(sheet):
+    return " ".join(text.get_text().replace("\n", " ") for text in sheet.figure.findobj(Text))

@@ -1,0 +1,113 @@
+"""The sectional cost model, printed and corrected, and what of its claims is left."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.studies.sectional.laws import cost
+
+SHAPE = {"L": 4096, "d0": 4096}
+FORMS = ("sectional.cost", "sectional.cost:printed")
+sizes = st.floats(0, 6).map(lambda x: 10**x)
+overheads = st.one_of(st.just(0.0), st.floats(-3, 18).map(lambda x: 10**x))
+
+
+def evaluated(ref="sectional.cost", **columns):
+    return laws.get(ref).evaluate({}, columns)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "eq_21", "printed", "corrected"),
+    [
+        (1e6, 1.2138599657918256, 1.2599179699540553, 1.104651465781783),
+        (1e7, 1.2138382403111794, 1.2598902525193576, 1.1046394836663052),
+        (1e8, 1.2136211270162351, 1.2596132792152692, 1.1045197006508607),
+        (1e9, 1.2114640254292477, 1.2568634615858378, 1.1033256693638425),
+        (1e12, 0.7598600786907188, 0.7260267822226069, 0.7197036508010753),
+    ],
+)
+def test_optimal_number_of_experts(alpha, eq_21, printed, corrected):
+    as_printed = evaluated("sectional.cost:printed", **SHAPE, alpha=alpha)
+    assert as_printed["E_opt_eq21"] == pytest.approx(eq_21, rel=1e-6)
+    assert as_printed["E_opt"] == pytest.approx(printed, rel=1e-6)
+    assert evaluated(**SHAPE, alpha=alpha)["E_opt"] == pytest.approx(corrected, rel=1e-6)
+
+
+def test_cost_of_two_experts():
+    values = [evaluated(ref, **SHAPE, alpha=1e8, E=2)["S"] for ref in FORMS]
+    assert values == pytest.approx([1048372020224.0, 773494113280.0], rel=1e-9)
+
+
+def test_reduction_factors_at_eight_experts():
+    found, printed = (evaluated(ref, **SHAPE, alpha=0, E=8) for ref in FORMS)
+    assert [found["projection_factor"], printed["projection_factor"]] == pytest.approx(
+        [0.9980506822612085, 21.291747888239115], rel=1e-9
+    )
+    assert [
+        found["attention_factor"],
+        printed["attention_factor_eq14"],
+        printed["attention_factor"],
+    ] == pytest.approx([0.12496948987063705, 0.49902534113060426, 8.138018246327004e-05], rel=1e-9)
+
+
+@pytest.mark.parametrize("ref", FORMS)
+@given(L=sizes, d0=sizes, alpha=overheads)
+def test_no_cost_has_its_least_beyond_the_cube_root_of_2(ref, L, d0, alpha):
+    found = evaluated(ref, L=L, d0=d0, alpha=alpha)
+    assert 0 < found["E_opt"] <= 2 ** (1 / 3)
+    E = found["E_opt"] * np.array([0.5, 0.999, 1.0, 1.001, 2.0])
+    S = evaluated(ref, L=L, d0=d0, alpha=alpha, E=E)["S"]
+    assert S.argmin() == 2
+    whole = evaluated(ref, L=L, d0=d0, alpha=alpha, E=np.arange(1, 65))["S"]
+    assert whole.argmin() + 1 == found["E_whole"] == 1
+
+
+@given(L=sizes, d0=sizes, alpha=overheads)
+def test_a_second_expert_always_costs_more(L, d0, alpha):
+    rest = 0.75 * L * d0**2 + 3 * alpha
+    for ref, share in zip(FORMS, (4.5, 0.5), strict=True):
+        step = evaluated(ref, L=L, d0=d0, alpha=alpha)["S_step"]
+        scale = evaluated(ref, L=L, d0=d0, alpha=alpha, E=2)["S"]
+        assert step == pytest.approx(share * L**2 * d0 + rest, rel=1e-9, abs=1e-12 * scale)
+    # More than one expert even as a real number needs a small overhead.
+    optimum = cost.optimal_experts(L, d0, alpha)
+    if abs(alpha / (1.5 * L * d0**2) - 1) > 1e-6 and alpha > 1e-6 * L * d0**2:
+        assert (optimum > 1) == (alpha < 1.5 * L * d0**2)
+
+
+@given(E=st.floats(1, 1000), L=sizes, d0=sizes)
+def test_factors_are_ratios_of_costs_and_below_1(E, L, d0):
+    found = evaluated(L=L, d0=d0, alpha=0, E=E)
+    attention = found["attention_before"] + found["attention_experts"]
+    assert E * 3 * L * d0**2 / found["projections"] == pytest.approx(
+        float(found["projection_factor"]), rel=1e-9
+    )
+    assert E * 2 * L**2 * d0 / attention == pytest.approx(float(found["attention_factor"]))
+    traditional = E * (3 * L * d0**2 + 2 * L**2 * d0)
+    assert traditional / found["S"] == pytest.approx(float(found["total_factor"]), rel=1e-9)
+    factors = [found[f"{name}_factor"] for name in ("projection", "attention", "total")]
+    assert all(0 < factor < 1 for factor in factors)
+    printed = evaluated("sectional.cost:printed", L=L, d0=d0, alpha=0, E=E)
+    # Eq 2 as printed halves the traditional attention, Eq 14 as printed has E in place of E^2.
+    from_14 = E * L**2 * d0 / (printed["attention_before"] + printed["attention_experts"])
+    assert printed["attention_factor_eq14"] == pytest.approx(float(from_14), rel=1e-9)
+
+
+@pytest.mark.parametrize("ref", FORMS)
+def test_parts_add_up(ref):
+    found = evaluated(ref, L=[512, 4096], d0=768, alpha=1e7, E=[[1.0], [3.0], [8.0]])
+    parts = ("projections", "attention_before", "attention_experts", "overhead")
+    assert found["S"].shape == (3, 2)
+    assert found["S"] == pytest.approx(sum(found[name] for name in parts), rel=1e-14)
+
+
+def test_printed_eq_21_is_the_derivative_of_neither_cost():
+    root = cost.eq_21_root(4096, 4096, 1e8)
+    slope = 3 * 4096**3 * (1 - 2 / root**4) + 2 * 4096**3 * (1 - 2 / root**3) + 2e8 * root
+    assert slope / 4096**3 == pytest.approx(0, abs=1e-12)  # it solves Eq 21 as printed
+    for form in (cost.cost, cost.printed_cost):
+        h = 1e-5
+        rise = form(root + h, 4096, 4096, 1e8) - form(root - h, 4096, 4096, 1e8)
+        assert abs(rise / (2 * h)) / 4096**3 > 0.1

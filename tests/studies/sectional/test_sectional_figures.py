@@ -1,0 +1,111 @@
+"""The sectional study: figures and tables without a single run."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.draw import make, set_table, tabulate
+from moelaws.figures.sheet import Sheet
+from moelaws.spec.project import load_study
+from repository import REPOSITORY
+
+STUDY = load_study("sectional", REPOSITORY)
+
+
+@cache
+def sheet_of(figure: str) -> Sheet:
+    return make(STUDY, figure, Inputs(frame=None))
+
+
+def rows_of(table: str) -> pd.DataFrame:
+    return set_table(STUDY, table, Inputs(frame=None)).frame
+
+
+@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+def test_nothing_is_clipped_and_nothing_is_called_data(figure: str) -> None:
+    sheet = sheet_of(figure)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()
+    words = " ".join(text.get_text() for text in sheet.figure.findobj(Text))
+    assert "DATA" not in words  # no run, simulated or trained, is behind it
+    assert "published" in words
+    assert not sheet.warnings
+
+
+def test_parts_add_up_to_the_whole_in_the_picture() -> None:
+    data = sheet_of("cost").data
+    parts = data[data["panel"] == "a"].pivot_table(index="x", columns="series", values="y")
+    for form in ("as printed", "corrected"):
+        shared = ["projections", "attention_experts", "overhead"]
+        added = parts[[f"{name}, corrected" for name in shared]].sum(axis=1)
+        added = added + parts[f"attention_before, {form}"]
+        np.testing.assert_allclose(added, parts[f"S, {form}"])
+
+
+def test_no_optimum_in_the_picture_reaches_two_experts() -> None:
+    data = sheet_of("E_opt").data
+    assert data["y"].max() <= 2 ** (1 / 3)
+    for _, line in data.groupby("series"):
+        assert (line.sort_values("x")["y"].diff().dropna() <= 1e-9).all()  # falls with overhead
+
+
+def test_corrected_factors_lie_below_one_and_the_printed_one_does_not() -> None:
+    data = sheet_of("reduction").data
+    corrected = data["series"].str.startswith("corrected")
+    assert (data.loc[corrected, "y"] < 1).all()
+    assert data.loc[data["series"] == "Eq 15 as printed", "y"].max() > 1000
+
+
+def test_optima_of_the_reference_shape() -> None:
+    table = rows_of("T_E_opt").query("L == 4096 and d0 == 4096")
+    expected = [
+        [1.21386, 1.25992, 1.10465],
+        [1.21384, 1.25989, 1.10464],
+        [1.21362, 1.25961, 1.10452],
+        [1.21146, 1.25686, 1.10333],
+    ]
+    columns = ["Eq 21 as printed", "least S as printed", "least S corrected"]
+    np.testing.assert_allclose(table[columns], expected, atol=6e-6)
+    everywhere = rows_of("T_E_opt")
+    assert (everywhere[["whole, printed", "whole, corrected"]] == 1).all(axis=None)
+    assert (everywhere["S(2)/S(1), corrected"] > 1).all()
+
+
+def test_costs_add_up_to_the_known_total() -> None:
+    table = rows_of("T_costs")
+    for E in (1, 8):
+        own = table[(table["E"] == E) & table["Cost"].str.startswith("sectional")]
+        own = own.set_index("Cost")[["As printed", "Corrected"]]
+        whole = own.loc["sectional: whole cost"]
+        np.testing.assert_allclose(own.drop("sectional: whole cost").sum(), whole)
+
+
+def test_consequences_of_the_errata() -> None:
+    table = rows_of("T_errata").set_index("Erratum")
+    values = table[["Value as printed", "Value corrected"]]
+    assert list(table.index) == [f"E4.{i}" for i in range(1, 10)]
+    np.testing.assert_allclose(values.loc["E4.5"], [21.291747888, 0.998050682], rtol=1e-8)
+    np.testing.assert_allclose(values.loc["E4.6"], [8.138018246e-5, 0.124969490], rtol=1e-8)
+    np.testing.assert_allclose(values.loc["E4.7"], [1.21362, 1.25961], atol=6e-6)
+    assert values.loc["E4.8", "Value corrected"] < 1
+
+
+@pytest.mark.parametrize("table", [table.name for table in STUDY.tables])
+def test_tables_are_written_in_all_three_forms(table: str, tmp_path: Path) -> None:
+    out = tmp_path / f"{table}.csv"
+    tabulate(STUDY, table, Inputs(frame=None), out)
+    rows, written = rows_of(table), pd.read_csv(out)
+    assert list(written.columns) == list(rows.columns)
+    assert len(out.with_suffix(".md").read_text().splitlines()) > len(rows)
+    assert r"\begin{tabular}" in out.with_suffix(".tex").read_text()

@@ -1,0 +1,188 @@
+"""The sparsity paper's claims on tables whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.claims.base import Verdict
+from moelaws.claims.judge import judged
+from moelaws.fitting.diagnostics import Diagnostics
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Fit
+from repository import REPOSITORY
+
+SPARSITIES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
+BUDGETS = (3e19, 1e20, 1e21)
+STUDY = load_study("sparsity", REPOSITORY)
+CLAIMS = {claim.name: claim for claim in STUDY.claims}
+World = Callable[[Callable[[pd.DataFrame], pd.Series], float], FittedInputs]
+UNSEEN = "eq_6_predicts_the_sparsest"
+TRENDS = [name for name in CLAIMS if name != UNSEEN]
+
+
+def eq_6(frame: pd.DataFrame) -> pd.Series:
+    law = laws.get("sparsity.loss")
+    columns = {"N": frame["N_total"], "D": frame["D"], "S": frame["S"]}
+    return pd.Series(law.predict(law.published, columns), frame.index)
+
+
+def table(loss, noise: float, seed: int = 0) -> pd.DataFrame:
+    """Runs around the optima of Eq 6 with losses by ``loss``."""
+    records = []
+    for C in BUDGETS:
+        centre = 4e8 * (C / 1e20) ** 0.5
+        for S in SPARSITIES:
+            for N_a in centre * np.geomspace(0.2, 5, 7):
+                records.append({"C": C, "S": S, "N_active": N_a, "N_total": N_a / (1 - S)})
+    frame = pd.DataFrame(records)
+    frame["D"] = frame["C"] / (6 * frame["N_active"])
+    rng = np.random.default_rng(seed)
+    frame["L"] = loss(frame) * np.exp(rng.normal(0, noise, len(frame)))
+    frame["run_id"] = [f"{i:016x}" for i in range(len(frame))]
+    return frame.assign(status="completed", source="simulated", E=2 / (1 - frame["S"]))
+
+
+def inputs(frame: pd.DataFrame, root: Path) -> FittedInputs:
+    """The fitted surfaces, the trends of their optima, and no fit to the whole table."""
+    fits, trends = {}, root / "trends.parquet"
+    for name in ("isoflop_total", "isoflop_active"):
+        fits[name] = root / f"{name}.json"
+        spec = STUDY.fit(name)
+        write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
+    derive(STUDY, "trends", FittedInputs(frame=frame, fits=fits), trends)
+    return FittedInputs(frame=frame, fits=fits, derived_tables={"trends": trends})
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Inputs whose losses follow a law with noise, fitted once."""
+    return cache(lambda loss, noise: inputs(table(loss, noise), tmp_path_factory.mktemp("world")))
+
+
+def verdict_on(claim: str, inputs: FittedInputs) -> Any:
+    return SimpleNamespace(**judged(STUDY, CLAIMS[claim], inputs))
+
+
+@pytest.mark.parametrize("claim", TRENDS)
+def test_the_papers_own_law_supports_every_trend(claim: str, world: World) -> None:
+    judgement = verdict_on(claim, world(eq_6, 0.002))
+    assert judgement.verdict == Verdict.SUPPORTED, judgement
+    assert judgement.low < judgement.value < judgement.high
+    assert judgement.unit in judgement.measured
+
+
+def against(frame: pd.DataFrame) -> pd.Series:
+    """A world where the best active size rises with S and falls with C, and sparsity hurts."""
+    v, C = -np.log1p(-frame["S"]), np.log(frame["C"] / 1e20)
+    u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
+    return 2.5 + 0.05 * (u - 0.2 * (v - 1.5) + 0.8 * C) ** 2 + 0.03 * v - 0.1 * C
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "loss_falls_with_sparsity",
+        "active_size_falls_with_sparsity",
+        "active_size_rises_with_budget",
+    ],
+)
+def test_a_world_against_the_paper_supports_it_not(claim: str, world: World) -> None:
+    judgement = verdict_on(claim, world(against, 0.001))
+    assert judgement.verdict == Verdict.NOT_SUPPORTED, judgement
+
+
+def ever_smaller(frame: pd.DataFrame) -> pd.Series:
+    return 2 + 1e-3 * np.log(frame["N_active"]) ** 2
+
+
+@pytest.mark.parametrize("claim", TRENDS)
+def test_runs_on_one_side_of_every_optimum_decide_nothing(claim: str, world: World) -> None:
+    judgement = verdict_on(claim, world(ever_smaller, 0.0001))
+    assert judgement.verdict == Verdict.CANNOT_TELL
+    assert judgement.needed
+    assert "inside what was measured" in judgement.measured
+
+
+def test_an_effect_that_is_not_there_is_rarely_found(tmp_path: Path) -> None:
+    def same_best_active_size(frame: pd.DataFrame) -> pd.Series:
+        u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
+        return 2.5 + 0.05 * u**2 + 0.02 * np.log1p(-frame["S"])
+
+    undecided = 0
+    for seed in range(3):
+        runs = table(same_best_active_size, 0.01, seed)
+        judgement = verdict_on("active_size_falls_with_sparsity", inputs(runs, tmp_path))
+        undecided += judgement.verdict == Verdict.CANNOT_TELL and judgement.low < 0 < judgement.high
+    assert undecided >= 2  # a 90 % interval leaves 0 out in one sample of ten
+
+
+OPTIMUM = Diagnostics(0, "huber", 1e-3, 0.0, 1.0)
+MAPPINGS = {
+    "loss": {"N": "N_total", "D": "D", "S": "S", "L": "L"},
+    "chinchilla": {"N": "N_active", "D": "D", "L": "L"},
+}
+
+
+def chinchilla(frame: pd.DataFrame) -> pd.Series:
+    law = laws.get("chinchilla")
+    columns = {"N": frame["N_active"], "D": frame["D"]}
+    return pd.Series(law.predict(law.published, columns), frame.index)
+
+
+def held_out(root: Path, loss, holdout: str, spread: float = 1e-4) -> FittedInputs:
+    """Both laws with their published coefficients, as if fitted, and draws around these."""
+    frame, fits = table(loss, 0.003), {}
+    for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
+        params = {k: Estimate(v, None, None) for k, v in law.published.items()}
+        part = FitPart({}, len(frame), 0.0, True, params, {}, None, OPTIMUM)
+        around = law.vector(law.published)
+        drawn = np.random.default_rng(5).normal(around, spread, (100, len(around)))
+        draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))
+        spec = Fit(name=name, law=law.ref, mapping=MAPPINGS[name], holdout=holdout)
+        fits[name] = root / f"{name}.json"
+        write_fit(
+            FitReport(
+                law.ref, name, "simulated", "", 0.9, [part], spec.model_dump(mode="json"), {}, {},
+                draws=draws,
+            ),
+            fits[name],
+        )  # fmt: skip
+    return FittedInputs(frame=frame, fits=fits)
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict"), [(eq_6, Verdict.SUPPORTED), (chinchilla, Verdict.NOT_SUPPORTED)]
+)
+def test_the_law_that_made_the_losses_predicts_the_sparsest_best(
+    loss, verdict: str, tmp_path: Path
+) -> None:
+    judgement = verdict_on(UNSEEN, held_out(tmp_path, loss, "S >= 0.95"))
+    assert judgement.verdict == verdict, judgement
+    assert judgement.low < judgement.value < judgement.high
+    assert f"RMSE on the {7 * len(BUDGETS)} runs with S >= 0.95" in judgement.measured
+    assert abs(judgement.value) > 0.05  # nats: their difference, not the noise
+
+
+def test_loose_coefficients_decide_nothing(tmp_path: Path) -> None:
+    judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.95", spread=0.3))
+    assert judgement.verdict == Verdict.CANNOT_TELL
+    assert judgement.needed
+
+
+def test_nothing_held_out_decides_nothing(tmp_path: Path) -> None:
+    judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.99"))
+    assert judgement.verdict == Verdict.CANNOT_TELL
+    assert judgement.measured == "0 runs are held out (S >= 0.99)"

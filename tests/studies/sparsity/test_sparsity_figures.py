@@ -1,0 +1,267 @@
+"""Every figure of the sparsity paper from simulated runs: what it shows, honestly and in full."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from moelaws.figures.draw import draw, make
+from moelaws.figures.sheet import Sheet
+from moelaws.records.code import closure
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
+from moelaws.studies.sparsity.derived.optima import derive
+from repository import REPOSITORY, moelaws
+from sparsity_case import DEMO, PAPER, Case, Setting, simulate, write_case
+
+FIGURES = tuple(figure.name for figure in load_study("sparsity", REPOSITORY).figures)
+MakeCase = Callable[[Setting], Case]
+MakeSheet = Callable[[Setting, str], Sheet]
+# Few noisy runs whose sizes miss most of the optima, and nothing held out.
+POOR = replace(
+    DEMO, shift=2.6, noise=0.02, budgets=(1e11, 3e11), seeds=1, sparsities=(0.0, 0.75, 0.9375),
+    holdout="S >= 0.99",
+)  # fmt: skip
+SETTINGS = {"paper": PAPER, "poor": POOR}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("figure", FIGURES)
+def test_nothing_is_clipped_and_simulated_losses_say_so(
+    figure: str, setting: str, make_sheet: MakeSheet
+) -> None:
+    sheet = make_sheet(SETTINGS[setting], figure)
+    canvas = FigureCanvasAgg(sheet.figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 255).all()  # a clipped word leaves ink at the page's edge
+    simulated = SETTINGS[setting].source == "simulated"
+    assert ("SIMULATED DATA" in _words(sheet)) == simulated
+    marks = set(sheet.data.get("data", ()))
+    assert marks == ({"SIMULATED DATA, PARTLY ASSUMED"} if simulated else set())
+    for panel in sheet.panels:
+        if panel.ax.name == "3d":
+            continue
+        _ticks_stand_clear(panel.ax, canvas.get_renderer())
+        shown = sheet.data[sheet.data["panel"] == panel.name]
+        for axis, column in ((panel.ax.get_xlim(), "x"), (panel.ax.get_ylim(), "y")):
+            values = shown[column].dropna()
+            assert values.between(min(axis) * (1 - 1e-9), max(axis) * (1 + 1e-9)).all()
+
+
+def _ticks_stand_clear(ax: Any, renderer: Any) -> None:
+    for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
+        low, high = sorted(axis.get_view_interval())
+        boxes = [
+            label.get_window_extent(renderer).extents
+            for place, label in zip(
+                axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True
+            )
+            if low <= place <= high and label.get_text()
+        ]
+        for first, second in pairwise(sorted(boxes, key=lambda box: box[side])):
+            assert first[side + 2] <= second[side]
+
+
+def test_the_same_inputs_write_the_same_bytes(make_case: MakeCase, tmp_path: Path) -> None:
+    case = make_case(DEMO)
+    there, here = tmp_path / "there" / "F2b.pdf", tmp_path / "here" / "F2b.pdf"
+    fit = f"isoflop_total={case.fits['isoflop_total']}"
+    result = moelaws(
+        *("figure", "F2b", "--study", "sparsity", "--table", case.table, "--fit", fit),
+        *("--out", there),
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+    )
+    assert result.returncode == 0, result.stderr
+    draw(case.study, "F2b", case.inputs, here)
+    for suffix in (".pdf", ".png", ".csv"):
+        assert there.with_suffix(suffix).read_bytes() == here.with_suffix(suffix).read_bytes()
+
+
+def test_type_is_embedded_and_raster_is_fine_enough(make_case: MakeCase, tmp_path: Path) -> None:
+    case = make_case(DEMO)
+    draw(case.study, "F3a", case.inputs, tmp_path / "F3a.pdf")
+    pdf = (tmp_path / "F3a.pdf").read_bytes()
+    assert b"/FontFile2" in pdf  # TrueType, embedded
+    assert b"/Type3" not in pdf
+    png = (tmp_path / "F3a.png").read_bytes()
+    width = int.from_bytes(png[16:20], "big")
+    assert width >= 200 * 3.4
+
+
+def test_every_measured_run_is_on_the_slices(make_case: MakeCase, make_sheet: MakeSheet) -> None:
+    rows = make_case(DEMO).inputs.table
+    middle = rows[rows["C"] == 3e11]
+    for figure, column in (("F2a", "S"), ("F2b", "N_total"), ("F2c", "N_active")):
+        data = make_sheet(DEMO, figure).data
+        runs = data[data["series"].str.startswith("runs")]
+        for name, values in (("x", middle[column]), ("y", middle["L"])):
+            np.testing.assert_allclose(np.sort(runs[name]), np.sort(values.astype(float)))
+        np.testing.assert_allclose(runs["high"] - runs["low"], 2 * 0.004)
+
+
+def test_optima_repeat_the_claims_of_the_paper_that_its_law_makes(make_sheet: MakeSheet) -> None:
+    def lines(figure: str) -> pd.DataFrame:
+        data = _own(make_sheet(PAPER, figure).data)
+        return data.pivot_table(index="x", columns="series", values="y").sort_index()
+
+    N, N_a, L = lines("F3a"), lines("F3b"), lines("F3c")
+    assert N.shape == (7, 5)
+    assert (N.diff().iloc[1:] > 0).all(axis=None)  # larger
+    assert (N_a.diff().iloc[1:] < 0).all(axis=None)  # with fewer active parameters
+    assert (L.diff().iloc[1:] < 0).all(axis=None)  # and better, the sparser
+    budget = N[r"$10^{20}$"]
+    assert budget.loc[0.0] == pytest.approx(6.4e8, rel=0.15)
+    assert budget.loc[0.98] == pytest.approx(1.71e10, rel=0.15)
+
+
+def test_optimal_sparsity_rises_with_size_and_falls_with_budget(make_sheet: MakeSheet) -> None:
+    data = _own(make_sheet(PAPER, "F4").data)
+    by_budget = {series: group.sort_values("x") for series, group in data.groupby("series")}
+    assert len(by_budget) == 5
+    for group in by_budget.values():
+        assert (group["y"].diff().dropna() >= -1e-9).all()
+    at_2e9 = [
+        np.interp(np.log(2e9), np.log(group["x"]), group["y"])
+        for group in (by_budget[r"$3\times10^{19}$"], by_budget[r"$10^{21}$"])
+    ]
+    assert at_2e9[0] > at_2e9[1]
+
+
+@pytest.mark.parametrize("figure", ["F3a", "F3b", "F3c", "F4", "F11", "F12"])
+def test_published_optima_stand_beside_own_ones_at_the_papers_budgets_alone(
+    figure: str, make_sheet: MakeSheet
+) -> None:
+    sheet = make_sheet(PAPER, figure)
+    published = sheet.data[sheet.data["series"].str.startswith("published")]
+    assert published["series"].nunique() == 5
+    assert "published (Eq 6)" in _words(sheet)
+    if figure == "F3a":  # N*(S=.9) at 1e20
+        at_1e20 = published[published["series"].str.endswith("C=1e+20")]
+        v = -np.log1p(-at_1e20["x"])
+        N = np.exp(np.interp(-np.log1p(-0.9), v, np.log(at_1e20["y"])))
+        assert pytest.approx(3.96999e9, rel=1e-3) == N
+    assert not make_sheet(DEMO, figure).data["series"].str.startswith("published").any()
+
+
+def test_every_budget_has_its_surface_its_unseen_runs_and_its_slices(
+    make_case: MakeCase, make_sheet: MakeSheet
+) -> None:
+    surfaces, slices = make_sheet(DEMO, "F8"), make_sheet(DEMO, "F9")
+    assert (len(surfaces.panels), len(slices.panels)) == (6, 9)
+    rows = make_case(DEMO).inputs.table
+    for i, C in enumerate(DEMO.budgets):
+        of_budget = rows[rows["C"] == C]
+        unseen = surfaces.data[surfaces.data["panel"] == surfaces.panels[2 * i + 1].name]
+        np.testing.assert_allclose(np.sort(unseen["y"]), np.sort(of_budget["L"]))
+        assert np.corrcoef(unseen["x"], unseen["y"])[0, 1] > 0.9
+        for panel in slices.panels[3 * i : 3 * i + 3]:
+            drawn = slices.data[slices.data["panel"] == panel.name]
+            runs = drawn[drawn["series"].str.startswith("runs")]
+            np.testing.assert_allclose(np.sort(runs["y"]), np.sort(of_budget["L"]))
+
+
+def test_baselines_predict_the_same_held_out_runs(
+    make_case: MakeCase, make_sheet: MakeSheet
+) -> None:
+    data = make_sheet(DEMO, "baselines").data
+    held = np.sort(make_case(DEMO).inputs.table.query("S >= 0.93")["L"])
+    for panel in "abc":
+        np.testing.assert_allclose(np.sort(data.loc[data["panel"] == panel, "y"]), held)
+
+
+def test_both_ways_to_the_optimum_agree(make_case: MakeCase) -> None:
+    table = make_case(PAPER).inputs.derived("optima").set_index(["size", "method", "C", "S"])
+    ratio = (
+        table.xs("parabola", level="method")["N_star"]
+        / table.xs("surface", level="method")["N_star"]
+    )
+    assert ratio.between(0.75, 1 / 0.75).all()
+
+
+def test_bounds_are_hollow_explained_and_warned_of(
+    make_case: MakeCase, make_sheet: MakeSheet
+) -> None:
+    table = make_case(POOR).inputs.derived("optima")
+    bounds = table[(table["method"] == "surface") & (table["size"] == "total") & ~table["inside"]]
+    assert len(bounds)
+    sheet = make_sheet(POOR, "F3a")
+    drawn = sheet.data[sheet.data["series"].str.contains("measured range")]
+    np.testing.assert_allclose(np.sort(drawn["y"]), np.sort(bounds["N_star"]))
+    assert len(sheet.data) == 6  # none is dropped: two budgets, three sparsities
+    assert "smallest size measured" in _words(sheet)
+    warnings = derive.warnings(table)
+    assert len(warnings) == int((~table["inside"]).sum())
+    assert "at the low end of the measured range" in warnings[0]
+
+
+def test_predictions_are_checked_on_the_right_runs(
+    make_case: MakeCase, make_sheet: MakeSheet
+) -> None:
+    fitted, held_out = make_sheet(DEMO, "F6a").data, make_sheet(DEMO, "F6b").data
+    rows = make_case(DEMO).inputs.table
+    assert (len(fitted), len(held_out)) == ((rows["S"] < 0.93).sum(), (rows["S"] >= 0.93).sum())
+    np.testing.assert_allclose(
+        np.sort(held_out["y"]), np.sort(rows.loc[rows["S"] >= 0.93, "L"].to_numpy())
+    )
+    assert np.std(np.log(held_out["y"] / held_out["x"])) == pytest.approx(0.01, rel=0.4)
+
+
+def test_a_figure_with_nothing_to_show_says_why(make_sheet: MakeSheet) -> None:
+    sheet = make_sheet(POOR, "F6b")
+    assert "none has S >= 0.99" in _words(sheet)
+    assert sheet.warnings == ["no held-out run: none has S >= 0.99"]
+    assert sheet.data.empty
+
+
+def test_two_sizes_make_no_optimum_and_no_crash(make_sheet: MakeSheet) -> None:
+    setting = replace(DEMO, budgets=(1e11,), sparsities=(0.0, 0.75), sizes=2)
+    for figure in FIGURES:
+        sheet = make_sheet(setting, figure)
+        if figure == "F8":
+            assert "too few runs to refit" in _words(sheet)
+        if figure in ("F3a", "F3b", "F3c", "F11", "F12"):
+            assert "fewer than three sizes" in _words(sheet)
+            assert sheet.warnings
+
+
+def test_diverged_runs_are_left_out(tmp_path: Path) -> None:
+    frame = simulate(DEMO)
+    frame.loc[::7, "status"] = "diverged"
+    frame.loc[::7, "L"] = np.nan
+    case = write_case(tmp_path, frame, DEMO)
+    data = make(case.study, "F2b", case.inputs).data
+    done = frame[(frame["status"] == "completed") & (frame["C"] == 3e11)]
+    assert data["series"].str.startswith("runs").sum() == len(done)
+
+
+def test_a_figure_reads_only_what_it_declares(make_case: MakeCase) -> None:
+    case = make_case(DEMO)
+    undeclared = case.study.figure("F2b").model_copy(update={"fits": ()})
+    study = case.study.model_copy(update={"figures": (undeclared,)})
+    with pytest.raises(UserError, match="fit 'isoflop_total' is read but not among"):
+        make(study, "F2b", case.inputs)
+
+
+def test_flops_by_operations_depend_on_no_fitting_code() -> None:
+    files = closure("moelaws.studies.sparsity.figures.flops", "moelaws.figures.draw")
+    assert not [file.name for file in files if file.parent.name == "fitting"]
+
+
+def _own(data: pd.DataFrame) -> pd.DataFrame:
+    return data[~data["series"].str.startswith("published")]
+
+
+def _words(sheet: Sheet) -> str:
+    return " ".join(text.get_text().replace("\n", " ") for text in sheet.figure.findobj(Text))

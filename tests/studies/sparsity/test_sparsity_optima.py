@@ -1,0 +1,127 @@
+"""IsoFLOP optima by surfaces and by independent parabolas."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, abscissae, minima
+from moelaws.analysis.parabola import TOO_FEW, parabola
+from moelaws.studies.sparsity.derived.optima import derive, parabola_optima, surface_optima
+from moelaws.studies.sparsity.derived.sparsity_optima import UNMEASURED, optimal_sparsities
+from moelaws.studies.sparsity.derived.surface import Surface
+
+# A surface with minima at known places: N*(S=.9) = 1.27476e9, S*(N=1e9) = .769431.
+BOWL = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 15.0}
+
+
+def bowl(
+    low: float = 1e7, high: float = 1e11, sparsities: tuple[float, ...] = (0.0, 0.5, 0.9, 0.98)
+) -> Surface:
+    sizes = np.geomspace(low, high, 7)
+    rows = pd.DataFrame([{"N_total": N, "S": S} for S in sparsities for N in sizes])
+    rng = np.random.default_rng(0)
+    draws = pd.DataFrame([BOWL] * 50)
+    draws["d"] += rng.normal(0, 0.01, 50)
+    return Surface("sparsity.isoflop", 1e20, "N_total", BOWL, draws, 0.9, rows)
+
+
+def test_surface_optimum_is_the_vertex_of_eq_8() -> None:
+    optima = pd.DataFrame(surface_optima(bowl())).set_index("S")
+    assert optima.loc[0.9, "N_star"] == pytest.approx(1.27476e9, rel=1e-5)
+    expected = laws.get("sparsity.isoflop").predict(BOWL, {"N": 1.27476e9, "S": 0.9})
+    assert optima.loc[0.9, "L_star"] == pytest.approx(float(expected), abs=1e-9)
+    assert optima["inside"].all()
+    assert set(optima.reset_index().columns) == set(derive.names)
+
+
+def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size() -> None:
+    best = next(o for o in surface_optima(bowl()) if o["S"] == 0.9)
+    assert best["N_low"] == pytest.approx(best["N_high"], rel=1e-6)
+    assert 0.02 < best["L_high"] - best["L_low"] < 0.05  # 2 x 1.645 x .01
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "note", "end"),
+    [(1e7, 1e8, AT_HIGH_END, 1e8), (1e10, 1e12, AT_LOW_END, 1e10)],
+)
+def test_a_minimum_outside_the_measured_sizes_is_a_bound(
+    low: float, high: float, note: str, end: float
+) -> None:
+    best = next(o for o in surface_optima(bowl(low, high)) if o["S"] == 0.9)
+    assert not best["inside"]
+    assert best["convex"]
+    assert best["note"] == note
+    assert best["N_star"] == pytest.approx(end)
+
+
+def test_optimal_sparsity_is_the_vertex_along_s() -> None:
+    frame = pd.DataFrame(optimal_sparsities(bowl(1e9 / 50, 1e9 * 50)))
+    middle = frame.iloc[len(frame) // 2]
+    assert middle["N"] == pytest.approx(1e9)
+    assert middle["S_star"] == pytest.approx(0.769431, rel=1e-5)
+    assert middle["inside"]
+
+
+def test_dense_optimum_is_no_edge_of_the_grid_but_the_sparsest_is() -> None:
+    frame = pd.DataFrame(optimal_sparsities(bowl(1e4, 1e13, (0.0, 0.5, 0.75))))
+    dense, sparsest = frame[frame["S_star"] == 0.0], frame[np.isclose(frame["S_star"], 0.75)]
+    assert len(dense)
+    assert dense["inside"].all()
+    assert len(sparsest)
+    assert (sparsest["note"] == AT_HIGH_END).all()
+
+
+def test_optimal_sparsity_far_from_any_run_is_marked() -> None:
+    surface = bowl(1e8, 1e10)
+    few = surface.rows[(surface.rows["S"] != 0.9) | (surface.rows["N_total"] > 5e9)]
+    few = few[(few["S"] != 0.5) | (few["N_total"] > 5e9)]
+    frame = pd.DataFrame(optimal_sparsities(dataclasses.replace(surface, rows=few)))
+    near = frame[np.isclose(frame["N"], 1e9, rtol=0.1)].iloc[0]
+    assert near["S_star"] == pytest.approx(0.77, abs=0.05)
+    assert near["note"] == UNMEASURED
+
+
+def parabolic(sizes: np.ndarray, noise: float = 0.0, seed: int = 0) -> Surface:
+    u = np.log(sizes)
+    L = 3 + 0.05 * (u - np.log(1e6)) ** 2 + np.random.default_rng(seed).normal(0, noise, len(u))
+    rows = pd.DataFrame({"S": 0.5, "N_total": sizes, "L": L})
+    return dataclasses.replace(bowl(), rows=rows)
+
+
+def test_parabola_finds_the_vertex_of_a_parabola() -> None:
+    (best,) = parabola_optima(parabolic(np.geomspace(2e5, 3e6, 6)))
+    assert best["N_star"] == pytest.approx(1e6, rel=1e-9)
+    assert best["L_star"] == pytest.approx(3.0, abs=1e-12)
+    assert best["N_low"] == pytest.approx(best["N_high"], rel=1e-6)  # no noise, no doubt
+
+
+def test_parabola_of_three_runs_has_no_interval_and_two_sizes_no_optimum() -> None:
+    (three,) = parabola_optima(parabolic(np.geomspace(2e5, 3e6, 3)))
+    assert np.isnan(three["N_low"])
+    assert three["inside"]
+    two = parabolic(np.array([2e5, 3e6, 3e6]))
+    (none,) = parabola_optima(two)
+    assert np.isnan(none["N_star"])
+    assert (none["note"], none["inside"]) == (TOO_FEW, False)
+
+
+def test_parabola_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    sizes = np.geomspace(1e5, 1e7, 6)
+    u, u_3 = np.log(sizes), abscissae(np.log(1e5), np.log(1e7))
+    covered = {"size": 0, "loss": 0}
+    trials = 400
+    for seed in range(trials):
+        L = parabolic(sizes, 0.02, seed).rows["L"].to_numpy()
+        _, drawn = parabola(u, L, u_3, draws=400, seed=seed)
+        spread = minima(drawn, u_3[0], u_3[2])
+        for name, values, truth in (("size", spread.x, np.log(1e6)), ("loss", spread.y, 3.0)):
+            low, high = np.quantile(values, [0.05, 0.95])
+            covered[name] += low <= truth <= high
+    # 90 % within four binomial standard errors of 400 trials
+    assert covered["size"] / trials == pytest.approx(0.9, abs=0.06)
+    assert covered["loss"] / trials == pytest.approx(0.9, abs=0.06)

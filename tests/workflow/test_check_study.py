@@ -1,0 +1,88 @@
+"""A study's entries are refused before the first run is trained, not after the last."""
+
+import pytest
+
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Fit, Simulation
+from moelaws.workflow.check import check_study
+from repository import REPOSITORY
+
+STUDY = load_study("sparsity", REPOSITORY)
+
+
+def check(**fields):
+    entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N_total"}} | fields
+    fits = (Fit(**entry), *(fit for fit in STUDY.fits if fit.name != "loss"))
+    check_study(STUDY.model_copy(update={"fits": fits}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"weights": "L_se", "resample_by": "run_id", "rollout": "C", "profile": ("alpha", "e")},
+        {"law": "sparsity.isoflop:212", "split_by": "C"},
+        {"law": "chinchilla", "mapping": {"N": "N_active"}, "rows": "N > 1e6 and S <= 0.5"},
+        # No study's table holds r_star: it follows from C and S.
+        {
+            "law": "allocation.loss:sqlog",
+            "mapping": {"N": "N_total", "r": "G"},
+            "rows": "r_star > 1",
+        },
+        {"units": {"D": "1"}},
+    ],
+)
+def test_entries_that_can_be_fitted(fields):
+    assert check(**fields) is None  # and raises nothing
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"law": "sparsity.los"}, "unknown law 'sparsity.los'"),
+        ({"law": "sparsity.isoflop:999"}, "law sparsity.isoflop has no variant '999'"),
+        ({"law": "sectional.cost"}, "is a formula: it has nothing to fit"),
+        ({"mapping": {"N": "N_totl"}}, "'N_totl' is no column of numbers; there are "),
+        ({"mapping": {"N": "run_id"}}, "'run_id' is no column of numbers"),
+        ({"mapping": {"M": "N_total"}}, "mapping of 'M': not a variable of sparsity.loss"),
+        ({"mapping": {}}, "no column 'N' for N of sparsity.loss"),
+        ({"mapping": {"N": "D"}}, "column D is in tokens, and N in parameters"),
+        ({"mapping": {"N": "N_total", "L": "bpb"}}, "column bpb is in bits/byte, and L in nats"),
+        ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
+        ({"units": {"C": "EFLOP"}}, "unit of 'C': no column stands for it"),
+        ({"weights": "status"}, "'status' is no column of numbers"),
+        ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
+        ({"rollout": "budget"}, "'budget' is no column of numbers"),
+        ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
+        ({"split_by": "source"}, "'source' is no column of numbers"),
+        ({"rows": "width > 3"}, "'width' is no column of numbers"),
+        ({"holdout": "S >> 1"}, "is not COLUMN OP NUMBER"),
+        ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
+        ({"protocol": {"steps": 1}}, "protocol.steps is unknown"),
+    ],
+)
+def test_entries_that_cannot(fields, message):
+    with pytest.raises(UserError) as error:
+        check(**fields)
+    text = str(error.value)
+    assert text.startswith("config/studies/sparsity.yaml: fit loss: ")
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"law": "sparsity.los"}, "unknown law 'sparsity.los'"),
+        ({"law": "sparsity.isoflop"}, "law: sparsity.isoflop has no published coefficients"),
+        ({"law": "leverage.joint"}, "law: leverage.joint gives no loss"),
+        ({"law": "sparsity.loss", "mapping": {"S": "width"}}, "no column 'width' for S"),
+        ({"law": "sparsity.loss", "sweeps": ("deep",)}, "sweeps: no grid has a sweep deep"),
+        ({"law": "sparsity.loss", "rows": "S >> 1"}, "is not COLUMN OP NUMBER"),
+    ],
+)
+def test_simulations_that_no_law_can_give(fields, message):
+    with pytest.raises(UserError) as error:
+        check_study(STUDY.model_copy(update={"simulation": Simulation(**fields)}))
+    assert str(error.value).startswith("config/studies/sparsity.yaml: simulation: ")
+    assert message in str(error.value)

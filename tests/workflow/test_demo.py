@@ -1,0 +1,154 @@
+"""Reruns tell the truth, on everything that the studies make.
+
+The tests look at a finished sweep of all studies: the one in the folder MOELAWS_DEMO, whose
+commands ran with the recorder (tests/recorder), or else one of simulated losses that is made here
+in some minutes.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from moelaws.spec.project import load_study
+from repository import copy_repository
+from sweep_copy import Copy
+
+pytestmark = pytest.mark.slow
+
+SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
+# What the command line itself loads: options, progress bars, the project and its studies' files.
+# The entry that a command makes is a parameter of its rule, and Snakemake compares it by content.
+COMMAND_LINE = (
+    *("cli/", "spec/", "studies/__init__.py"),
+    *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
+)
+# To collect a table a grid is expanded; what comes of that, the runs, is a parameter too.
+EXPANSION = ("grids/", "corpus/", "accounting/", "laws/", "records/")
+
+
+class Demo(Copy):
+    """A finished sweep of all studies, and the words of the Snakemake call that made it."""
+
+    def __init__(self, root, words):
+        super().__init__(root)
+        self.words = words
+
+    @property
+    def environment(self):
+        return super().environment | {
+            "PYTHONPATH": f"{self.root / 'tests/recorder'}:{self.root / 'src'}",
+            "MOELAWS_LOADED": str(self.loaded),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+
+    @property
+    def loaded(self):
+        return self.root / "results/loaded"
+
+    def jobs(self):
+        """Output -> what Snakemake has on record of the job that made it."""
+        jobs, folder = {}, self.root / ".snakemake/metadata"
+        for path in folder.rglob("*"):
+            if path.is_file():
+                name = path.relative_to(folder).as_posix().replace("/@", "").removeprefix("@")
+                jobs[base64.b64decode(name).decode()] = json.loads(path.read_text())
+        return jobs
+
+    def commands(self):
+        """The words of each command that wrote an output, and the package's files it loaded."""
+        package = self.root / "src/moelaws"
+        for path in self.loaded.glob("*.json"):
+            record = json.loads(path.read_text())
+            if "--out" in record["words"]:
+                files = {Path(file).resolve() for file in record["files"]}
+                yield record["words"], {file.relative_to(package).as_posix() for file in files}
+
+    def planned_entries(self):
+        """The fits, derived tables, figures, ... that a call would make again."""
+        return entries(self.snakemake("-n", "--quiet", "host", *self.words).stdout)
+
+
+def entries(text):
+    """(kind, study, name) of each log that a text of Snakemake names."""
+    return set(re.findall(r"results/logs/\S*?/(\w+)/(\w+)/(\w+)\.log", text))
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    if root := os.environ.get("MOELAWS_DEMO"):
+        return Demo(Path(root), ("--config", "studies=all"))
+    root = tmp_path_factory.mktemp("demo")
+    copy_repository(root)
+    demo = Demo(root, SIMULATED)
+    demo.loaded.mkdir(parents=True)
+    demo.snakemake(*demo.words)
+    return demo
+
+
+def test_each_command_loads_only_what_its_rule_declares(demo):
+    jobs, package = demo.jobs(), demo.root / "src/moelaws"
+    checked, undeclared = Counter(), {}
+    for words, files in demo.commands():
+        if words[0] == "corpus":  # like a training's, its code is no input (docs/concepts.md)
+            continue
+        inputs = jobs[words[words.index("--out") + 1]]["input"]
+        declared = {(demo.root / file).resolve() for file in inputs}
+        own = COMMAND_LINE + (EXPANSION if words[0] == "aggregate" else ())
+        loaded = {name for name in files if not name.startswith(own)}
+        if more := sorted(name for name in loaded if package / name not in declared):
+            undeclared[" ".join(words[:2])] = more
+        checked[words[0]] += 1
+    assert undeclared == {}
+    assert {"derive", "fit", "figure", "table", "judge", "claims"} <= set(checked)
+    assert checked["figure"] > 40
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("studies/sectional/laws/cost.py", ("figures", "sectional", "E_opt")),
+        ("studies/leverage/laws/activation.py", ("fits", "leverage", "activation")),
+        ("studies/generalization/laws/routing.py", ("derived", "generalization", "regimes")),
+        ("studies/allocation/laws/ratio.py", ("fits", "allocation", "loss")),
+    ],
+)
+def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known):
+    """What loads the law, by the record of each command, and what is made of that."""
+    jobs = demo.jobs()
+    stale = {words[words.index("--out") + 1] for words, files in demo.commands() if file in files}
+    while more := {out for out, job in jobs.items() if stale & set(job["input"])} - stale:
+        stale |= more
+    expected = entries(" ".join(log for out in stale for log in jobs[out]["log"]))
+    with demo.edited(f"src/moelaws/{file}", r"\Z", "\nCHANGED = 1\n"):
+        planned = demo.planned_entries()
+    assert planned == expected
+    assert known in planned
+
+
+def test_what_fits_alone_use_redraws_no_figure_without_fits(demo):
+    with demo.edited("src/moelaws/fitting/multistart.py", r"\Z", "\n# Edited.\n"):
+        planned = demo.planned_entries()
+    drawn = {(study, name) for kind, study, name in planned if kind == "figures"}
+    assert drawn
+    without = {
+        (key, entry.name)
+        for key in {study for study, _ in drawn}
+        for entry in load_study(key, demo.root).pictures
+        if not (entry.fits or entry.derived)
+    }
+    assert ("sparsity", "F7") in without
+    assert drawn & without == set()
+
+
+def test_a_copy_elsewhere_is_as_finished(demo, tmp_path):
+    ignored = shutil.ignore_patterns(".venv", ".git", "loaded")
+    root = Path(shutil.copytree(demo.root, tmp_path / "moved", symlinks=True, ignore=ignored))
+    (root / "results/loaded").mkdir()
+    assert Demo(root, demo.words).planned(*demo.words) == {}

@@ -1,0 +1,125 @@
+"""What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from moelaws.spec.errors import UserError
+from moelaws.workflow.jobs import Jobs
+from repository import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return Jobs.load({"studies": "all", "source": "simulated"}, REPOSITORY)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return Jobs.load({"studies": "all"}, REPOSITORY)
+
+
+def names(files):
+    """Paths below the package, of source files as jobs name them."""
+    return {Path(file).as_posix().partition("/moelaws/")[2] for file in files}
+
+
+def code(jobs, study, kind, name, command="moelaws.figures.draw"):
+    return names(jobs.reader_code(study, [jobs.entry(kind, study, name)], command))
+
+
+@pytest.mark.parametrize(
+    ("study", "kind", "name", "law"),
+    [
+        ("sectional", "figures", "E_opt", "cost"),
+        ("sectional", "tables", "T_costs", "cost"),
+        ("generalization", "derived", "regimes", "routing"),
+        ("generalization", "derived", "regimes", "active_experts"),
+        ("leverage", "derived", "forms", "activation"),
+        ("leverage", "derived", "forms", "granularity"),
+        ("allocation", "derived", "runs", "ratio"),
+    ],
+)
+def test_the_laws_that_an_entry_evaluates_are_its_code(trained, study, kind, name, law):
+    assert f"studies/{study}/laws/{law}.py" in code(trained, study, kind, name)
+
+
+def test_a_fit_depends_on_the_law_that_gives_a_variable_of_its_own(jobs):
+    assert "studies/allocation/laws/ratio.py" in names(jobs.fit_code("allocation", "loss"))
+
+
+def test_a_report_names_its_law_so_that_code_which_reads_it_depends_on_the_law(jobs):
+    assert "laws/wang/loss.py" in code(jobs, "sparsity", "figures", "baselines")
+    assert "laws/wang/loss.py" not in code(jobs, "sparsity", "figures", "F6a")
+
+
+def test_what_fits_alone_use_is_no_code_of_what_reads_no_fit(trained):
+    # A regression serves derived tables too; a module of tables reads reports for some of them.
+    shared = {"fitting/__init__.py", "fitting/regression.py"}
+    reports = {"fitting/report.py", "fitting/diagnostics.py"}
+    wrong = {}
+    for key, study in trained.studies.items():
+        for kind, allowed in (("figures", shared), ("tables", shared | reports)):
+            for entry in getattr(study, kind):
+                files = code(trained, key, kind, entry.name)
+                engine = {file for file in files if file.startswith("fitting/")} - allowed
+                if engine and not entry.fits:
+                    wrong[f"{key} {entry.name}"] = engine
+    assert wrong == {}
+
+
+def test_a_command_is_told_the_files_that_its_rule_declares(jobs):
+    entry = jobs.entry("figures", "sparsity", "F8")
+    words = shlex.split(jobs.files("sparsity", [entry]))
+    told = {word.rpartition("=")[2] for word in words[1::2]}
+    declared = [
+        *jobs.own_table("sparsity"),
+        *jobs.fits_read("sparsity", [entry]),
+        *jobs.derived_read("sparsity", [entry]),
+    ]
+    draws = {str(path) for path in declared if path.name.endswith(".bootstrap.parquet")}
+    assert told == {str(path) for path in declared} - draws
+    assert len(draws) == len(entry.fits)
+
+
+def test_what_is_simulated_lies_apart(jobs, trained):
+    assert not {*jobs.tables(), *jobs.fits()} & {*trained.tables(), *trained.fits()}
+    assert jobs.summaries() == []
+    assert len(trained.summaries()) == len(trained.runs) > 50
+
+
+def test_a_users_own_study_is_named_by_its_file(tmp_path):
+    (tmp_path / "ours").mkdir()
+    path = tmp_path / "ours/study.yaml"
+    path.write_text("study: ours\ntitle: Ours\n")
+    jobs = Jobs.load({"studies": ["sparsity", str(path)]}, REPOSITORY)
+    assert jobs.studies["ours"].reference == str(path)
+    assert jobs.studies["sparsity"].reference == "sparsity"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("study: sparsity\ntitle: T\n", "study is 'sparsity', which is taken"),
+        ("study: ours\ntitle: T\npackage: nowhere_at_all\n", "package: there is no package now"),
+        ("study: ours\ntitle: T\npackage: json\n", "package: package json is "),
+        ("study: ours\n", "title is missing"),
+    ],
+)
+def test_a_users_own_study_that_cannot_be(tmp_path, text, message):
+    (tmp_path / "json").mkdir()
+    (tmp_path / "study.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        Jobs.load({"studies": [str(tmp_path / "study.yaml")]}, REPOSITORY)
+    assert message in str(error.value)
+    assert str(tmp_path / "study.yaml") in str(error.value)
+
+
+def test_one_study_is_not_asked_for_twice(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "study.yaml").write_text("study: ours\ntitle: Ours\n")
+    files = [str(tmp_path / folder / "study.yaml") for folder in ("a", "b")]
+    with pytest.raises(UserError, match="both have the key 'ours'"):
+        Jobs.load({"studies": files}, REPOSITORY)
