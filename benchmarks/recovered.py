@@ -1,9 +1,9 @@
 """Published coefficients beside those recovered from simulated sweeps of the papers' own grids.
 
 Reads what `snakemake --config tier=paper source=simulated` left below results/paper/simulated, and
-writes docs/recovery.md's table, between its two markers.
+writes docs/planning.md's table, between its two markers.
 
-    python benchmarks/recovered.py --tier paper --page docs/recovery.md
+    python benchmarks/recovered.py --tier paper --page docs/planning.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moelaws.analysis.plan import fitted_table
 from moelaws.analysis.recovery import Recovered, recovered
 from moelaws.fitting.report import FitReport, read_fit
 from moelaws.records.files import write_text
-from moelaws.records.layout import Results
+from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import notes
@@ -31,31 +31,30 @@ HEADING = (
 )
 
 
-def simulation(study: Study, tier: str, results: Results) -> dict[str, Any] | None:
-    """How the study's table was simulated; None where it was not."""
-    found = notes(results.table(tier, study.study, simulated=True)).get("simulation")
-    return None if found is None else dict(json.loads(found))
+def simulation(study: Study, folder: TierFolder) -> dict[str, Any] | None:
+    """Returns how the study's table was simulated; None where it was not."""
+    text = notes(folder.table(study.study)).get("simulation")
+    return None if text is None else dict(json.loads(text))
 
 
 def compared(
-    study: Study, tier: str, about: dict[str, Any], results: Results
+    study: Study, about: dict[str, Any], folder: TierFolder
 ) -> Iterator[tuple[FitReport, list[Recovered]]]:
-    """Each fit that was made of the simulated table, and its parameters."""
+    """Yields each fit that was made of the simulated table, and its parameters."""
     for entry in study.of_simulated().fits:
-        path = results.fit(tier, study.study, entry.name, simulated=True)
+        path = folder.fit(study.study, entry.name)
         if path.is_file():
             report = read_fit(path)
-            table, units = fitted_table(study, tier, entry, results)
-            yield report, recovered(report, about, table, units)
+            yield report, recovered(report, about, *fitted_table(study, entry, folder))
 
 
-def section(study: Study, tier: str, results: Results) -> str:
-    """The study's part of the page; empty where nothing of it was simulated."""
-    if (about := simulation(study, tier, results)) is None:
+def section(study: Study, folder: TierFolder) -> str:
+    """Returns the study's part of the page; empty where nothing of it was simulated."""
+    if (about := simulation(study, folder)) is None:
         return ""
     lines, held = [], []
     rows = 0
-    for report, parameters in compared(study, tier, about, results):
+    for report, parameters in compared(study, about, folder):
         if report.law == about["law"]:
             rows = max(rows, sum(part.n for part in report.parts))
         for r in parameters:
@@ -96,14 +95,15 @@ def line(report: FitReport, r: Recovered) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tier", default="paper")
-    parser.add_argument("--page", type=Path, default=Path("docs/recovery.md"))
+    parser.add_argument("--page", type=Path, default=Path("docs/planning.md"))
     options = parser.parse_args(arguments)
     before, begin, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         sys.exit(f"{options.page}: no {BEGIN} ... {END} to write between")
     studies = [study for study in map(load_study, study_names()) if study.simulation]
-    sections = [section(study, options.tier, Results()) for study in studies]
+    folder = Results().tier(options.tier, simulated=True)
+    sections = [section(study, folder) for study in studies]
     if not any(sections):
         sys.exit(f"nothing is simulated at tier {options.tier}: run the workflow with it first")
     text = "\n".join(s for s in sections if s)

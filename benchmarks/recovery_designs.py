@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.laws.sparsity.loss import optimal_size
+from moelaws.studies.sparsity.laws.loss import optimal_size
 
 LOSS_NOISE = 0.003  # of ln L: two seeds of one model differ by about this times sqrt(2)
 

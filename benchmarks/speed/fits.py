@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from moelaws.cli.progress import bars
 
 from moelaws import laws
 from moelaws.fitting.intervals import bootstrap
@@ -22,6 +21,7 @@ from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, solve
 from moelaws.laws.base import Array
 from moelaws.records.memory import peak_memory
+from moelaws.records.progress import reporting
 from recovery_designs import LOSS_NOISE, allocation_loss, sparsity_loss
 from speed.lbfgs import TIGHT, descend_from, value_and_gradient
 
@@ -66,7 +66,7 @@ def measure_chinchilla(sample: int | None) -> dict[str, Any]:
 def measure_bootstrap(draws: int) -> dict[str, Any]:
     """Refits of the sparsity law to resampled rows."""
     task = simulated("sparsity.loss", sparsity_loss(), ENOUGH)
-    with bars() as show:
+    with reporting(lines=False) as show:
         solution = solve(task, 0, lambda done, total: show("starts", done, total))
         began, cpu_began = time.perf_counter(), time.process_time()
         bootstrap(task, solution, None, draws, 0, lambda done: show("bootstrap", done, draws))
@@ -95,7 +95,7 @@ def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
 def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
     """The fastest of so many fits: a short one meets with whatever else the machine does."""
     seconds, cpu = [], []
-    with bars() as show:
+    with reporting(lines=False) as show:
         for turn in range(times):
 
             def shown(done: int, total: int, turn: int = turn) -> None:
@@ -142,7 +142,7 @@ def _loop(
 ) -> dict[str, Any]:
     (objective,) = task.path()
     function = value_and_gradient(objective, unit)
-    with bars() as show:
+    with reporting(lines=False) as show:
         times, ends = [], []
         for i, start in enumerate(starts):
             began = time.perf_counter()
