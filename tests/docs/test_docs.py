@@ -1,9 +1,9 @@
-"""What the pages in docs/ say, done: their code blocks run in a copy of the repository.
+"""What README and the pages in docs/ say, done: their code blocks run in a copy of the repository.
 
 A `python` or `yaml` block whose first line is `# PATH` is that file; `# PATH, under KEY:` goes into
 the file behind the line `KEY:`. Another `python` block is a program. In a `console` block the lines
 with `$` are commands and the others must be in their output, in that order, with `...` for
-anything. A comment `not run: why` before a block leaves it out.
+anything. A comment `not run: why` before a block leaves it out; `line: NAME` marks what CI runs.
 """
 
 from __future__ import annotations
@@ -12,129 +12,141 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click import Context
 
 from moelaws import laws
-from moelaws.cli import COMMANDS
+from moelaws.cli import COMMANDS, cli
 from moelaws.records.layout import Results
+from moelaws.spec.grid import Derivations
 from moelaws.spec.hyperparameters import read_pinned
 from moelaws.tables.schema import COLUMNS
 from moelaws.training import weights
 from repository import REPOSITORY, copy_repository
 
-PAGES = sorted(REPOSITORY.glob("docs/*.md"))
-CONCEPTS = REPOSITORY / "docs/concepts.md"
-BLOCK = re.compile(r"^(<!-- not run: \w[^\n]*-->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/*.md"))]
+SLOW = {
+    "adding-a-law.md",
+    "adding-a-study.md",
+    "fitting.md",
+    "laws.md",
+    "planning.md",
+    "training.md",
+}
+CONCEPTS = (REPOSITORY / "docs/concepts.md").read_text()
+BLOCK = re.compile(
+    r"^(<!-- (?:not run|line): \w[^\n]*-->\n)?^```(python|yaml|console)\n(.*?)^```$", re.M | re.S
+)
 PLACE = re.compile(r"# ([\w./-]+/[\w./-]+)(?:, under (\w+):)?\n")
 
 
-@dataclass(frozen=True)
-class Copy:
-    """A copy of the repository in which a page's blocks are run."""
+def blocks(page):
+    """Language and text of the blocks that are to be run."""
+    found = BLOCK.findall(page.read_text())
+    return [(language, text) for left_out, language, text in found if not left_out]
 
-    root: Path
 
-    def write(self, path: str, key: str | None, text: str) -> None:
-        file = self.root / path
-        if key is None:
-            assert not file.exists(), f"{path} is there already"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        else:
-            before, found, after = file.read_text().partition(f"\n{key}:\n")
-            assert found, f"{path} has no line {key}:"
-            file.write_text(before + found + text + after)
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "moelaws"  # a page may write beside it, as a user's own study is
+    root.mkdir()
+    copy_repository(root)
+    return root
 
-    def run(self, command: list[str]) -> str:
-        tools = Path(sys.executable).parent
-        done = subprocess.run(
-            command,
-            cwd=self.root,
-            env=os.environ
-            | {
-                "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-                "PYTHONPATH": str(self.root / "src"),
-                "OMP_NUM_THREADS": "1",
-                "MOELAWS_DEVICE": "cpu",
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
 
-    def console(self, text: str) -> None:
-        for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
-            command, *expected = part.rstrip().splitlines()
-            output = self.run(["bash", "-c", command])
-            lines = iter(output.splitlines())
-            for line in expected:
-                if line == "...":
-                    continue
+def write(file, key, text):
+    if key is None:
+        assert not file.exists(), f"{file} is there already"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    else:
+        before, line, after = file.read_text().partition(f"\n{key}:\n")
+        assert line, f"{file} has no line {key}:"
+        file.write_text(before + line + text + after)
+
+
+def run(root, *command):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=os.environ | own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}"
+    return done.stdout
+
+
+def check_console(root, text):
+    _, *parts = re.split(r"^\$ ", text, flags=re.M)
+    assert parts, f"a block without a command: {text}"
+    for part in parts:
+        command, *expected = part.rstrip().splitlines()
+        output = run(root, "bash", "-c", command)
+        lines = iter(output.splitlines())
+        for line in expected:
+            if line != "...":
                 pattern = pattern_of(line)
                 assert any(pattern.fullmatch(got) for got in lines), f"{command}: {line}\n{output}"
 
 
-def pattern_of(line: str) -> re.Pattern[str]:
+def pattern_of(line):
     """A line as shown, however it is spaced, with `...` for anything."""
     words = [re.escape(word).replace(re.escape("..."), ".*") for word in line.split()]
     return re.compile(r"\s*" + r"\s+".join(words) + r"\s*")
 
 
-@pytest.fixture
-def copy(tmp_path):
-    copy_repository(tmp_path)
-    return Copy(tmp_path)
-
-
 @pytest.mark.parametrize(
     "page",
     [
-        "concepts.md",
-        "corpora.md",
-        "training.md",
-        "adding-a-law.md",
-        "laws.md",
-        pytest.param("fitting.md", marks=pytest.mark.slow),
-        pytest.param("planning.md", marks=pytest.mark.slow),
-        pytest.param("power-analysis.md", marks=pytest.mark.slow),
-        pytest.param("adding-a-study.md", marks=pytest.mark.slow),
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in PAGES
+        if blocks(page)
     ],
 )
-def test_a_pages_blocks_run(copy, page):
-    done = 0
-    for skip, language, text in BLOCK.findall((REPOSITORY / "docs" / page).read_text()):
-        if skip or language not in ("python", "yaml", "console"):
-            continue
-        place = PLACE.match(text)
-        if place:
-            copy.write(place[1], place[2], text[place.end() :])
+def test_a_pages_blocks_run(root, page):
+    for language, text in blocks(page):
+        if place := PLACE.match(text):
+            write(root / place[1], place[2], text[place.end() :])
         elif language == "console":
-            copy.console(text)
+            check_console(root, text)
         else:
             assert language == "python", f"a block without its file: {text}"
-            copy.run([sys.executable, "-c", text])
-        done += 1
-    assert done
+            run(root, sys.executable, "-c", text)
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^):]*))?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+        if anchor:
+            assert anchor in anchors(page.parent / target if target else page), anchor
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_exist(page):
-    assert set(re.findall(r"(?:`|\$ )moelaws (\w+)", page.read_text())) <= set(COMMANDS)
+def test_commands_and_their_options_exist(page):
+    text = page.read_text()
+    assert set(re.findall(r"^```(\w+)$", text, re.M)) <= {"python", "yaml", "console", "text"}
+    for name, words in re.findall(r"(?:`|\$ |&& )moelaws (\w+)([^`|&;#\n]*)", text):
+        command = cli.get_command(Context(cli), name)
+        assert command, name
+        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        assert set(re.findall(r"(?<= )--[\w-]+", words)) <= known, f"{name}{words}"
 
 
 def test_every_command_is_at_a_glance():
-    assert set(re.findall(r"^\| `moelaws (\w+)", CONCEPTS.read_text(), re.M)) >= set(COMMANDS)
+    assert set(re.findall(r"^\| `moelaws (\w+)", CONCEPTS, re.M)) >= set(COMMANDS)
 
 
 def test_every_law_is_on_its_page():
@@ -144,24 +156,51 @@ def test_every_law_is_on_its_page():
 
 
 def test_the_layout_is_that_of_results():
-    text, r = CONCEPTS.read_text(), Results()
+    text, results = CONCEPTS, Results()
+    tier = results.tier("<tier>")
     for path in (
-        r.corpus("<corpus_id>") / "meta.json",
-        r.summary("<run_id>"),
-        r.checkpoint("<run_id>"),
-        r.weights("<run_id>") / weights.FILE,
-        r.table("<tier>", "<study>"),
-        r.fit("<tier>", "<study>", "<fit>"),
-        r.derived("<tier>", "<study>", "<name>"),
-        r.figure("<tier>", "<study>", "<figure>"),
-        r.tier("<tier>", simulated=True),
-        r.tier("<tier>") / "report.html",
+        results.corpus("<corpus_id>") / "meta.json",
+        results.summary("<run_id>"),
+        results.checkpoint("<run_id>"),
+        results.weights("<run_id>") / weights.FILE,
+        tier.table("<study>"),
+        tier.fit("<study>", "<fit>"),
+        tier.derived("<study>", "<name>"),
+        tier.figure("<study>", "<figure>"),
+        results.tier("<tier>", simulated=True).root,
+        tier.report,
     ):
-        assert f"`{path.relative_to(r.root)}" in text
+        assert f"`{path.relative_to(results.root)}" in text
+
+
+def test_every_rule_of_a_grid_is_explained():
+    page = (REPOSITORY / "docs/adding-a-study.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \| `\{rule: (\w+)", page, re.M)
+    explained = {(name, rule) for names, rule in rows for name in re.findall(r"\w+", names)}
+    schema = Derivations.model_json_schema()
+    rules = {
+        (name, reference["$ref"].rpartition("/")[2])
+        for name, field in schema["properties"].items()
+        for option in field["anyOf"]
+        for reference in option.get("oneOf", [option])
+        if "$ref" in reference
+    }
+    rule = {name: model["properties"].get("rule", {}) for name, model in schema["$defs"].items()}
+    assert explained == {(name, rule[model]["const"]) for name, model in rules}
+
+
+def test_the_map_names_what_is_there():
+    page = (REPOSITORY / "docs/map.md").read_text()
+    roots = (REPOSITORY, REPOSITORY / "src/moelaws", REPOSITORY / "src/moelaws/studies/sparsity")
+    for path in re.findall(r"`((?!results/)[\w.-]+/[\w./-]*)`", page):
+        assert any((root / path).exists() for root in roots), path
+    rooms = re.findall(r"^\| `(\w+)/` ", page, re.M)
+    packages = (REPOSITORY / "src/moelaws").glob("*/__init__.py")
+    assert sorted(rooms) == sorted(path.parent.name for path in packages)
 
 
 def test_the_columns_are_the_tables():
-    section = CONCEPTS.read_text().partition("## The table's columns")[2].partition("\n## ")[0]
+    section = CONCEPTS.partition("## The table's columns")[2].partition("\n## ")[0]
     first = re.findall(r"^\| (`.*?) \|", section, re.M)
     named = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
     assert {"N_total", "C", "L"} < named <= {column.name for column in COLUMNS}
