@@ -105,6 +105,10 @@ def test_a_users_own_study_is_named_by_its_file(tmp_path):
         ("study: ours\ntitle: T\npackage: nowhere_at_all\n", "package: there is no package now"),
         ("study: ours\ntitle: T\npackage: json\n", "package: package json is "),
         ("study: ours\n", "title is missing"),
+        (
+            'study: ours\ntitle: T\nderived: [{name: best, code: "derived.best:derive"}]\n',
+            "package is missing; name the package beside this file",
+        ),
     ],
 )
 def test_a_users_own_study_that_cannot_be(tmp_path, text, message):

@@ -152,6 +152,11 @@ def load_study(name: str, root: Path = Path()) -> Study:
             )
     elif study.study in known:
         raise UserError(f"{path}: study is {study.study!r}, which is taken; choose another key")
+    elif study.readers and not study.package:
+        raise UserError(
+            f"{path}: package is missing; name the package beside this file, or an installed one, "
+            f"that holds the code of {study.readers[0].name}"
+        )
     if study.package:
         with located(path, "package"):
             join(study.package, (root / path).parent)
