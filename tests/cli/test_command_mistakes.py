@@ -99,3 +99,26 @@ def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
     assert (
         text == "moelaws: not enough memory: Unable to allocate 47.7 GiB; ask for less at a time\n"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("laws", "chinchilla"),
+        ("eval", "chinchilla", "N=1e9", "D=2e10"),
+        ("fit", "losses.csv", "--law", "chinchilla", "--bootstrap", "2", "--sample", "5"),
+    ],
+)
+def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
+    words, tmp_path, monkeypatch
+):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text("colour: red\n")
+    points = [(n * 1e6, d * 1e7) for n in (1, 3, 9) for d in (2, 5, 20)]
+    rows = [f"{N},{D},{2 + 400 / N**0.35 + 800 / D**0.37}" for N, D in points]
+    (tmp_path / "losses.csv").write_text("\n".join(["N,D,L", *rows]))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    with pytest.raises(UserError, match="unknown key colour"):  # where it may hold the law
+        CliRunner().invoke(cli, ["laws", "ours.law"], catch_exceptions=False)

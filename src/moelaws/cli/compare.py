@@ -39,14 +39,15 @@ def command(
     """
     check_out(out, ".json")
     from moelaws import laws
-    from moelaws.cli.project import join_own_studies
+    from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.compare import compare
     from moelaws.records.files import write_json
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
-    join_own_studies()
-    candidates = [laws.fittable(ref.strip()) for ref in refs.split(",") if ref.strip()]
+    names = [ref.strip() for ref in refs.split(",") if ref.strip()]
+    join_own_laws(names)
+    candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
     with reporting(lines=False) as progress, located(table):
         entries = compare(candidates, frame, spec, seed=seed, units=declared, progress=progress)

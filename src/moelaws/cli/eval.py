@@ -53,11 +53,9 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
 
 def _law(ref: str) -> Law:
     from moelaws import laws
+    from moelaws.cli.own_laws import join_own_laws
 
-    if ref.partition(":")[0] not in laws.ids():  # what it takes to look further costs half a call
-        from moelaws.cli.project import join_own_studies
-
-        join_own_studies()
+    join_own_laws([ref])
     return laws.get(ref)
 
 

@@ -97,11 +97,11 @@ def command(
     check_out(out, ".json")
 
     from moelaws import laws
-    from moelaws.cli.project import join_own_studies
+    from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
 
-    join_own_studies(study)
+    join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
     with reporting(lines=False) as progress, located(table):

@@ -10,9 +10,10 @@ import click
 
 from moelaws import laws
 from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.cli.project import join_own_studies
+from moelaws.cli.own_laws import join_own_laws
 from moelaws.laws.base import FitProtocol, FittableLaw, Law, Variable
 
+OF_ALL = "*"  # no law's id: a list of all laws holds a user's own ones too
 SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
 
 
@@ -25,7 +26,7 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
 
     LAW is an id, or ID:VARIANT for another form of that law, such as the printed one.
     """
-    join_own_studies()
+    join_own_laws([ref or OF_ALL])
     if ref is None:
         _list(as_json)
         return

@@ -1,4 +1,4 @@
-"""What commands share: options for the project's configuration, and a user's own studies."""
+"""Options that commands share: the project's configuration and what overrides it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 import yaml
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import CONFIG, Project, load_project, load_study
+from moelaws.spec.project import CONFIG, Project, load_project
 
 Command = Callable[..., Any]
 
@@ -76,17 +76,3 @@ project_options = gathered(
         help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
     ),
 )
-
-
-def join_own_studies(study: str | None = None) -> None:
-    """Makes the laws of a user's own studies known: of ``study``, else of all in the configuration.
-
-    Raises:
-        UserError: for a mistake in the configuration or in one of these studies.
-    """
-    if study is not None:
-        load_study(study)
-    elif CONFIG.is_file() and (studies := load_project().studies) != "all":
-        for study in studies:
-            if study.endswith((".yaml", ".yml")):
-                load_study(study)
