@@ -24,7 +24,16 @@ from matplotlib import image
 # What two trainings on one machine differ in, and what names code or packages.
 MEASURED = {
     *("seconds", "tokens_per_second", "peak_memory", "code", "wall_seconds", "peak_memory_bytes"),
-    *("versions", "draws_digest", "started", "ended", "seconds_per_step", "time"),
+    *(
+        "versions",
+        "draws_digest",
+        "started",
+        "ended",
+        "seconds_per_step",
+        "time",
+        "seal",
+        "made_of",
+    ),
 }
 # Claims went by `id` once.
 RENAMED = {"id": "name"}

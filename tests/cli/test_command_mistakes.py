@@ -86,7 +86,7 @@ def test_a_misspelt_command_is_told_the_one_meant(ended):
 
 def test_a_folder_in_place_of_a_fit(ended, tmp_path):
     code, text = ended("eval", "chinchilla", "N=1e9", "D=2e10", "--params", tmp_path)
-    assert (code, text) == (2, f"moelaws: {tmp_path}: Is a directory\n")
+    assert (code, text) == (2, f"moelaws: {tmp_path}: cannot be read: Is a directory\n")
 
 
 def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):

@@ -14,6 +14,7 @@ from hyperparameters_case import DEMO, table, write_case
 from moelaws.cli import grid as grid_command
 from moelaws.cli import pin as pin_command
 from moelaws.fitting.report import read_fit
+from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import read_pinned
@@ -111,7 +112,7 @@ def test_grids_follow_it(project):
 
 
 def change(path, **values):
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    write_json(path, read_json(path) | values)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.records.code import closure, digest, training_code
-from moelaws.records.files import replacing, write_json
+from moelaws.records.files import read_json, replacing, write_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import acquire
 from moelaws.records.runs import all_records, differences, find_record, retry
@@ -104,7 +104,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     write_json(path, {"a": 1})
     with pytest.raises(RuntimeError), replacing(path) as temporary:
         fail_half_way(temporary)
-    assert json.loads(path.read_text()) == {"a": 1}
+    assert read_json(path) == {"a": 1}
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match="Out of range"):
         write_json(path, {"a": float("nan")})
@@ -117,7 +117,7 @@ from moelaws.records.files import write_json
 from moelaws.spec.errors import UserError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # as a disk with no more room
 try:
-    write_json(Path(sys.argv[1]), ["x" * 100_000])
+    write_json(Path(sys.argv[1]), {"x": "x" * 100_000})
 except UserError as error:
     print(error)
 """

@@ -175,5 +175,5 @@ def test_reading_checks_too(tmp_path):
     with pytest.raises(UserError, match="column 'b' has 1 missing values, the first in row 1"):
         read_table(path, (Column("b", "float", "s", "a time"),))
     path.write_bytes(path.read_bytes()[:-20])  # cut short
-    with pytest.raises(UserError, match="not a readable Parquet file"):
+    with pytest.raises(UserError, match="this file is damaged"):
         read_table(path, TWO)

@@ -5,6 +5,7 @@ import torch
 
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.records import seal
 from moelaws.records.files import read_json
 from moelaws.records.runs import read_record, retry
 from moelaws.spec.errors import UserError
@@ -82,12 +83,16 @@ def test_a_damaged_file_is_refused(configure, train, tmp_path):
     train(config, keep_weights=True, out=tmp_path)
     path = tmp_path / "weights" / weights.FILE
     content = path.read_bytes()
-    path.write_bytes(content[:-7])
-    with pytest.raises(UserError, match="not the weights of a run"):
-        weights.load(path.parent)
+    for damaged in (content[:-7], content[:-7] + b"\0" * 7):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match="damaged: it is not what moelaws wrote"):
+            weights.load(path.parent)
+        with pytest.raises(UserError, match="damaged"):
+            train(config, keep_weights=True, out=tmp_path)  # nothing is trained again unasked
     torch.save({"w": torch.ones(2)}, path)
     with pytest.raises(UserError, match="not the weights of a run"):
         weights.load(path.parent)
     path.write_bytes(content.replace(b'"final_norm.gain"', b'"final_norm.gone"'))
+    seal.apply(path)
     with pytest.raises(UserError, match=r"not the weights of a run: .*final_norm.gain"):
         weights.load(path.parent)

@@ -1,10 +1,10 @@
 """Final weights of the runs that a study marks, without training the others again."""
 
-import json
 import shutil
 
 import pytest
 
+from moelaws.records.files import read_json
 from moelaws.training.weights import load
 
 pytestmark = pytest.mark.slow
@@ -69,4 +69,4 @@ def test_a_diverged_run_says_that_it_has_no_weights(fresh):
     assert summary.exists()
     fresh.snakemake("runs")
     (path,) = (fresh.root / "results/weights").glob("*/status.json")
-    assert json.loads(path.read_text()) == {"status": "diverged"}
+    assert read_json(path) == {"status": "diverged"}

@@ -22,30 +22,35 @@ COLUMNS = {
 
 
 @click.command(name="runs")
+@click.argument("chosen", metavar="[RUN]...", nargs=-1)
 @click.option("--status", help="Only runs in this state, such as diverged or running.")
 @click.option("--stale", is_flag=True, help="Only runs that other training code made.")
 @click.option(
     "--retry",
     "again",
     is_flag=True,
-    help="Ask again for the runs that failed; with --stale, for all stale ones.",
+    help="Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
+    "and for each RUN that is named.",
 )
 @json_option
-def command(status: str | None, stale: bool, again: bool, as_json: bool) -> None:
-    """The runs on record: status, loss, times; which ones other code made."""
+def command(
+    chosen: tuple[str, ...], status: str | None, stale: bool, again: bool, as_json: bool
+) -> None:
+    """The runs on record, or each RUN (an id or its beginning): status, loss, times, code."""
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
-    from moelaws.records.runs import UNSUCCESSFUL, all_records, flatten
+    from moelaws.records.runs import UNSUCCESSFUL, all_records, find_record, flatten
     from moelaws.tables.retry import retry
 
     results, code = Results(), training_code()
     records = [
         r
-        for r in all_records(results)
+        for r in ([find_record(results, run) for run in chosen] or all_records(results))
         if (status is None or r.status == status) and (not stale or r.is_stale(code))
     ]
     if again:
-        retried = [r for r in records if r.status in UNSUCCESSFUL or (stale and r.summary)]
+        of_all = bool(chosen) or stale
+        retried = [r for r in records if r.status in UNSUCCESSFUL or (of_all and r.summary)]
         retry(results, retried)
         click.echo(f"{len(retried)} runs will be trained at the next call of snakemake", err=True)
     if as_json:

@@ -6,7 +6,6 @@ a report imports no pandas, so that a prediction from one is quick.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
-from moelaws.records.files import read_json, replacing, write_json
+from moelaws.records import seal
+from moelaws.records.files import read_json, write_json
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -206,9 +206,12 @@ def write_fit(report: FitReport, path: Path) -> None:
     """
     digest = report.draws_digest
     if report.draws is not None:
-        with replacing(draws_path(path)) as temporary:
-            report.draws.to_parquet(temporary, index=False)
-            digest = _digest(temporary)
+        import pyarrow as pa
+
+        from moelaws.records.parquet import write_parquet
+
+        table = pa.Table.from_pandas(report.draws, preserve_index=False)
+        digest = write_parquet(draws_path(path), table)
     write_json(path, report.to_json() | {"draws_digest": digest})
 
 
@@ -277,7 +280,7 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
     """
     import numpy as np
 
-    if draws_path(path).is_file() and _digest(draws_path(path)) != report.draws_digest:
+    if draws_path(path).is_file() and seal.digest(draws_path(path)) != report.draws_digest:
         raise UserError(
             f"{draws_path(path)}: the draws of another fit than {path}; make the fit again"
         )
@@ -291,21 +294,13 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
     return drawn[own]
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _draws_table(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from moelaws.records.parquet import read_parquet
 
     file = path if path.suffix == ".parquet" else draws_path(path)
-    try:
-        return pq.ParquetFile(file).read()  # read_table would import pandas
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file; the fit that writes it was not run") from None
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UserError(f"{file}: not a readable Parquet file: {error}") from None
+    if not file.is_file():
+        raise UserError(f"{file}: no such file; the fit that writes it was not run")
+    return read_parquet(file)
 
 
 def _finite(data: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from moelaws.records import seal
 from moelaws.spec.errors import UserError
 
 
@@ -63,20 +64,28 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Writes ``data`` as indented JSON atomically; NaN and inf are refused."""
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes ``data`` as indented JSON, sealed, atomically; NaN and inf are refused."""
+    text = json.dumps({seal.KEY: seal.BLANK, **data}, indent=1, allow_nan=False) + "\n"
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+        seal.apply(temporary)
 
 
 def read_json(path: Path) -> Any:
-    """Returns the data of a JSON file.
+    """Returns the data of a JSON file, without its seal.
 
     Raises:
-        UserError: where the file is missing or not JSON.
+        UserError: where the file is missing, damaged or not JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(seal.read(path))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{path}: not a JSON file: {error}") from None
+    if isinstance(data, dict):
+        data.pop(seal.KEY, None)
+    return data

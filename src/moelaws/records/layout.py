@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,3 +108,28 @@ class TierFolder:
     def report(self) -> Path:
         """Snakemake's report, in one file."""
         return self.root / "report.html"
+
+
+_FORCE = "snakemake --cores all --force {path} (with the --config of the call that made it)"
+_RETRY = "moelaws runs --retry {run}, and then snakemake, which trains that run again"
+# Where a file of the tree lies, what it is, and what makes it again.
+_KINDS = (
+    (r"runs/(?P<run>[0-9a-f]{16})/[^/]+", "a file in the record of a run", _RETRY),
+    (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
+    (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),
+    (r"corpora/[^/]+/meta\.json", "the description of a prepared corpus", _FORCE),
+    (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
+    (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
+    (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
+    (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),
+    (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
+    (r"figures/[^/]+/[^/]+\.json", "the record of a figure or of a paper table", _FORCE),
+)
+
+
+def recovery(path: Path) -> tuple[str, str]:
+    """Returns what a file of the tree is, in words, and the command that makes it again."""
+    for place, kind, command in _KINDS:
+        if match := re.search(rf"(?:^|/){place}$", path.as_posix()):
+            return kind, command.format(path=path, **match.groupdict())
+    return "this file", "run the command that wrote it"

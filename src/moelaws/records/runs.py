@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moelaws.records.code import training_code
+from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import holder
+from moelaws.records.seal import DamagedError
 from moelaws.spec.errors import UserError
 
-UNSUCCESSFUL = ("diverged", "out_of_memory")
+UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 
 
 @dataclass(frozen=True)
@@ -25,10 +28,13 @@ class Record:
     summary: dict[str, Any]
     provenance: dict[str, Any]
     owner: dict[str, Any]  # of the lock, while a trainer is at work
+    damaged: tuple[str, ...] = ()  # the files that are not what was written
 
     @property
     def status(self) -> str:
-        """Is completed, diverged or out_of_memory; or running, or interrupted."""
+        """Is completed, diverged or out_of_memory; or running, interrupted or damaged."""
+        if self.damaged:
+            return "damaged"
         if self.summary:
             return str(self.summary.get("status", "unknown"))
         return "running" if self.owner else "interrupted"
@@ -43,6 +49,7 @@ class Record:
             "run_id": self.run_id,
             "status": self.status,
             "stale": self.is_stale(training_code()),
+            "damaged": list(self.damaged),
             "config": self.config,
             "summary": self.summary,
             "provenance": self.provenance,
@@ -58,14 +65,17 @@ def all_records(results: Results) -> list[Record]:
 
 def read_record(results: Results, run_id: str) -> Record:
     """Returns the record of one run."""
-    folder = results.run(run_id)
-    return Record(
-        run_id,
-        _mapping(folder / "config.json"),
-        _mapping(folder / "summary.json"),
-        _mapping(folder / "provenance.json"),
-        holder(folder),
-    )
+    folder, damaged = results.run(run_id), []
+    contents: dict[str, dict[str, Any]] = {}
+    for name in ("config", "summary", "provenance"):
+        try:
+            contents[name] = _mapping(folder / f"{name}.json")
+        except DamagedError:
+            contents[name] = {}
+            damaged.append(f"{name}.json")
+    if contents["config"] and not _is_config_of(run_id, folder / "config.json"):
+        damaged.append("config.json")
+    return Record(run_id, **contents, owner=holder(folder), damaged=tuple(damaged))
 
 
 def find_record(results: Results, prefix: str) -> Record:
@@ -87,6 +97,8 @@ def retry(results: Results, record: Record) -> None:
     Its tables must go as well (``tables.retry``): Snakemake does not make again what is missing
     as long as all that follows from it is there.
     """
+    for name in record.damaged:
+        (results.run(record.run_id) / name).unlink(missing_ok=True)
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     shutil.rmtree(results.weights(record.run_id), ignore_errors=True)
     results.summary(record.run_id).unlink(missing_ok=True)
@@ -112,9 +124,22 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    """Returns a JSON file's mapping; empty where it is not there yet or was cut short."""
+    """Returns a JSON file's mapping; empty where it is not there yet or was cut short.
+
+    Raises:
+        DamagedError: where its seal is not kept.
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data = read_json(path)
+    except DamagedError:
+        raise
+    except UserError:
         return {}
     return data if isinstance(data, dict) else {}
+
+
+def _is_config_of(run_id: str, path: Path) -> bool:
+    """Tells whether a file holds the configuration that ``run_id`` is the digest of."""
+    if not re.fullmatch("[0-9a-f]{16}", run_id):
+        return True  # a folder that somebody named
+    return hashlib.sha256(path.read_bytes().rstrip(b"\n")).hexdigest()[:16] == run_id

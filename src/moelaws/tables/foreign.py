@@ -60,17 +60,13 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from moelaws.tables.parquet import (
-        column_metadata,
-        is_study,
-        read_study,
-        read_table,
-        unreadable,
-    )
+    from moelaws.records import seal
+    from moelaws.records.parquet import UNREADABLE, unreadable
+    from moelaws.tables.parquet import column_metadata, is_study, read_study, read_table
 
     try:
-        _refuse_twice(pq.read_schema(path).names, path)
-    except (pa.ArrowInvalid, OSError) as error:
+        _refuse_twice(pq.read_schema(pa.BufferReader(seal.read(path))).names, path)
+    except UNREADABLE as error:
         raise unreadable(path, error) from None
     frame = read_study(path) if is_study(path) else read_table(path)
     return frame, {name: unit for name, (unit, _) in column_metadata(path).items()}

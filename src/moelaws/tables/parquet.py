@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moelaws.records.files import replacing
+from moelaws.records.parquet import UNREADABLE, read_parquet, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
@@ -35,10 +36,12 @@ def write_table(
     columns: Sequence[Column],
     path: Path,
     metadata: Mapping[str, str] = {},
+    made_of: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes ``frame`` atomically with exactly the declared columns, in their order.
 
-    The bytes depend on the content alone: no time, no pandas index.
+    The bytes depend on the content alone: no time, no pandas index. The digests of the files that
+    it was made of go with it.
 
     Raises:
         UserError: for a missing or undeclared column, a wrong type or a null where none may be.
@@ -57,22 +60,17 @@ def write_table(
         table = table.cast(arrow_schema(columns, metadata))
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    write_parquet(path, table, made_of)
 
 
 def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
     """Reads the table at ``path``; with ``columns`` given, those must be there with their types.
 
     Raises:
-        UserError: for a missing, cut or foreign file, a missing column, a wrong type or null.
+        UserError: for a missing, damaged, cut or foreign file, a missing column, a wrong type or
+            null.
     """
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such table; run the workflow first") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise unreadable(path, error) from None
+    table = read_parquet(path)
     for column in columns:
         if column.name not in table.column_names:
             raise UserError(f"{path}: column {column.name!r} is missing ({column.description})")
@@ -104,15 +102,12 @@ def notes(path: Path) -> dict[str, str]:
     """Returns what ``write_table`` noted of a table; nothing where ``path`` is no Parquet file."""
     try:
         metadata = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowInvalid):
+    except UNREADABLE:
         return {}
-    return {key.decode(): value.decode(errors="replace") for key, value in metadata.items()}
-
-
-def unreadable(path: Path, error: Exception) -> UserError:
-    """Returns what to raise for a file that Arrow cannot read: its reason on one line."""
-    reason = " ".join(str(error).split())
-    return UserError(f"{path}: not a readable Parquet file, or one cut short: {reason}")
+    return {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in metadata.items()
+    }
 
 
 def column_metadata(path: Path) -> dict[str, tuple[str, str]]:

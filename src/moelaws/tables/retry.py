@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from moelaws.records import runs
 from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
 from moelaws.records.runs import Record
+from moelaws.spec.errors import UserError
 
 
 def retry(results: Results, records: Iterable[Record]) -> None:
@@ -20,8 +19,8 @@ def retry(results: Results, records: Iterable[Record]) -> None:
         run_ids.add(record.run_id)
     for path in results.root.glob("*/tables/*.parquet"):
         try:
-            held = set(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist())
-        except (OSError, pa.ArrowInvalid):
+            held = set(read_parquet(path)["run_id"].to_pylist())
+        except (UserError, KeyError):
             continue  # not a table of runs
         if held & run_ids:
             path.unlink()

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.records.files import replacing
-
 
 def write_columns(
     path: Path, about: Mapping[str, tuple[str, str]], columns: Mapping[str, NDArray[Any]]
 ) -> None:
     """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning)."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    from moelaws.records.parquet import write_parquet
 
     fields, arrays = [], []
     for name, values in columns.items():
@@ -31,5 +30,4 @@ def write_columns(
         metadata = {"unit": unit, "description": description}
         fields.append(pa.field(name, array.type, nullable=False, metadata=metadata))
         arrays.append(array)
-    with replacing(path) as temporary:
-        pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), temporary)
+    write_parquet(path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)))

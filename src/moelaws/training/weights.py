@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from moelaws.model.transformer import Transformer
+from moelaws.records import seal
 from moelaws.records.files import remove, replacing, write_json
 from moelaws.records.layout import KEPT
 from moelaws.spec.base import parse
@@ -16,11 +17,16 @@ FILE = "model.safetensors"
 
 
 def are_kept(folder: Path, run_id: str) -> bool:
-    """Returns whether the weights of the run are there, by their header."""
+    """Returns whether the weights of the run are there, by their header.
+
+    Raises:
+        UserError: where they are damaged: a training costs too much to start unasked.
+    """
     from safetensors import SafetensorError, safe_open
 
     if not (folder / FILE).is_file() or not (folder / KEPT).is_file():
         return False
+    seal.check(folder / FILE)
     try:
         with safe_open(folder / FILE, "pt") as file:
             return bool((file.metadata() or {}).get("run_id") == run_id)
@@ -51,13 +57,14 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    metadata = {"run_id": config.run_id, "config": config.canonical_json()}
+    identity = {"run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
     with replacing(folder / FILE) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode  # the user's; the library's is for the owner alone
         try:
-            save_file(tensors, temporary, metadata)
+            save_file(tensors, temporary, {seal.KEY: seal.BLANK, **identity})
+            seal.apply(temporary)
             temporary.chmod(mode)
         except SafetensorError as error:  # a full disk, by a name of its own
             raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
@@ -95,6 +102,7 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
 
     path = Path(folder) / FILE
     check_exists(path)
+    seal.check(path)
     try:
         with safe_open(path, "pt") as file:
             config = parse(RunConfig, json.loads(file.metadata()["config"]), path)

@@ -1,0 +1,109 @@
+"""Seals: each file that this package writes and reads again carries a digest of its own content.
+
+A seal is the text ``sha256-of-this-file:`` with 64 hexadecimal digits behind it: the SHA-256 of the
+file's bytes, these digits counted as zeros. It stands where the format has room for words: in the
+first key of a JSON file, in the metadata of a Parquet or safetensors file. A file without a seal is
+somebody else's or was written before there were seals: it is read as it is. What is never read
+again, such as a figure's CSV, is recorded with its digest in a sealed file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from pathlib import Path
+from typing import Literal
+
+from moelaws.records.layout import recovery
+from moelaws.spec.errors import UserError
+
+KEY = "seal"
+_MARK = b"sha256-of-this-file:"
+_ZEROS = b"0" * 64
+BLANK = (_MARK + _ZEROS).decode()
+
+State = Literal["whole", "damaged", "unverified"]
+
+
+class DamagedError(UserError):
+    """A file is not what its seal says: its content changed after it was written."""
+
+
+def apply(path: Path) -> str:
+    """Fills the blank seal of a file that was just written; returns the digest (64 hex digits)."""
+    with path.open("r+b") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            start = _start(data)
+            sha = _digest(data, start)
+        file.seek(start)
+        file.write(sha.encode())
+    return sha
+
+
+def digest(path: Path) -> str:
+    """Returns the SHA-256 of a file, the digits of its seal counted as zeros.
+
+    It is the digest that the seal holds, and of a file without a seal that of ``sha256sum``.
+    """
+    if not path.stat().st_size:
+        return hashlib.sha256().hexdigest()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _digest(data, _start(data))
+
+
+def state(path: Path) -> State:
+    """Tells whether a file is what its seal says, or that it has none."""
+    if not path.stat().st_size:
+        return "unverified"
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _state(data)
+
+
+def check(path: Path) -> None:
+    """Raises DamagedError, which says how to make the file again, where its seal is not kept."""
+    if state(path) == "damaged":
+        raise _damaged(path)
+
+
+def read(path: Path) -> bytes:
+    """Returns the bytes of a file whose seal is kept, or that has none.
+
+    Raises:
+        DamagedError: where the seal is not kept.
+        OSError: where the file cannot be read.
+    """
+    data = path.read_bytes()
+    if _state(data) == "damaged":
+        raise _damaged(path)
+    return data
+
+
+def _start(data: bytes | mmap.mmap) -> int:
+    """Where the digits of the seal begin; -1 where there is none."""
+    place = data.find(_MARK)
+    return place + len(_MARK) if place >= 0 else -1
+
+
+def _state(data: bytes | mmap.mmap) -> State:
+    start = _start(data)
+    if start < 0:
+        return "unverified"
+    kept = data[start : start + len(_ZEROS)] == _digest(data, start).encode()
+    return "whole" if kept else "damaged"
+
+
+def _digest(data: bytes | mmap.mmap, start: int) -> str:
+    with memoryview(data) as view:
+        if start < 0:
+            return hashlib.sha256(view).hexdigest()
+        sha = hashlib.sha256(view[:start])
+        sha.update(_ZEROS)
+        sha.update(view[start + len(_ZEROS) :])
+    return sha.hexdigest()
+
+
+def _damaged(path: Path) -> DamagedError:
+    kind, command = recovery(path)
+    return DamagedError(
+        f"{path}: {kind} is damaged: it is not what moelaws wrote. To make it again: {command}"
+    )

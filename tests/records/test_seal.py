@@ -1,0 +1,167 @@
+"""What is on disk is what was written: a changed bit is refused, never read as another number."""
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.records import seal
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.records.parquet import read_origin, read_parquet, write_parquet
+from moelaws.records.runs import find_record, retry
+from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+from moelaws.tables.parquet import read_table, write_table
+from moelaws.training.columns import write_columns
+
+COLUMNS = (
+    Column("run_id", "string", "1", "the run"),
+    Column("L", "float", "nats/token", "loss"),
+    Column("E", "int", "experts", "experts"),
+)
+ROWS = pd.DataFrame({"run_id": ["a", "b", "c"], "L": [3.25, 3.5, 3.0], "E": [1, 8, 64]})
+SUMMARY = {"status": "completed", "loss": 3.25, "history": [1.5, 2.5], "name": "größe"}
+
+
+def write_summary(path):
+    write_json(path, SUMMARY)
+
+
+def write_study(path):
+    write_table(ROWS, COLUMNS, path, {"study": "sparsity"}, made_of={"runs": {"a": "0" * 64}})
+
+
+def write_history(path):
+    steps = np.arange(40)
+    about = {"step": ("steps", "updates"), "loss": ("nats/token", "training loss")}
+    write_columns(path, about, {"step": steps, "loss": 8 / (1 + steps)})
+
+
+def content(path):
+    if path.suffix == ".json":
+        return json.dumps(read_json(path))
+    return read_table(path).to_json()
+
+
+FILES = {
+    "summary.json": write_summary,
+    "study.parquet": write_study,
+    "history.parquet": write_history,
+}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def written(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("sealed") / request.param
+    FILES[request.param](path)
+    return path, path.read_bytes(), content(path)
+
+
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_never_changes_a_number(written, place, bit):
+    path, data, before = written
+    flipped = bytearray(data)
+    flipped[int(place * len(data))] ^= 1 << bit
+    path.write_bytes(flipped)
+    try:
+        after = content(path)
+    except UserError:
+        return
+    finally:
+        path.write_bytes(data)
+    assert after == before  # it stood in the words that announce the seal
+
+
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_a_file_cut_short_is_refused(written, share):
+    path, data, _ = written
+    path.write_bytes(data[: int(share * len(data))])
+    try:
+        with pytest.raises(UserError, match=path.name):
+            content(path)
+    finally:
+        path.write_bytes(data)
+
+
+def test_the_digest_is_of_the_bytes_with_zeros_for_its_digits(written):
+    path, data, _ = written
+    own = seal.digest(path)
+    assert data.count(own.encode()) == 1
+    assert hashlib.sha256(data.replace(own.encode(), b"0" * 64)).hexdigest() == own
+    assert seal.state(path) == "whole"
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path):
+    for name, write in FILES.items():
+        write(tmp_path / name)
+        first = (tmp_path / name).read_bytes()
+        write(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == first
+
+
+def test_files_of_before_and_of_others_are_read_as_they_are(tmp_path):
+    old, foreign = tmp_path / "summary.json", tmp_path / "table.parquet"
+    old.write_text(json.dumps(SUMMARY))
+    ROWS.to_parquet(foreign)
+    assert read_json(old) == SUMMARY
+    assert len(read_table(foreign)) == 3
+    assert [seal.state(old), seal.state(foreign)] == ["unverified", "unverified"]
+    (tmp_path / "empty.json").touch()
+    with pytest.raises(UserError, match="not a JSON file"):
+        read_json(tmp_path / "empty.json")
+
+
+def test_what_a_table_was_made_of_is_in_its_footer_and_its_schema_is_clean(tmp_path):
+    path = tmp_path / "t.parquet"
+    origin = {"code": "ab", "runs": {"a": "1" * 64}}
+    write_parquet(path, pa.table({"x": [1.0]}), origin)
+    assert read_origin(path) == origin
+    assert pq.read_schema(path).metadata is None
+    assert read_parquet(path).to_pydict() == {"x": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("runs/0123456789abcdef/summary.json", "moelaws runs --retry 0123456789abcdef"),
+        ("demo/tables/sparsity.parquet", "snakemake --cores all --force"),
+        ("demo/simulated/fits/sparsity/eq6.json", "the report of a fit"),
+        ("demo/fits/sparsity/eq6.bootstrap.parquet", "the draws of a fit's bootstrap"),
+        ("elsewhere/mine.json", "run the command that wrote it"),
+    ],
+)
+def test_a_damaged_file_says_what_it_is_and_how_it_is_made_again(tmp_path, place, says):
+    path = tmp_path / place
+    write_json(path, {"L": 3.25})
+    path.write_text(path.read_text().replace("3.25", "3.15"))
+    with pytest.raises(UserError, match="is damaged: it is not what moelaws wrote") as error:
+        read_json(path)
+    assert says in str(error.value)
+
+
+def test_a_loss_edited_by_hand_makes_the_run_damaged_until_it_is_asked_for_again(tmp_path):
+    results = Results(tmp_path)
+    path = results.summary("0123456789abcdef")
+    write_json(path, SUMMARY)
+    assert find_record(results, "0123").status == "completed"
+    path.write_text(path.read_text().replace("3.25", "3.05"))
+    record = find_record(results, "0123")
+    assert record.status == "damaged"
+    assert record.as_dict()["damaged"] == ["summary.json"]
+    retry(results, record)
+    assert not path.exists()
+
+
+def test_a_configuration_that_is_not_of_its_run_is_damage(tmp_path):
+    results = Results(tmp_path)
+    folder = results.run("0123456789abcdef")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"seed": 1}\n')
+    assert find_record(results, "0123").damaged == ("config.json",)
