@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli.entries import derive, figure
+from moelaws.records import seal
+from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from repository import REPOSITORY
@@ -46,7 +48,7 @@ def test_derive_then_figure_with_default_paths(project: Case) -> None:
     assert derived["files"] == ["results/demo/derived/sparsity/optima.parquet"]
     drawn = json.loads(_run(figure, "F3a", "--json"))
     assert drawn["files"] == [
-        f"results/demo/figures/sparsity/F3a.{suffix}" for suffix in ("pdf", "png", "csv")
+        f"results/demo/figures/sparsity/F3a.{suffix}" for suffix in ("pdf", "png", "csv", "json")
     ]
     assert all(Path(file).stat().st_size > 100 for file in drawn["files"])
 
@@ -60,7 +62,13 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
         *("F2b", "--study", "sparsity", "--table", str(project.table)),
         *("--fit", fit, "--out", str(out)),
     )
-    assert sorted(p.name for p in out.parent.iterdir()) == ["F2b.csv", "F2b.pdf", "F2b.png"]
+    files = sorted(p.name for p in out.parent.iterdir())
+    assert files == ["F2b.csv", "F2b.json", "F2b.pdf", "F2b.png"]
+    record = read_json(out.with_suffix(".json"))
+    read = (project.table, project.fits["isoflop_total"])
+    files = record["made_of"]["files"]
+    assert {str(path): seal.digest(path) for path in read}.items() <= files.items()
+    assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
     assert not Path("results").exists()
 
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from moelaws.cli import cli
 from moelaws.fitting.report import read_fit
+from moelaws.records import seal
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
 
@@ -30,6 +31,7 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     assert [part["where"]["C"] for part in data["parts"]] == [3e19, 1.7e20, 1e21]
     written = read_json(out)
     assert len(written.pop("draws_digest")) == 64
+    assert written.pop("made_of")["files"] == {str(table): seal.digest(table)}
     assert written == data
     at = ("N=2e9", "S=0.5", "C=1e21")
     result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")

@@ -25,8 +25,8 @@ def names(files):
     return {Path(file).as_posix().partition("/moelaws/")[2] for file in files}
 
 
-def code(jobs, study, kind, name, command="moelaws.figures.draw"):
-    return names(jobs.reader_code(study, [jobs.entry(kind, study, name)], command))
+def code(jobs, study, kind, name):
+    return names(jobs.reader_code(study, kind, [jobs.entry(kind, study, name)]))
 
 
 @pytest.mark.parametrize(

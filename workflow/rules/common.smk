@@ -9,7 +9,9 @@ from snakemake.exceptions import WorkflowError
 
 from moelaws.records.progress import watch
 from moelaws.spec.errors import UserError
-from moelaws.workflow.jobs import Jobs, code
+from moelaws.records.code import closure
+from moelaws.workflow.code import of_table
+from moelaws.workflow.jobs import Jobs, relative
 
 try:
     JOBS = Jobs.load(config)
@@ -81,11 +83,16 @@ def read_by(kind):
     }
 
 
-def code_of(kind, command):
+def code_of(kind):
     """An input function for the source files behind one entry, compared by content."""
     return lambda w: JOBS.reader_code(
-        w.study, [JOBS.entry(kind, w.study, w.name)], command
+        w.study, kind, [JOBS.entry(kind, w.study, w.name)]
     )
+
+
+def code(*modules):
+    """The source files of modules and of all that they import."""
+    return relative(closure(*modules))
 
 
 def files_of(kind):

@@ -5,7 +5,7 @@
 rule draw:
     input:
         **read_by("figures"),
-        code=code_of("figures", "moelaws.figures.draw"),
+        code=code_of("figures"),
     output:
         png=report(
             FOLDER.figure("{study}", "{name}").with_suffix(".png"),
@@ -15,6 +15,7 @@ rule draw:
         ),
         pdf=FOLDER.figure("{study}", "{name}"),
         csv=FOLDER.figure("{study}", "{name}").with_suffix(".csv"),
+        record=FOLDER.figure("{study}", "{name}").with_suffix(".json"),
     log:
         log_file("figures"),
     wildcard_constraints:
@@ -33,7 +34,7 @@ rule draw:
 rule tabulate:
     input:
         **read_by("tables"),
-        code=code_of("tables", "moelaws.figures.draw"),
+        code=code_of("tables"),
     output:
         csv=report(
             FOLDER.paper_table("{study}", "{name}"),
@@ -43,6 +44,7 @@ rule tabulate:
         ),
         markdown=FOLDER.paper_table("{study}", "{name}").with_suffix(".md"),
         latex=FOLDER.paper_table("{study}", "{name}").with_suffix(".tex"),
+        record=FOLDER.paper_table("{study}", "{name}").with_suffix(".json"),
     log:
         log_file("figures"),
     wildcard_constraints:

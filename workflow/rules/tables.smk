@@ -26,11 +26,7 @@ else:
     rule aggregate:
         input:
             runs=lambda w: JOBS.summaries(w.study),
-            code=code(
-                "moelaws.tables.aggregate",
-                "moelaws.tables.parquet",
-                "moelaws.tables.rates",
-            ),
+            code=relative(of_table()),
         output:
             FOLDER.table("{study}"),
         log:
@@ -55,7 +51,7 @@ rule derive:
         hidden=lambda w: JOBS.hidden_states(
             w.study, JOBS.entry("derived", w.study, w.name)
         ),
-        code=code_of("derived", "moelaws.analysis.derive"),
+        code=code_of("derived"),
     output:
         FOLDER.derived("{study}", "{name}"),
     log:

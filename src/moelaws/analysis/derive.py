@@ -71,7 +71,7 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     declared = inputs.declared_by(entry)
     frame = function(declared, **entry.arguments)
     frame = frame.assign(source="+".join(declared.sources))
-    write_table(frame, (*function.columns, SOURCE), out)
+    write_table(frame, (*function.columns, SOURCE), out, made_of=declared.made_of())
     return function.warnings(frame)
 
 

@@ -10,7 +10,7 @@ from typing import Self
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs, declared, row_mask
-from moelaws.fitting.report import FitReport, read_draws, read_fit
+from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.spec.base import parse
 from moelaws.spec.study import Fit, Reader
 
@@ -26,6 +26,11 @@ class FittedInputs(Inputs):
         return replace(
             super().declared_by(entry), fits={name: self.fits[name] for name in entry.fits}
         )
+
+    @property
+    def files(self) -> list[Path]:
+        """As of ``Inputs``, with the reports of fits and their draws."""
+        return [*super().files, *(p for fit in self.fits.values() for p in (fit, draws_path(fit)))]
 
     def fit(self, name: str) -> FitReport:
         """Returns the report of the fit ``name``."""

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.records.layout import Results
+from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader
@@ -30,12 +31,16 @@ class Inputs:
 
     ``derived_tables`` maps names to paths and holds what the study's entry declares, nothing more:
     asking for another name raises, so that the workflow knows every file that is read. A study that
-    only computes has no ``frame``. The records of its runs lie in ``results``.
+    only computes has no ``frame``. The records of its runs lie in ``results``. ``table_file`` is
+    where the frame was read, and ``code`` the digest of the code that reads all this.
     """
 
     frame: pd.DataFrame | None = field(repr=False)
     derived_tables: Mapping[str, Path] = field(default_factory=dict)
     results: Results = field(default_factory=Results)
+    table_file: Path | None = None
+    code: str = ""
+    _records: set[Path] = field(default_factory=set, repr=False, compare=False)  # of runs, read
 
     def declared_by(self, entry: Reader) -> Self:
         """Returns the same table with no other files than the ``entry`` declares."""
@@ -72,7 +77,7 @@ class Inputs:
         Raises:
             UserError: where the run left no history, as a simulated one.
         """
-        return read_table(self.results.run(run_id) / "history.parquet")
+        return self._record(self.results.run(run_id) / "history.parquet")
 
     def hidden(self, run_id: str) -> pd.DataFrame:
         """Returns the hidden states of a run whose weights are kept (``moelaws probe``).
@@ -80,7 +85,22 @@ class Inputs:
         Raises:
             UserError: where the run was not probed.
         """
-        return read_table(self.results.hidden(run_id))
+        return self._record(self.results.hidden(run_id))
+
+    def _record(self, path: Path) -> pd.DataFrame:
+        frame = read_table(path)
+        self._records.add(path)
+        return frame
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are declared, and the records of runs that were read by now."""
+        table = [self.table_file] if self.table_file else []
+        return [*table, *self.derived_tables.values(), *sorted(self._records)]
+
+    def made_of(self) -> dict[str, Any]:
+        """Returns what is kept with all that is made of these inputs: digests of files and code."""
+        return made_of(self.files, self.code)
 
     @property
     def sources(self) -> tuple[str, ...]:

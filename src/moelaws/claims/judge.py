@@ -24,6 +24,7 @@ def judge(study: Study, inputs: Inputs) -> dict[str, Any]:
         "source": "+".join(inputs.sources) or "computed",
         "assumed": " ".join(simulated.assumed.split()) if simulated else "",
         "claims": [judged(study, claim, inputs) for claim in study.claims],
+        "made_of": inputs.made_of(),
     }
 
 

@@ -23,18 +23,22 @@ from moelaws.spec.project import Project
 def command(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Collect the summaries of STUDY's runs in one Parquet table."""
     from moelaws.grids.sweep import expand_study
+    from moelaws.records.code import digest
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
-    from moelaws.tables.aggregate import aggregate
+    from moelaws.tables.aggregate import aggregate, summary_digests
     from moelaws.tables.parquet import write_table
     from moelaws.tables.rates import rates_at_the_edge
     from moelaws.tables.schema import COLUMNS
+    from moelaws.workflow.code import of_table
 
     results = Results()
     spec = load_study(study)
-    frame = aggregate(spec.study, project.tier, expand_study(spec, project).runs, results)
+    runs = expand_study(spec, project).runs
+    frame = aggregate(spec.study, project.tier, runs, results)
     path = out or results.tier(project.tier).table(spec.study)
-    write_table(frame, COLUMNS, path, {"study": spec.study, "tier": project.tier})
+    made_of = {"code": digest(of_table()), "runs": summary_digests(runs, results)}
+    write_table(frame, COLUMNS, path, {"study": spec.study, "tier": project.tier}, made_of)
     for line in rates_at_the_edge(frame):
         click.echo(f"moelaws: warning: {line}", err=True)
     counts = frame["status"].value_counts().to_dict()

@@ -56,7 +56,7 @@ def _command(kind: _Kind) -> click.Command:
         as_json: bool,
     ) -> None:
         study = load_study(study_name) if study_name else _only_study_with(kind, name)
-        inputs = files.inputs(study, [study.entry(kind.key, name)], project)
+        inputs = files.inputs(study, kind.key, [study.entry(kind.key, name)], project)
         out = out or kind.path(files.folder(project), study.study, name)
         warnings: list[str] = resolve("moelaws", kind.code)(study, name, inputs, out)
         report_warnings(warnings)
@@ -102,7 +102,7 @@ figure = _command(
         key="figures",
         code="figures.draw:draw",
         path=TierFolder.figure,
-        suffixes=(".pdf", ".png", ".csv"),
+        suffixes=(".pdf", ".png", ".csv", ".json"),
         help="Draw the figure NAME, as in its paper (F1a): PDF, PNG and the plotted numbers as "
         "CSV.",
     )
@@ -113,7 +113,7 @@ table = _command(
         key="tables",
         code="figures.draw:tabulate",
         path=TierFolder.paper_table,
-        suffixes=(".csv", ".md", ".tex"),
+        suffixes=(".csv", ".md", ".tex", ".json"),
         help="Set the table NAME, as in its paper (T3): CSV in full precision, Markdown and LaTeX.",
     )
 )

@@ -100,6 +100,9 @@ def command(
     from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
+    from moelaws.records.code import digest
+    from moelaws.records.seal import made_of
+    from moelaws.workflow.code import of_fit
 
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
@@ -107,7 +110,7 @@ def command(
     with reporting(lines=False) as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
-        write_fit(report, out)
+        write_fit(report, out, made_of([table], digest(of_fit(entry.law))))
     if as_json:
         print_json(report.to_json())
     else:

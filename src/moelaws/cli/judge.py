@@ -36,7 +36,7 @@ def command(
     judged = load_study(study)
     if files.is_simulated(project):
         judged = judged.of_simulated()
-    verdicts = judge(judged, files.inputs(judged, judged.claims, project))
+    verdicts = judge(judged, files.inputs(judged, "claims", judged.claims, project))
     out = out or files.folder(project).verdicts(judged.study)
     write_json(out, verdicts)
     if as_json:

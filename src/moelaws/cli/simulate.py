@@ -206,8 +206,10 @@ def _coefficients(
 
 def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
     """Writes Parquet, with units and ``about``, or CSV, which holds the values alone."""
+    from moelaws.records.code import digest
     from moelaws.records.files import replacing
     from moelaws.tables.parquet import write_table
+    from moelaws.workflow.code import of_simulation
 
     if path.suffix == ".csv":
         with replacing(path) as temporary:
@@ -217,7 +219,8 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
         if "L_true" in simulation.frame:
             # A study's own table: figures and fits read it like a trained one.
             notes |= {"study": about["study"], "tier": about["tier"]}
-        write_table(simulation.frame, simulation.columns, path, notes)
+        made_of = {"code": digest(of_simulation(about["law"]))}
+        write_table(simulation.frame, simulation.columns, path, notes, made_of)
 
 
 def _ranges(law: FittableLaw, simulation: Simulation) -> dict[str, dict[str, Any]]:

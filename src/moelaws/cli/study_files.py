@@ -38,13 +38,17 @@ class StudyFiles:
 
         return Results().tier(project.tier, self.is_simulated(project))
 
-    def inputs(self, study: Study, entries: Sequence[Reader], project: Project) -> Inputs:
-        """Returns what the study's ``entries`` read together.
+    def inputs(
+        self, study: Study, kind: str, entries: Sequence[Reader], project: Project
+    ) -> Inputs:
+        """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together.
 
         Raises:
             UserError: for a file that is missing or damaged, or one given that no entry declares.
         """
         from moelaws.analysis.inputs import Inputs, read_runs
+        from moelaws.records.code import digest
+        from moelaws.workflow.code import of_readers
 
         folder, key = self.folder(project), study.study
         fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
@@ -52,12 +56,17 @@ class StudyFiles:
         fits |= _given("--fit", self.fits, fits)
         derived |= _given("--derived", self.derived, derived)
         table = self.table or (folder.table(key) if study.grids else None)
-        frame = read_runs(table)
+        inputs = Inputs(
+            frame=read_runs(table),
+            derived_tables=derived,
+            table_file=table,
+            code=digest(of_readers(study, kind, entries)),
+        )
         if not fits:
-            return Inputs(frame=frame, derived_tables=derived)
+            return inputs
         from moelaws.analysis.fitted import FittedInputs
 
-        return FittedInputs(frame=frame, derived_tables=derived, fits=fits)
+        return FittedInputs(**vars(inputs), fits=fits)
 
 
 # Adds ``--table``, ``--fit``, ``--derived`` and ``--simulated``; the command receives ``files``.

@@ -1,4 +1,7 @@
-"""A study's figures (PDF, PNG, the plotted numbers as CSV) and tables (CSV, Markdown, LaTeX)."""
+"""A study's figures (PDF, PNG, the plotted numbers as CSV) and tables (CSV, Markdown, LaTeX).
+
+Each has a record beside it (JSON): the digests of its files and of all that they were made of.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
-from moelaws.records.files import replacing
+from moelaws.records import seal
+from moelaws.records.files import replacing, write_json
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 
+FIGURE = (".pdf", ".png", ".csv")
+PAPER_TABLE = (".csv", ".md", ".tex")
+
 
 def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
-    """Draws the study's ``figure`` from ``inputs`` to ``out`` (.pdf), PNG and CSV beside it.
+    """Draws the study's ``figure`` from ``inputs`` to ``out`` (.pdf); PNG, CSV, record beside it.
 
     The same inputs write the same bytes. Returns what the reader should be warned of.
 
@@ -31,6 +38,7 @@ def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
         sheet.figure.savefig(path, metadata={"Software": None})
     with replacing(out.with_suffix(".pdf")) as path, mpl.rc_context(style.RC):
         sheet.figure.savefig(path, metadata={"CreationDate": None})
+    _record(study, figure, inputs.declared_by(study.figure(figure)), out, FIGURE)
     return sheet.warnings
 
 
@@ -64,6 +72,7 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
     mark = _mark(study, inputs.declared_by(entry).sources)
     caption = f"{entry.name}: {' '.join(entry.caption.split())}"
     tabular.write(out, caption, f"tab:{study.study}-{entry.name}", mark)
+    _record(study, table, inputs.declared_by(entry), out, PAPER_TABLE)
     return tabular.warnings
 
 
@@ -76,6 +85,14 @@ def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
     entry = study.paper_table(table)
     tabular: Tabular = resolve(study.home, entry.code)(inputs.declared_by(entry), **entry.arguments)
     return tabular
+
+
+def _record(study: Study, name: str, inputs: Inputs, out: Path, suffixes: Sequence[str]) -> None:
+    """Writes the record (.json) of what was just drawn or set: its files and what they show."""
+    files = [out.with_suffix(suffix) for suffix in suffixes]
+    digests = {path.name: seal.digest(path) for path in files}
+    about = {"study": study.study, "name": name, "files": digests}
+    write_json(out.with_suffix(".json"), about | {"made_of": inputs.made_of()})
 
 
 def _mark(study: Study, sources: Sequence[str]) -> str:

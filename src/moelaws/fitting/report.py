@@ -198,8 +198,10 @@ def draws_path(path: Path) -> Path:
     return path.with_suffix(".bootstrap.parquet")
 
 
-def write_fit(report: FitReport, path: Path) -> None:
+def write_fit(report: FitReport, path: Path, made_of: Mapping[str, Any] | None = None) -> None:
     """Writes ``path`` (JSON) and, before it, the draws' Parquet file; both atomically.
+
+    ``made_of`` holds the digests of the table and the code behind it, for the record.
 
     Raises:
         UserError: where a file cannot be written.
@@ -211,8 +213,9 @@ def write_fit(report: FitReport, path: Path) -> None:
         from moelaws.records.parquet import write_parquet
 
         table = pa.Table.from_pandas(report.draws, preserve_index=False)
-        digest = write_parquet(draws_path(path), table)
-    write_json(path, report.to_json() | {"draws_digest": digest})
+        digest = write_parquet(draws_path(path), table, made_of)
+    origin = {"draws_digest": digest, "made_of": made_of or {}}
+    write_json(path, report.to_json() | origin)
 
 
 def read_fit(path: Path) -> FitReport:

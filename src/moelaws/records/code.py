@@ -74,7 +74,9 @@ def digest(paths: Iterable[Path]) -> str:
     """First 16 hex digits of SHA-256 over names (relative to the package) and contents."""
     sha = hashlib.sha256()
     for path in paths:
-        sha.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
+        ours = path.is_relative_to(PACKAGE)
+        name = path.relative_to(PACKAGE).as_posix() if ours else path.name
+        sha.update(name.encode() + b"\0")
         sha.update(path.read_bytes() + b"\0")
     return sha.hexdigest()[:16]
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from moelaws.records.layout import recovery
 from moelaws.spec.errors import UserError
@@ -49,6 +50,11 @@ def digest(path: Path) -> str:
         return hashlib.sha256().hexdigest()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return _digest(data, _start(data))
+
+
+def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
+    """Returns what a file keeps of its origin: the digests of ``files`` and of the code."""
+    return {"code": code, "files": {path.as_posix(): digest(path) for path in files}}
 
 
 def state(path: Path) -> State:

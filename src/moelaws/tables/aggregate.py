@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.grids.expand import Run
+from moelaws.records import seal
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.summary import RunSummary
@@ -36,6 +37,11 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
         elif column.type == "float":
             frame[column.name] = frame[column.name].astype("float64")
     return frame.drop(columns="_configuration")
+
+
+def summary_digests(runs: Iterable[Run], results: Results) -> dict[str, str]:
+    """Returns run -> the digest of its summary, for the record of the table that holds them."""
+    return {run.run_id: seal.digest(results.summary(run.run_id)) for run in runs}
 
 
 def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:

@@ -15,19 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from moelaws import laws
 from moelaws.accounting.cost import DEVICES, Cost, estimate
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
-from moelaws.records.code import closure
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies, load_project
-from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
 from moelaws.tables.kept_weights import kept_runs
+from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 
@@ -203,31 +201,21 @@ class Jobs:
             words += ["--derived", f"{name}={self.folder.derived(study, name)}"]
         return shlex.join(words)
 
-    # ---- the code of one job, compared by content: editing it runs the job again
+    # ---- the code of one job, as paths from the current folder
 
-    def reader_code(self, study: str, entries: Iterable[Reader], command: str) -> list[str]:
-        """Returns the source files behind ``entries`` that the module ``command`` evaluates.
-
-        With the laws of the fits that they declare, for a fit's report names its law.
-        """
-        entries, spec = list(entries), self.studies[study]
-        modules = {module_of(spec.home, entry.code) for entry in entries}
-        fits = {name for entry in entries for name in entry.fits}
-        if fits:
-            modules.add("moelaws.analysis.fitted")
-        return code(command, *modules, *(laws.module(spec.fit(name).law) for name in fits))
+    def reader_code(self, study: str, kind: str, entries: Iterable[Reader]) -> list[str]:
+        """Returns the source files behind ``entries`` of one kind of a study."""
+        return relative(code.of_readers(self.studies[study], kind, entries))
 
     def fit_code(self, study: str, name: str) -> list[str]:
-        """Returns the source files behind a fit: the engine's and its law's, not other laws'."""
-        law = laws.module(self.studies[study].fit(name).law)
-        return code("moelaws.fitting.fit", "moelaws.tables.foreign", law)
+        """Returns the source files behind a fit."""
+        return relative(code.of_fit(self.studies[study].fit(name).law))
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""
         simulation = self.studies[study].simulation
         assert simulation is not None
-        law = laws.module(simulation.law)
-        return code("moelaws.tables.simulate", "moelaws.tables.parquet", law)
+        return relative(code.of_simulation(simulation.law))
 
     def sweep_digest(self, study: str) -> str:
         """Returns a digest of the runs that the study's sweeps ask for, with budgets, in order."""
@@ -256,6 +244,6 @@ class Jobs:
         return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
 
 
-def code(*modules: str) -> list[str]:
-    """Returns the source files of ``modules`` and all that they import, from the current folder."""
-    return [os.path.relpath(path) for path in closure(*modules)]
+def relative(files: Iterable[Path]) -> list[str]:
+    """Returns the paths of source ``files`` from the current folder."""
+    return [os.path.relpath(path) for path in files]

@@ -1,0 +1,52 @@
+"""The source files behind one job, compared by content: editing one of them runs the job again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from moelaws.records.code import closure
+from moelaws.spec.references import module_of
+from moelaws.spec.study import Reader, Study
+
+# Kind of entry -> the module whose function makes it.
+COMMANDS = {
+    "derived": "moelaws.analysis.derive",
+    "figures": "moelaws.figures.draw",
+    "tables": "moelaws.figures.draw",
+    "claims": "moelaws.claims.judge",
+}
+
+
+def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path, ...]:
+    """Returns the files behind ``entries`` of one kind: figures, tables, derived or claims.
+
+    With the laws of the fits that they declare, for a fit's report names its law.
+    """
+    entries = list(entries)
+    modules = {COMMANDS[kind], *(module_of(study.home, entry.code) for entry in entries)}
+    if fits := {name for entry in entries for name in entry.fits}:
+        modules |= {"moelaws.analysis.fitted", *(_law(study.fit(name).law) for name in fits)}
+    return closure(*modules)
+
+
+def of_fit(law: str) -> tuple[Path, ...]:
+    """Returns the files behind a fit of ``law``: the engine's and the law's, not other laws'."""
+    return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))
+
+
+def of_simulation(law: str) -> tuple[Path, ...]:
+    """Returns the files behind a table of the losses of ``law``."""
+    return closure("moelaws.tables.simulate", "moelaws.tables.parquet", _law(law))
+
+
+def of_table() -> tuple[Path, ...]:
+    """Returns the files behind the table of a study's runs."""
+    return closure("moelaws.tables.aggregate", "moelaws.tables.parquet", "moelaws.tables.rates")
+
+
+def _law(ref: str) -> str:
+    # A command that evaluates no law loads none to know its own code.
+    from moelaws.laws import module
+
+    return module(ref)
