@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedC
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Reproduction, Tokenizer, check_vocab_size
 from moelaws.records.files import write_json, write_text
+from moelaws.records.leftovers import discard, sweep, temporary
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
@@ -39,9 +38,10 @@ def prepare(
 
     A folder that is already there whole is kept. The work is done beside ``out`` and renamed, so
     copies that run at the same time end well and ``out`` is never seen half-made; the rows of a
-    data set lie there too until it is done. Memory grows with the number of documents, some 60
-    bytes each, not with the text. Shards are little-endian uint16 (uint32 above 65,536 entries),
-    each document followed by the end-of-document token.
+    data set lie there too until it is done. What killed processes left there is removed. Memory
+    grows with the number of documents, some 60 bytes each, not with the text. Shards are
+    little-endian uint16 (uint32 above 65,536 entries), each document followed by the
+    end-of-document token.
 
     Raises:
         UserError: where ``sources`` or ``pretrained`` are not those of ``corpus``, a data set
@@ -49,6 +49,7 @@ def prepare(
             two documents, a pretrained tokenizer does not reproduce the text, or the disk is full.
     """
     check_vocab_size(corpus.vocab_size)
+    sweep(out.parent)
     if is_prepared(corpus, out):
         return
     _refuse_foreign(out)
@@ -212,12 +213,12 @@ def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
 
 @contextmanager
 def _folder_beside(out: Path) -> Iterator[Path]:
-    folder = out.with_name(f".{out.name}.{uuid4().hex[:8]}.tmp")
+    folder = temporary(out)
     try:
         folder.mkdir(parents=True)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
 
 
 def _put_in_place(corpus: Corpus, folder: Path, out: Path) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from moelaws.records import seal
+from moelaws.records import leftovers, seal
 from moelaws.spec.errors import UserError
 
 
@@ -24,9 +23,10 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         UserError: when the disk is full or the folder cannot be written.
     """
-    temporary = path.with_name(f".{path.stem}.{uuid4().hex[:8]}.tmp{path.suffix}")
+    temporary = leftovers.temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep(path.parent)
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
@@ -41,19 +41,14 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-def clear_unfinished(path: Path) -> None:
-    """Removes what killed writers of ``path`` left beside it; the caller is its only writer now."""
-    for leftover in path.parent.glob(f".{path.stem}.*.tmp{path.suffix}"):
-        leftover.unlink(missing_ok=True)
-
-
 def remove(path: Path) -> None:
-    """Removes ``path``, what its killed writers left, and its folder if that is empty then.
+    """Removes ``path``, what killed writers left beside it, and its folder if that is empty then.
 
-    Nothing else goes: the folder may be a user's own. What cannot be removed stays.
+    The caller holds the lock under which the folder is written. Nothing else goes: the folder may
+    be a user's own. What cannot be removed stays.
     """
+    leftovers.sweep(path.parent, locked=True)
     with suppress(OSError):
-        clear_unfinished(path)
         path.unlink(missing_ok=True)
         path.parent.rmdir()
 

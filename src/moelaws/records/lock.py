@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from moelaws.records.leftovers import process_of, sweep, temporary
 from moelaws.spec.errors import UserError
 
 HEARTBEAT = 10.0  # seconds between heartbeats
@@ -54,6 +55,8 @@ def acquire(
 ) -> Iterator[Lock]:
     """Holds ``folder/lock`` while the block runs; waits for another holder until it ends or dies.
 
+    What dead processes left half-written in ``folder`` is removed.
+
     ``on_wait`` is called once with a description of the holder when waiting begins.
 
     Raises:
@@ -75,6 +78,7 @@ def acquire(
     stop = threading.Event()
     threading.Thread(target=_beat, args=(lock, stop, heartbeat), daemon=True).start()
     try:
+        sweep(folder, locked=True)
         yield lock
     finally:
         stop.set()
@@ -99,14 +103,15 @@ def _try_create(lock: Lock) -> bool:
         "token": lock.token,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "process": _process(os.getpid()),
+        "process": process_of(os.getpid()),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    draft = lock.path.with_name(f".lock.{lock.token}")
+    draft = temporary(lock.path)
     try:
         draft.write_text(json.dumps(owner))
         # The name may also exist because of this very link: NFS asks again when a reply is lost.
-        with suppress(FileExistsError):
+        # The draft may be gone: a new holder on another host sweeps what it does not know.
+        with suppress(FileExistsError, FileNotFoundError):
             os.link(draft, lock.path)
     except OSError as error:
         raise UserError(f"{lock.path}: cannot be written: {error.strerror}") from None
@@ -116,23 +121,23 @@ def _try_create(lock: Lock) -> bool:
 
 
 def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
-    here = _process(os.getpid())
+    here = process_of(os.getpid())
     if owner.get("process") and here and owner["process"][0] == here[0]:
-        return bool(_process(owner["pid"]) != owner["process"])
+        return bool(process_of(owner["pid"]) != owner["process"])
     # The file system's clock, not this node's: compare with a file touched now.
-    probe = path.with_name(f".clock.{uuid4().hex}")
-    probe.touch()
-    now = probe.stat().st_mtime
-    probe.unlink()
+    probe = temporary(path)
     try:
-        return now - path.stat().st_mtime > stale
-    except FileNotFoundError:
+        probe.touch()
+        return probe.stat().st_mtime - path.stat().st_mtime > stale
+    except FileNotFoundError:  # the lock is free, or its new holder has swept the probe
         return False
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:
     """Removes the lock of ``owner``; of several that try, one renames it away."""
-    aside = path.with_name(f".broken.{uuid4().hex}")
+    aside = temporary(path)
     try:
         os.rename(path, aside)
     except FileNotFoundError:
@@ -140,9 +145,9 @@ def _break(path: Path, owner: dict[str, Any]) -> None:
     if _read(aside).get("token") != owner.get("token"):
         # Another trainer broke it first and this is its fresh lock: give it back.
         # Where a third one took it meanwhile, the second sees that its lock is not held.
-        with suppress(FileExistsError):
+        with suppress(FileExistsError, FileNotFoundError):
             os.link(aside, path)
-    aside.unlink()
+    aside.unlink(missing_ok=True)
 
 
 def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
@@ -161,16 +166,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def _process(pid: int) -> list[str] | None:
-    """Returns what names one process for certain: boot, namespace, start time. None off Linux."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = os.readlink("/proc/self/ns/pid")
-        # Fields after the parenthesised command name, which may hold spaces; 20th is start time.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    # A zombie is dead, though a container without an init process keeps it.
-    return None if fields[0] == "Z" else [f"{boot} {namespace}", fields[19]]

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from moelaws.records.files import clear_unfinished, replacing
+from moelaws.records.files import replacing
+from moelaws.records.leftovers import sweep
 from moelaws.spec.errors import UserError
 
 FORMAT = 3
@@ -33,7 +34,7 @@ def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, s
     ``identity`` says what the state must be of: the run and its data. Half-written files of
     killed trainers are removed: the caller holds the run's lock, nobody else is writing.
     """
-    clear_unfinished(path)
+    sweep(path.parent, locked=True)
     if not path.exists():
         return None, ""
     try:

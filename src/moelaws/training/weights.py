@@ -9,6 +9,7 @@ from moelaws.model.transformer import Transformer
 from moelaws.records import seal
 from moelaws.records.files import remove, replacing, write_json
 from moelaws.records.layout import KEPT
+from moelaws.records.leftovers import temporary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -42,8 +43,9 @@ def make_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".trial").touch()
-        (folder / ".trial").unlink()
+        trial = temporary(folder / FILE)
+        trial.touch()
+        trial.unlink()
     except OSError as error:
         raise UserError(f"{folder}: weights cannot be kept there: {error.strerror}") from None
 
@@ -59,13 +61,13 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
 
     identity = {"run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
-    with replacing(folder / FILE) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode  # the user's; the library's is for the owner alone
+    with replacing(folder / FILE) as path:
+        path.touch()
+        mode = path.stat().st_mode  # the user's; the library's is for the owner alone
         try:
-            save_file(tensors, temporary, {seal.KEY: seal.BLANK, **identity})
-            seal.apply(temporary)
-            temporary.chmod(mode)
+            save_file(tensors, path, {seal.KEY: seal.BLANK, **identity})
+            seal.apply(path)
+            path.chmod(mode)
         except SafetensorError as error:  # a full disk, by a name of its own
             raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
     write_json(folder / KEPT, {"status": "completed"})

@@ -1,0 +1,81 @@
+"""Temporary files and folders: their names say which process owns them, so dead ones' can go.
+
+Whatever this package writes in steps is written under such a name, beside its place. A process
+that is killed leaves it behind; ``sweep`` removes it once the next process comes by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+_ELSEWHERE = "0" * 12  # stands for the host where a process cannot be named for certain
+_NAME = re.compile(r"\..+\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{8}\.tmp(\.[^.]*)?")
+# The names of earlier versions say nothing of their owners. They lie where a run's lock rules.
+_NAME_OF_BEFORE = re.compile(
+    r"\.(config|history|load|provenance|summary|lacked_memory|latest|model|status)"
+    r"\.[0-9a-f]{8}\.tmp\.(json|parquet|pt|safetensors)|\.(lock|clock|broken)\.[0-9a-f]{32}"
+)
+
+
+def temporary(path: Path) -> Path:
+    """Returns a new name beside ``path``, with its suffix, that this process owns."""
+    process = process_of(os.getpid())
+    host, start = (_host(process[0]), process[1]) if process else (_ELSEWHERE, "0")
+    owner = f"{host}-{os.getpid()}-{start}-{uuid4().hex[:8]}"
+    return path.with_name(f".{path.stem[:40]}.{owner}.tmp{path.suffix}")
+
+
+def sweep(folder: Path, locked: bool = False) -> None:
+    """Removes the temporaries in ``folder`` whose processes are dead; what cannot be stays.
+
+    Nothing is known here of processes on other hosts. Their temporaries, and those of earlier
+    versions, go only where the caller has ``locked`` the folder: it is then the only writer.
+    """
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if _is_left_over(name, locked):
+                discard(folder / name)
+
+
+def discard(path: Path) -> None:
+    """Removes a temporary file or folder, if it is there and can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def process_of(pid: int) -> list[str] | None:
+    """Returns what names one process for certain: boot, namespace, start time. None off Linux."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+        # Fields after the parenthesised command name, which may hold spaces; 20th is start time.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    # A zombie is dead, though a container without an init process keeps it.
+    return None if fields[0] == "Z" else [f"{boot} {namespace}", fields[19]]
+
+
+def _is_left_over(name: str, locked: bool) -> bool:
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return locked and _NAME_OF_BEFORE.fullmatch(name) is not None
+    here = process_of(os.getpid())
+    host, pid, start = match[1], int(match[2]), match[3]
+    if here is None or host != _host(here[0]):
+        return locked
+    owner = process_of(pid)
+    return owner is None or owner[1] != start
+
+
+def _host(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:12]

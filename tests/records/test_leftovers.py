@@ -1,0 +1,131 @@
+"""What killed processes leave half-written goes; a living one's and a user's files stay."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from killed import killed_at
+from moelaws.records.files import replacing, write_json, write_text
+from moelaws.records.leftovers import sweep, temporary
+from moelaws.records.lock import acquire
+
+USERS = ["notes.tmp.json", ".config.mine", ".config.mine.tmp.json", ".lock.mine", ".a.1-2-3.tmp"]
+
+
+def names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def of_another_host(path):
+    """The name that a process on another host would have given."""
+    name = temporary(path).name
+    host = name.split(".")[2].partition("-")[0]
+    return path.with_name(name.replace(host, "0123456789ab"))
+
+
+@pytest.fixture
+def users(tmp_path):
+    for name in USERS:
+        (tmp_path / name).write_text("mine")
+    return sorted(USERS)
+
+
+def test_the_next_writer_in_the_folder_removes_what_a_killed_one_left(tmp_path, users):
+    assert killed_at(0, lambda: write_json(tmp_path / "fit.json", {"n": 1}))
+    assert len(names(tmp_path)) == len(users) + 1
+    write_text(tmp_path / "other.md", "whole")
+    assert names(tmp_path) == sorted([*users, "other.md"])
+
+
+def test_what_a_living_process_writes_stays(tmp_path):
+    write = (
+        "import sys; from pathlib import Path; from moelaws.records.files import replacing\n"
+        "with replacing(Path(sys.argv[1])) as path:\n"
+        "    path.write_text('of a living process'); print('half', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", write, tmp_path / "table.parquet"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout.readline() == "half\n"
+        with acquire(tmp_path):
+            write_text(tmp_path / "table.parquet", "ours")
+        other.communicate("go on\n")
+    assert other.returncode == 0
+    assert names(tmp_path) == ["table.parquet"]
+    assert (tmp_path / "table.parquet").read_text() == "of a living process"
+
+
+def test_folders_go_whole_and_links_without_what_they_lead_to(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "text").write_text("mine")
+
+    def work():
+        folder = temporary(tmp_path / "corpus")
+        folder.mkdir()
+        (folder / "rows").write_text("gigabytes")
+        temporary(tmp_path / "corpus").symlink_to(tmp_path / "kept")
+
+    assert not killed_at(0, work)
+    assert len(names(tmp_path)) == 3
+    sweep(tmp_path)
+    assert names(tmp_path) == ["kept"]
+    assert names(tmp_path / "kept") == ["text"]
+
+
+def test_what_another_host_left_goes_only_under_the_lock(tmp_path, users):
+    foreign = of_another_host(tmp_path / "history.parquet")
+    foreign.write_text("half")
+    write_text(tmp_path / "config.json", "{}")
+    sweep(tmp_path)
+    assert foreign.exists()
+    with acquire(tmp_path):
+        assert names(tmp_path) == sorted([*users, "config.json", "lock"])
+
+
+def test_names_of_before_go_only_under_the_lock(tmp_path, users):
+    before = [".config.0123abcd.tmp.json", ".history.0123abcd.tmp.parquet", f".lock.{'0f' * 16}"]
+    for name in before:
+        (tmp_path / name).write_text("half")
+    write_text(tmp_path / "config.json", "{}")
+    assert names(tmp_path) == sorted([*before, *users, "config.json"])
+    with acquire(tmp_path):
+        assert names(tmp_path) == sorted([*users, "config.json", "lock"])
+
+
+def test_a_lock_taker_killed_anywhere_leaves_nothing_for_the_next(tmp_path, users):
+    def work():
+        with acquire(tmp_path):
+            write_text(tmp_path / "config.json", "{}")
+
+    point = 0
+    while killed_at(point, work):
+        with acquire(tmp_path):
+            assert set(names(tmp_path)) <= {*users, "config.json", "lock"}
+        assert set(names(tmp_path)) <= {*users, "config.json"}
+        point += 1
+    assert point == 4  # the draft linked, the draft removed, the file renamed, the lock removed
+
+
+def test_a_waiting_process_goes_on_when_its_draft_is_swept(tmp_path, monkeypatch):
+    """A holder on another host cannot tell whether a draft's owner lives."""
+    link = os.link
+
+    def swept(draft, path):
+        monkeypatch.setattr(os, "link", link)
+        os.unlink(draft)
+        link(draft, path)
+
+    monkeypatch.setattr(os, "link", swept)
+    with acquire(tmp_path, heartbeat=0.01) as lock:
+        assert lock.held()
+
+
+def test_a_long_name_has_room_for_its_temporary(tmp_path):
+    with replacing(tmp_path / ("n" * 240 + ".json")) as path:
+        path.write_text("{}")
+    assert names(tmp_path) == ["n" * 240 + ".json"]
