@@ -13,8 +13,8 @@ POINTS = ("os.rename", "os.link", "os.remove")
 def killed_at(point: int, work: Callable[[], object]) -> bool:
     """Does ``work`` in a forked process; tells whether it was killed, at its ``point``-th step.
 
-    Steps are counted from 0. A process that has fewer does its work to the end; one whose work
-    fails fails the test.
+    Steps are counted from 0, so that ``work`` must kill itself where -1 is given. A process that
+    has fewer steps does its work to the end; one whose work fails fails the test.
     """
     child = os.fork()
     if child == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedC
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Reproduction, Tokenizer, check_vocab_size
 from moelaws.records.files import write_json, write_text
-from moelaws.records.leftovers import discard, sweep, temporary
+from moelaws.records.leftovers import discard, sweep, temporaries, temporary
+from moelaws.records.lock import acquire, is_abandoned
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
@@ -49,7 +50,7 @@ def prepare(
             two documents, a pretrained tokenizer does not reproduce the text, or the disk is full.
     """
     check_vocab_size(corpus.vocab_size)
-    sweep(out.parent)
+    _sweep_beside(out)
     if is_prepared(corpus, out):
         return
     _refuse_foreign(out)
@@ -63,24 +64,22 @@ def prepare(
     if pretrained is not None:
         pretrained.require(corpus.vocab_size)
     try:
-        with _folder_beside(out) as folder, _stored(sources, out, progress) as text:
+        with _workplace(out) as work:
+            text = _stored(sources, work, progress)
+            folder = work / "corpus"
+            folder.mkdir()
             _write(corpus, text, folder, progress, pretrained)
-            _put_in_place(corpus, folder, out)
+            _put_in_place(corpus, folder, out, work)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
 
 
-@contextmanager
-def _stored(
-    sources: Sources | DatasetSource, out: Path, progress: Progress
-) -> Iterator[Sources | Spool]:
-    """Yields the text on this disk: files as they are, rows in a file for as long as the block."""
+def _stored(sources: Sources | DatasetSource, work: Path, progress: Progress) -> Sources | Spool:
+    """Returns the text on this disk: files as they are, the rows of a data set copied to a file."""
     if isinstance(sources, Sources):
-        yield sources
-        return
-    with _folder_beside(out) as folder:
-        total = sources.bytes
-        yield spool(sources, folder / "rows", lambda done: progress("fetch", done, total, 0))
+        return sources
+    total = sources.bytes
+    return spool(sources, work / "rows", lambda done: progress("fetch", done, total, 0))
 
 
 def is_prepared(corpus: Corpus, out: Path) -> bool:
@@ -212,16 +211,28 @@ def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
 
 
 @contextmanager
-def _folder_beside(out: Path) -> Iterator[Path]:
+def _workplace(out: Path) -> Iterator[Path]:
+    """Yields a folder beside ``out`` for as long as the block runs.
+
+    Its lock is for processes on other hosts: they see by its heartbeat that the folder is in use.
+    """
     folder = temporary(out)
     try:
-        folder.mkdir(parents=True)
-        yield folder
+        with acquire(folder):
+            yield folder
     finally:
         discard(folder)
 
 
-def _put_in_place(corpus: Corpus, folder: Path, out: Path) -> None:
+def _sweep_beside(out: Path) -> None:
+    """Removes the workplaces of dead processes: gigabytes, where they were copying a data set."""
+    sweep(out.parent)
+    for path in temporaries(out.parent):
+        if is_abandoned(path):
+            discard(path)
+
+
+def _put_in_place(corpus: Corpus, folder: Path, out: Path, work: Path) -> None:
     """Renames ``folder`` to ``out``, unless another process has put the same corpus there."""
     while True:
         try:
@@ -233,8 +244,5 @@ def _put_in_place(corpus: Corpus, folder: Path, out: Path) -> None:
         if is_prepared(corpus, out):
             return
         # A broken folder goes out of the way first; a copy that did so before us is no error.
-        with _folder_beside(out) as aside:
-            try:
-                os.rename(out, aside)
-            except FileNotFoundError:
-                continue
+        with suppress(FileNotFoundError):
+            os.rename(out, temporary(work / "broken"))

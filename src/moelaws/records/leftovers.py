@@ -43,6 +43,13 @@ def sweep(folder: Path, locked: bool = False) -> None:
                 discard(folder / name)
 
 
+def temporaries(folder: Path) -> list[Path]:
+    """Returns the temporaries in ``folder``, whoever owns them."""
+    with suppress(OSError):
+        return [folder / name for name in os.listdir(folder) if _NAME.fullmatch(name)]
+    return []
+
+
 def discard(path: Path) -> None:
     """Removes a temporary file or folder, if it is there and can be removed."""
     if path.is_dir() and not path.is_symlink():

@@ -97,6 +97,16 @@ def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
         return {}
 
 
+def is_abandoned(folder: Path, stale: float = STALE) -> bool:
+    """Tells whether ``folder`` has a lock whose holder is dead."""
+    path = folder / "lock"
+    try:
+        owner = _read(path)
+        return bool(owner) and _is_dead(path, owner, stale)
+    except OSError:  # nothing is known of it, so it may be in use
+        return False
+
+
 def _try_create(lock: Lock) -> bool:
     """Creates the lock file with its content in one step: a link fails where the name exists."""
     owner = {

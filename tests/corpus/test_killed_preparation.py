@@ -1,0 +1,79 @@
+"""``prepare`` killed by SIGKILL: the next call removes what it left, and no more than that."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from corpus_helpers import corpus_of
+from test_datasets import STORIES, write
+
+from killed import killed_at
+from moelaws.corpus.prepare import prepare
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.sources import DatasetSource, Sources, resolve
+from moelaws.records.lock import STALE
+from moelaws.spec.project import Dataset
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Sources | DatasetSource:
+    return resolve(Dataset(dataset=str(write(tmp_path / "set", "parquet", STORIES))), Path())
+
+
+def kill(rows: Sources | DatasetSource, out: Path, stage: str) -> None:
+    """Prepares the corpus in another process that is killed in ``stage``."""
+
+    def progress(at: str, done: int, total: int | None, tokens: int) -> None:
+        if at == stage and done:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert killed_at(-1, lambda: prepare(corpus_of(rows, 300), rows, out, progress))
+
+
+@pytest.mark.parametrize("stage", ["fetch", "index", "train"])
+def test_the_next_call_removes_the_copied_rows(
+    rows: Sources | DatasetSource, tmp_path: Path, stage: str
+) -> None:
+    out = tmp_path / "out" / "c1"
+    kill(rows, out, stage)
+    assert list(out.parent.glob(".c1.*.tmp/rows"))
+    mine = out.parent / ".c1.mine.tmp"
+    mine.mkdir()
+    prepare(corpus_of(rows, 300), rows, out)
+    assert sorted(out.parent.iterdir()) == [mine, out]
+    assert PreparedCorpus.open(out).corpus == corpus_of(rows, 300)
+
+
+def test_a_kill_between_renames_leaves_nothing(
+    rows: Sources | DatasetSource, tmp_path: Path
+) -> None:
+    point, killed = 0, True
+    while killed:
+        out = tmp_path / str(point) / "c1"
+        killed = killed_at(point, lambda out=out: prepare(corpus_of(rows, 300), rows, out))
+        prepare(corpus_of(rows, 300), rows, out)
+        assert list(out.parent.iterdir()) == [out]
+        point += 1
+    assert point > 5
+
+
+def test_what_another_host_left_goes_once_its_lock_is_stale(
+    rows: Sources | DatasetSource, tmp_path: Path
+) -> None:
+    out = tmp_path / "out" / "c1"
+    kill(rows, out, "fetch")
+    (here,) = out.parent.glob(".c1.*.tmp")
+    work = here.rename(here.with_name(f".c1.0123456789ab{here.name[16:]}"))
+    owner = {**json.loads((work / "lock").read_text()), "process": ["another boot", "1"]}
+    (work / "lock").write_text(json.dumps(owner))
+    prepare(corpus_of(rows, 300), rows, out)
+    assert sorted(out.parent.iterdir()) == [work, out]  # its heart beat a moment ago
+    then = time.time() - STALE - 1
+    os.utime(work / "lock", (then, then))
+    prepare(corpus_of(rows, 300), rows, out)
+    assert list(out.parent.iterdir()) == [out]
