@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "claims": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "probing": {"spec", "corpus", "model", "training"},
-    "workflow": {"spec", "accounting", "laws", "records", "grids", "tables"},
+    "workflow": {"spec", "accounting", "laws", "records", "corpus", "grids", "tables"},
 }
 # The core never imports a study, and no study another one.
 CORE = set(ALLOWED)

@@ -95,7 +95,7 @@ def test_the_digest_is_of_the_bytes_with_zeros_for_its_digits(written):
     own = seal.digest(path)
     assert data.count(own.encode()) == 1
     assert hashlib.sha256(data.replace(own.encode(), b"0" * 64)).hexdigest() == own
-    assert seal.state(path) == "whole"
+    assert seal.inspect(path) == ("whole", own)
 
 
 def test_the_same_content_gives_the_same_bytes(tmp_path):
@@ -112,7 +112,7 @@ def test_files_of_before_and_of_others_are_read_as_they_are(tmp_path):
     ROWS.to_parquet(foreign)
     assert read_json(old) == SUMMARY
     assert len(read_table(foreign)) == 3
-    assert [seal.state(old), seal.state(foreign)] == ["unverified", "unverified"]
+    assert [seal.inspect(path)[0] for path in (old, foreign)] == ["unverified", "unverified"]
     (tmp_path / "empty.json").touch()
     with pytest.raises(UserError, match="not a JSON file"):
         read_json(tmp_path / "empty.json")

@@ -31,7 +31,8 @@ COMMANDS = {
     "judge": "Judge a study's claims by rule, from its tables and fits.",
     "claims": "Set the papers' claims beside these runs, as one page.",
     "runs": "List the runs on record: status, loss, times; which ones other code made.",
-    "show": "Show everything on record of one run.",
+    "show": "Show all on record of one run, or what a figure, table or fit was made of.",
+    "verify": "Read everything that was made, and tell what is damaged, stale or orphaned.",
     "diff": "Show what differs between two runs: configuration, code, packages, results.",
     "query": "Answer SQL over the tables and the runs on record.",
 }

@@ -10,12 +10,10 @@ import click
 
 from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import StudyFiles, file_options, report_warnings
+from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
 from moelaws.records.layout import TierFolder
-from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_study, study_names
+from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
-from moelaws.spec.study import KINDS, Study
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def _command(kind: _Kind) -> click.Command:
         out: Path | None,
         as_json: bool,
     ) -> None:
-        study = load_study(study_name) if study_name else _only_study_with(kind, name)
+        study = load_study(study_name) if study_name else study_with(kind.key, name)
         inputs = files.inputs(study, kind.key, [study.entry(kind.key, name)], project)
         out = out or kind.path(files.folder(project), study.study, name)
         warnings: list[str] = resolve("moelaws", kind.code)(study, name, inputs, out)
@@ -68,22 +66,6 @@ def _command(kind: _Kind) -> click.Command:
             click.echo("\n".join(written))
 
     return command
-
-
-def _only_study_with(kind: _Kind, name: str) -> Study:
-    studies = [load_study(key) for key in study_names()]
-    names = {s.study: [entry.name for entry in getattr(s, kind.key)] for s in studies}
-    owners = [study for study in studies if name in names[study.study]]
-    if len(owners) == 1:
-        return owners[0]
-    noun = KINDS[kind.key]
-    if owners:
-        raise UserError(
-            f"several studies have a {noun} {name!r}: {', '.join(s.study for s in owners)}; "
-            "choose with --study"
-        )
-    known = ", ".join(name for each in names.values() for name in each) or "none"
-    raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
 
 
 derive = _command(

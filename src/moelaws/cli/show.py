@@ -1,17 +1,80 @@
-"""``moelaws show``: one run's record."""
+"""``moelaws show``: one run's record, or what a figure, table or fit was made of."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.study_files import study_with
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project, load_study
+
+if TYPE_CHECKING:
+    from moelaws.records.chain import Link
+    from moelaws.records.layout import TierFolder
+
+# Word on the command line -> key of such entries in a study.
+KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
 
 
 @click.command(name="show")
-@click.argument("run")
+@click.argument("what", metavar="RUN|FILE|KIND")
+@click.argument("name", required=False)
+@click.option(
+    "--study",
+    "study_name",
+    metavar="STUDY",
+    help="The study, or the YAML file of your own; needed where several have that name.",
+)
+@click.option("--simulated", is_flag=True, help="Look below results/TIER/simulated.")
+@click.option("--tier", help="demo, gpu or paper; the configuration's by default.")
 @json_option
-def command(run: str, as_json: bool) -> None:
-    """Show everything on record of RUN (an id or its beginning)."""
+def command(
+    what: str,
+    name: str | None,
+    study_name: str | None,
+    simulated: bool,
+    tier: str | None,
+    as_json: bool,
+) -> None:
+    """Show everything on record of RUN (an id or its beginning).
+
+    With a KIND (figure, table, fit or derived) and a NAME, or with a FILE that was made, show what
+    it was made of: every file behind it by digest, back to the runs, their commits and their text.
+
+    \b
+    moelaws show 3fb1
+    moelaws show figure F7
+    moelaws show results/demo/tables/sparsity.parquet
+    """
+    from moelaws.records.layout import Results
+
+    if name is not None:
+        project = load_project(overrides={"tier": tier} if tier else {})
+        folder = Results().tier(project.tier, simulated or project.source == "simulated")
+        path = _file(what, name, study_name, folder)
+    elif Path(what).suffix:
+        path = Path(what)
+    else:
+        _show_run(what, as_json)
+        return
+    from moelaws.records.chain import link
+
+    top = link(path.with_suffix(".json") if "figures" in path.parts else path)
+    if top.state == "missing":
+        raise UserError(f"{top.path}: no such file; run the workflow first")
+    if as_json:
+        print_json(top.as_dict())
+    else:
+        print_table(["file", "state", "digest", "made by code"], _rows(top, 0))
+        _print_runs(top)
+
+
+def _show_run(run: str, as_json: bool) -> None:
     from moelaws.records.layout import Results
     from moelaws.records.runs import find_record, flatten
 
@@ -20,3 +83,42 @@ def command(run: str, as_json: bool) -> None:
         print_json(data)
     else:
         print_table(["key", "value"], [[key, str(value)] for key, value in flatten(data).items()])
+
+
+def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> Path:
+    """Returns the file that tells the origin of an entry of a study."""
+    if kind not in KINDS:
+        raise UserError(f"{kind!r} is not among {', '.join(KINDS)}; a run goes by its id alone")
+    study = load_study(study_name) if study_name else study_with(KINDS[kind], name)
+    study.entry(KINDS[kind], name)
+    if kind in ("figure", "table"):
+        return folder.figures(study.study) / f"{name}.json"
+    return folder.fit(study.study, name) if kind == "fit" else folder.derived(study.study, name)
+
+
+def _rows(link: Link, depth: int) -> Iterator[list[str]]:
+    yield ["  " * depth + str(link.path), link.state, link.digest[:16], link.code or "-"]
+    for below in link.inputs:
+        yield from _rows(below, depth + 1)
+
+
+def _print_runs(top: Link) -> None:
+    """Prints what trained the runs of every table in the chain."""
+    from moelaws.records.chain import changed_runs, trained_by
+    from moelaws.records.layout import Results
+
+    for table in _tables(top):
+        changed = changed_runs(table.runs, Results())
+        state = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
+        click.echo(f"\n{table.path}: {len(table.runs)} runs, {state if changed else 'as they are'}")
+        for name, counts in trained_by(table.runs, Results()).items():
+            for value, n in counts.most_common():
+                click.echo(f"  {name}: {value} ({n} runs)")
+
+
+def _tables(link: Link) -> list[Link]:
+    """The tables of runs in the chain, each once."""
+    tables = {link.path: link} if link.runs else {}
+    for below in link.inputs:
+        tables |= {table.path: table for table in _tables(below)}
+    return list(tables.values())

@@ -11,8 +11,8 @@ import click
 
 from moelaws.cli.project import gathered
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
-from moelaws.spec.study import Reader, Study
+from moelaws.spec.project import Project, load_study, study_names
+from moelaws.spec.study import KINDS, Reader, Study
 
 if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
@@ -114,6 +114,27 @@ def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) ->
             raise UserError(f"{option} {text!r}: the study's entry declares {names}")
         files[name] = Path(file)
     return files
+
+
+def study_with(kind: str, name: str) -> Study:
+    """Returns the one study that has an entry ``name`` of a kind, such as figures.
+
+    Raises:
+        UserError: where no study has one, or several have.
+    """
+    studies = [load_study(key) for key in study_names()]
+    names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}
+    owners = [study for study in studies if name in names[study.study]]
+    if len(owners) == 1:
+        return owners[0]
+    noun = KINDS[kind]
+    if owners:
+        raise UserError(
+            f"several studies have a {noun} {name!r}: {', '.join(s.study for s in owners)}; "
+            "choose with --study"
+        )
+    known = ", ".join(name for each in names.values() for name in each) or "none"
+    raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
 
 
 def report_warnings(warnings: Sequence[str], most: int = 8) -> None:

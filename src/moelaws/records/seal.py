@@ -46,10 +46,7 @@ def digest(path: Path) -> str:
 
     It is the digest that the seal holds, and of a file without a seal that of ``sha256sum``.
     """
-    if not path.stat().st_size:
-        return hashlib.sha256().hexdigest()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _digest(data, _start(data))
+    return inspect(path)[1]
 
 
 def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
@@ -57,17 +54,17 @@ def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
     return {"code": code, "files": {path.as_posix(): digest(path) for path in files}}
 
 
-def state(path: Path) -> State:
-    """Tells whether a file is what its seal says, or that it has none."""
+def inspect(path: Path) -> tuple[State, str]:
+    """Returns whether a file is what its seal says, or that it has none; and its digest."""
     if not path.stat().st_size:
-        return "unverified"
+        return "unverified", hashlib.sha256().hexdigest()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _state(data)
+        return _inspect(data)
 
 
 def check(path: Path) -> None:
     """Raises DamagedError, which says how to make the file again, where its seal is not kept."""
-    if state(path) == "damaged":
+    if inspect(path)[0] == "damaged":
         raise _damaged(path)
 
 
@@ -79,7 +76,7 @@ def read(path: Path) -> bytes:
         OSError: where the file cannot be read.
     """
     data = path.read_bytes()
-    if _state(data) == "damaged":
+    if _inspect(data)[0] == "damaged":
         raise _damaged(path)
     return data
 
@@ -90,12 +87,13 @@ def _start(data: bytes | mmap.mmap) -> int:
     return place + len(_MARK) if place >= 0 else -1
 
 
-def _state(data: bytes | mmap.mmap) -> State:
+def _inspect(data: bytes | mmap.mmap) -> tuple[State, str]:
     start = _start(data)
+    sha = _digest(data, start)
     if start < 0:
-        return "unverified"
-    kept = data[start : start + len(_ZEROS)] == _digest(data, start).encode()
-    return "whole" if kept else "damaged"
+        return "unverified", sha
+    kept = data[start : start + len(_ZEROS)] == sha.encode()
+    return ("whole" if kept else "damaged"), sha
 
 
 def _digest(data: bytes | mmap.mmap, start: int) -> str:

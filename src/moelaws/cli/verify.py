@@ -1,0 +1,91 @@
+"""``moelaws verify``: everything in results/ read, and what is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import TIERS, Study
+
+if TYPE_CHECKING:
+    from moelaws.workflow.verify import Verdict
+
+SHOWN = 8  # lines for each state
+
+
+@click.command(name="verify")
+@click.option(
+    "--tier",
+    type=click.Choice(TIERS),
+    help="Read the tables, fits and figures of this tier alone; of all tiers by default.",
+)
+@json_option
+def command(tier: str | None, as_json: bool) -> None:
+    """Read all that was made (runs, texts, weights, tables, fits, figures) and say what is wrong.
+
+    A file is whole where it is what was written, and unverified where it was written by a version
+    that noted no digest. It is stale where other code or other inputs than today's made it,
+    orphaned where no entry of the project asks for it, and damaged where its content changed.
+    Exits with 1 where anything is damaged.
+    """
+    from moelaws.records.layout import Results, recovery
+    from moelaws.workflow.verify import STATES, Verification
+
+    results = Results()
+    if not results.root.is_dir():
+        raise UserError(f"{results.root}: no such folder; run the workflow first")
+    tiers = [t for t in ([tier] if tier else TIERS) if (results.root / t).is_dir()]
+    if tier and not tiers:
+        raise UserError(f"{results.root / tier}: no such folder; nothing was made of tier {tier}")
+    studies, runs = _of_project()
+    verification = Verification(results, studies, runs)
+    verdicts = list(verification.shared())
+    for name in tiers:
+        for simulated in (False, True):
+            verdicts += verification.tier(results.tier(name, simulated))
+    damaged = [v for v in verdicts if v.state == "damaged"]
+    if as_json:
+        print_json([vars(v) for v in verdicts])
+    else:
+        counts = Counter((v.kind, v.state) for v in verdicts)
+        kinds = dict.fromkeys(v.kind for v in verdicts)
+        rows = [(kind, *(counts[kind, state] or None for state in STATES)) for kind in kinds]
+        print_table(("", *STATES), rows)
+        for state in reversed(STATES):
+            _print_reasons(state, [v for v in verdicts if v.state == state and v.reason])
+        for verdict in damaged:
+            click.echo(f"To make {verdict.path} again: {recovery(verdict.path)[1]}")
+    if damaged:
+        sys.exit(1)
+
+
+def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
+    """Returns all studies by key, and the runs of all their tiers; None where some have no text."""
+    from moelaws.grids.sweep import expand_study
+    from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
+
+    project = load_project()
+    studies = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
+    runs: set[str] = set()
+    for study in studies:
+        for tier in study.grids:
+            try:
+                sweep = expand_study(study, project.model_copy(update={"tier": tier}))
+            except UserError as error:
+                click.echo(f"moelaws: warning: no run is called orphaned: {error}", err=True)
+                return {study.study: study for study in studies}, None
+            runs |= {run.run_id for run in sweep.runs}
+    return {study.study: study for study in studies}, frozenset(runs)
+
+
+def _print_reasons(state: str, verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts[:SHOWN]:
+        click.echo(f"{state}: {verdict.path}: {verdict.reason}")
+    if len(verdicts) > SHOWN:
+        click.echo(f"{state}: and {len(verdicts) - SHOWN} more; --json lists them all")

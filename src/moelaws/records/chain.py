@@ -1,0 +1,120 @@
+"""The chain from what is shown back to what was trained.
+
+Each file of a tier names the digests of what it was made of: a figure its table, fits and derived
+tables, a fit its table, a table the summaries of its runs. ``link`` follows these names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from moelaws.records import seal
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.records.runs import read_record
+
+DRAWS = ".bootstrap.parquet"
+
+
+@dataclass(frozen=True)
+class Link:
+    """One file of the chain.
+
+    Attributes:
+        state: of its content: ``changed`` where it is not what the file above was made of.
+        digest: SHA-256 of its content now; empty where it is missing.
+        code: digest of the code that made it; empty where that is not on record.
+        runs: run -> digest of the summary that it holds, of a study's table.
+        inputs: the files that it was made of.
+    """
+
+    path: Path
+    state: Literal["whole", "unverified", "damaged", "changed", "missing"]
+    digest: str
+    code: str
+    runs: Mapping[str, str]
+    inputs: tuple[Link, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the chain below this file as JSON data."""
+        inputs = [link.as_dict() for link in self.inputs]
+        return {**vars(self), "path": str(self.path), "runs": dict(self.runs), "inputs": inputs}
+
+
+def link(path: Path, recorded: str = "") -> Link:
+    """Returns the chain below ``path``, whose digest the file above has ``recorded``.
+
+    Raises:
+        UserError: for a file that is neither damaged nor readable.
+    """
+    if not path.is_file():
+        return Link(path, "missing", "", "", {}, ())
+    state, digest = inspect(path)
+    origin = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
+    inputs = tuple(link(Path(name), sha) for name, sha in origin.get("files", {}).items())
+    changed = state != "damaged" and recorded not in ("", digest)
+    code, runs = origin.get("code", ""), origin.get("runs", {})
+    return Link(path, "changed" if changed else state, digest, code, runs, inputs)
+
+
+def made_of(path: Path) -> dict[str, Any]:
+    """Returns what a file says of its origin; nothing where it has no place for that.
+
+    Raises:
+        UserError: for a file that is damaged or not readable.
+    """
+    if path.suffix == ".parquet":
+        from moelaws.records.parquet import read_origin
+
+        return read_origin(path)
+    data = read_json(path) if path.suffix == ".json" else {}
+    return dict(data.get("made_of", {})) if isinstance(data, dict) else {}
+
+
+def inspect(path: Path) -> tuple[seal.State, str]:
+    """Returns a file's state and digest as of ``seal.inspect``; each is read once a process."""
+    stat = path.stat()
+    return _inspect(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _inspect(path: Path, size: int, modified: int) -> tuple[seal.State, str]:
+    return seal.inspect(path)
+
+
+def changed_runs(runs: Mapping[str, str], results: Results) -> list[str]:
+    """Returns those of ``runs`` whose summaries are gone or no longer have these digests."""
+    summaries = {run: results.summary(run) for run in runs}
+    return [
+        run
+        for run, digest in runs.items()
+        if not summaries[run].is_file() or inspect(summaries[run])[1] != digest
+    ]
+
+
+def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[str]]:
+    """Returns how many of ``runs`` each commit, training code, text and host stands behind."""
+    counts: dict[str, Counter[str]] = {
+        name: Counter() for name in ("commit", "training code", "text", "host")
+    }
+    for run in runs:
+        record = read_record(results, run)
+        made_by = record.provenance
+        dirty = " with uncommitted changes" if made_by.get("dirty") else ""
+        counts["commit"][(made_by.get("commit") or "not on record") + dirty] += 1
+        counts["training code"][made_by.get("code", "not on record")] += 1
+        counts["text"][_text(record.config)] += 1
+        counts["host"][made_by.get("host", "not on record")] += 1
+    return counts
+
+
+def _text(config: Mapping[str, Any]) -> str:
+    """How a run's configuration names its text: a data set's name and commit, or a digest."""
+    source = config.get("corpus", {}).get("source", {})
+    name = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
+    return name or "not on record"

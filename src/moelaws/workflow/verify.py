@@ -1,0 +1,183 @@
+"""Everything in a results tree: what is whole, damaged, stale, orphaned or not to be verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+from moelaws.corpus.shards import META, PreparedCorpus
+from moelaws.records import chain
+from moelaws.records.code import digest, training_code
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results, TierFolder
+from moelaws.records.runs import read_record
+from moelaws.spec.errors import UserError
+from moelaws.spec.study import Study
+from moelaws.workflow import code
+
+State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was read of one run or file.
+
+    Attributes:
+        kind: runs, corpora, weights, tables, derived, fits, figures or claims.
+        reason: why it is not whole; empty where it is.
+    """
+
+    kind: str
+    path: Path
+    state: State
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The tree and what the project asks of it.
+
+    Attributes:
+        studies: all that are known, by key: a file of no entry of theirs is orphaned.
+        expected_runs: what their grids ask for; None where that cannot be told.
+    """
+
+    results: Results
+    studies: Mapping[str, Study]
+    expected_runs: frozenset[str] | None = None
+
+    def shared(self) -> Iterator[Verdict]:
+        """Reads what all tiers share: runs, texts, weights, hidden states."""
+        for folder in _folders(self.results.runs):
+            yield self._run(folder)
+        for folder in _folders(self.results.root / "corpora"):
+            yield _corpus(folder)
+        for folder in _folders(self.results.root / "weights"):
+            for path in _files(folder, "*"):
+                yield self._sealed("weights", path, self._is_orphan(folder.name))
+        for path in _files(self.results.root / "hidden", "*.parquet"):
+            yield self._sealed("hidden states", path, self._is_orphan(path.stem))
+
+    def tier(self, folder: TierFolder) -> Iterator[Verdict]:
+        """Reads the tables, derived tables, fits, figures and claims of one tier."""
+        for path in _files(folder.root / "tables", "*.parquet"):
+            yield self._made("tables", path, path.stem, "")
+        for kind, suffix in (("derived", ".parquet"), ("fits", ".json"), ("figures", ".json")):
+            for path in _files(folder.root / kind, f"*/*{suffix}"):
+                yield self._made(kind, path, path.parent.name, path.stem)
+        for path in _files(folder.root / "fits", f"*/*{chain.DRAWS}"):
+            name = path.name.removesuffix(chain.DRAWS)
+            orphaned = name not in self._names("fits", path.parent.name)
+            yield self._sealed("draws of fits", path, orphaned)
+        for path in _files(folder.root / "claims", "*.json"):
+            yield self._made("claims", path, path.stem, "")
+
+    def _run(self, folder: Path) -> Verdict:
+        record = read_record(self.results, folder.name)
+        files = [folder / f"{name}.parquet" for name in ("history", "load")]
+        states = {p.name: chain.inspect(p)[0] for p in files if p.is_file()}
+        damaged = [*record.damaged, *(name for name, s in states.items() if s == "damaged")]
+        if damaged:
+            return Verdict("runs", folder, "damaged", ", ".join(damaged))
+        if not record.summary:
+            return Verdict("runs", folder, "unfinished", record.status)
+        if self._is_orphan(folder.name):
+            return Verdict("runs", folder, "orphaned", "no grid of this project asks for it")
+        if record.is_stale(training_code()):
+            return Verdict("runs", folder, "stale", "other training code trained it")
+        return Verdict("runs", folder, chain.inspect(folder / "summary.json")[0])
+
+    def _sealed(self, kind: str, path: Path, orphaned: bool) -> Verdict:
+        """A file that tells nothing of its origin."""
+        state = chain.inspect(path)[0]
+        if state != "damaged" and orphaned:
+            return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
+        return Verdict(kind, path, state, "its content changed" if state == "damaged" else "")
+
+    def _made(self, kind: str, path: Path, study: str, name: str) -> Verdict:
+        """A file that names what it was made of."""
+        try:
+            top = chain.link(path)
+            damaged = _damaged_files(path) if kind == "figures" else []
+        except UserError as error:
+            return Verdict(kind, path, "damaged", str(error))
+        if top.state == "damaged" or damaged:
+            return Verdict(kind, path, "damaged", ", ".join(damaged) or "its content changed")
+        spec = self.studies.get(study)
+        if spec is None or (name and name not in self._names(kind, study)):
+            return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
+        if reason := self._stale(
+            top, lambda: self._code(kind, spec, name, "simulated" in path.parts)
+        ):
+            return Verdict(kind, path, "stale", reason)
+        return Verdict(kind, path, "whole" if top.state == "whole" else "unverified")
+
+    def _stale(self, top: chain.Link, present_code: Callable[[], str]) -> str:
+        """Why a file would not be made the same again; empty where nothing tells so."""
+        others = [f"{i.path} is {i.state}" for i in top.inputs if i.state in ("changed", "missing")]
+        if runs := chain.changed_runs(top.runs, self.results):
+            others.append(f"{len(runs)} of its {len(top.runs)} runs changed: {', '.join(runs[:3])}")
+        if top.code and top.code != present_code():
+            others.append("other code made it")
+        return "; ".join(others)
+
+    def _code(self, kind: str, study: Study, name: str, simulated: bool) -> str:
+        """The digest of the code that would make an entry now."""
+        if kind == "tables":
+            law = study.simulation.law if simulated and study.simulation else ""
+            return _digest(code.of_simulation(law) if law else code.of_table())
+        if kind == "fits":
+            return _digest(code.of_fit(study.fit(name).law))
+        if kind == "claims":
+            return _digest(code.of_readers(study, kind, study.claims))
+        kinds = [k for k in ("figures", "tables", kind) if name in _entries(study, k)]
+        return _digest(code.of_readers(study, kinds[0], [study.entry(kinds[0], name)]))
+
+    def _names(self, kind: str, study: str) -> set[str]:
+        if study not in self.studies:
+            return set()
+        kinds = ("figures", "tables") if kind == "figures" else (kind,)
+        return {name for k in kinds for name in _entries(self.studies[study], k)}
+
+    def _is_orphan(self, run_id: str) -> bool:
+        return self.expected_runs is not None and run_id not in self.expected_runs
+
+
+def _corpus(folder: Path) -> Verdict:
+    meta = folder / META
+    if not meta.is_file():
+        return Verdict("corpora", meta, "unfinished", "it is not there")
+    try:
+        PreparedCorpus.open(folder)
+    except UserError as error:
+        return Verdict("corpora", meta, "damaged", str(error))
+    return Verdict("corpora", meta, chain.inspect(meta)[0])
+
+
+def _damaged_files(record: Path) -> list[str]:
+    """The files of a figure or paper table that are gone or not what its record says."""
+    files = read_json(record).get("files", {})
+    paths = {record.with_name(name): sha for name, sha in files.items()}
+    return [p.name for p, sha in paths.items() if not p.is_file() or chain.inspect(p)[1] != sha]
+
+
+def _entries(study: Study, kind: str) -> list[str]:
+    return [entry.name for entry in getattr(study, kind)]
+
+
+@cache
+def _digest(files: tuple[Path, ...]) -> str:
+    return digest(files)
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(p for p in path.iterdir() if p.is_dir()) if path.is_dir() else []
+
+
+def _files(path: Path, pattern: str) -> list[Path]:
+    """Files that are nobody's temporaries, whose names begin with a dot."""
+    return sorted(p for p in path.glob(pattern) if p.is_file() and not p.name.startswith("."))
