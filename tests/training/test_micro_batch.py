@@ -1,17 +1,19 @@
 """Gradient accumulation: the same update whatever the micro-batch, halved where memory lacks."""
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 import torch
 
+from killed import killed_at
 from moelaws.corpus.batches import Batches, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import read_json
-from moelaws.training import loop
+from moelaws.training import job, loop
 from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
 
@@ -75,9 +77,9 @@ def test_a_backward_pass_that_fails_halfway_leaves_no_gradient(configure, corpus
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
     monkeypatch.setattr(loop.torch.autograd, "backward", fails_once)
-    lines = []
-    found, same = after(trainer(config, corpus, 4, log=lines.append), 1)
-    assert lines == ["out of memory: going on with micro-batches of 2 sequences"]
+    sizes = []
+    found, same = after(trainer(config, corpus, 4, on_lack=sizes.append), 1)
+    assert sizes == [2]
     assert rows[0][:7] == same[0][:7]
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
@@ -113,7 +115,7 @@ def test_a_dense_model_may_be_split_anywhere(configure, corpus):
 
 # A process that may not have more memory than it has when training begins, and some.
 LIMITED = """
-import resource, sys
+import os, resource, signal, sys
 import pyarrow.parquet
 from pathlib import Path
 from moelaws.records.layout import Results
@@ -130,13 +132,18 @@ def gradients(self, tokens):
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     return first(self, tokens)
 Trainer._gradients = gradients
-print(train(config, Results(Path(sys.argv[1])), Path(sys.argv[2])).status)
+def log(line):
+    print(line, file=sys.stderr, flush=True)
+    if sys.argv[4] == "dies" and "out of memory: going on" in line:
+        os.kill(os.getpid(), signal.SIGKILL)
+print(train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), log=log).status)
 """
 
 
-def limited(config, results, corpus, room):
+def limited(config, results, corpus, room, then="lives"):
+    """One call of the trainer. ``then`` says whether the kernel ends it where memory lacks."""
     return subprocess.run(
-        [sys.executable, "-c", LIMITED, results.root, corpus[1], str(room)],
+        [sys.executable, "-c", LIMITED, results.root, corpus[1], str(room), then],
         input=config.canonical_json(),
         env={**os.environ, "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
         capture_output=True,
@@ -153,22 +160,111 @@ def large(configure, balance_group):
     )  # fmt: skip
 
 
+def until_it_ends(call):
+    """Calls again where a process ended without a word, which lack of memory may do anywhere."""
+    errors = ""
+    for _ in range(10):
+        done = call()
+        errors += done.stderr
+        if done.stdout in ("completed\n", "out_of_memory\n"):
+            return done.stdout.strip(), errors
+    raise AssertionError(errors)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
 def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, corpus):
     config = large(configure, 2)
-    done = limited(config, results, corpus, 30_000_000)
-    assert done.stdout == "completed\n", done.stderr
-    assert "out of memory: going on with micro-batches of 32 sequences" in done.stderr
+    status, errors = until_it_ends(lambda: limited(config, results, corpus, 30_000_000))
+    assert status == "completed", errors
+    assert "out of memory: going on with micro-batches of 32 sequences" in errors
     made_by = read_json(results.run(config.run_id) / "provenance.json")
     assert made_by["micro_batch"] < 64
     assert made_by["micro_batch"] % 2 == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
+def test_after_a_death_for_lack_of_memory_the_next_call_tries_less(configure, results, corpus):
+    config = large(configure, 2)
+    killed = limited(config, results, corpus, 30_000_000, "dies")
+    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
+    status, errors = until_it_ends(lambda: limited(config, results, corpus, 30_000_000))
+    assert "in training, with 32 sequences at a time" in errors
+    assert status == "completed", errors
+    assert read_json(results.run(config.run_id) / "provenance.json")["micro_batch"] <= 16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
 def test_without_room_for_one_group_the_run_ends_as_out_of_memory(configure, results, corpus):
     config = large(configure, 32)
-    done = limited(config, results, corpus, 30_000_000)
-    assert done.stdout == "out_of_memory\n", done.stderr
-    assert "micro-batches of 32 sequences" in done.stderr
-    assert "micro-batches of 16 sequences" not in done.stderr
+    status, errors = until_it_ends(lambda: limited(config, results, corpus, 30_000_000))
+    assert status == "out_of_memory", errors
+    assert "micro-batches of 32 sequences" in errors
+    assert "micro-batches of 16 sequences" not in errors
     assert "on cpu" in read_json(results.summary(config.run_id))["message"]
+
+
+@pytest.fixture
+def dies(train, monkeypatch):
+    """Trains in another process, which is killed in the function of that name."""
+
+    def make(config, owner, name):
+        def kill(*words):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, kill)
+            assert killed_at(-1, lambda: train(config))
+
+    return make
+
+
+def micro_batch(results, config):
+    return read_json(results.run(config.run_id) / "provenance.json")["micro_batch"]
+
+
+def test_one_death_in_the_first_step_changes_nothing_two_are_lack_of_memory(
+    configure, results, train, dies, tmp_path
+):
+    config = configure(EXPERTS, batch=8, balance_group=2, steps=3)
+    whole = train(config, out=tmp_path / "whole")
+    for deaths, micro in ((1, 8), (2, 4), (3, 2)):
+        for _ in range(deaths):
+            dies(config, Trainer, "_gradients")
+        summary = train(config)
+        assert micro_batch(results, config) == micro
+        assert summary.loss == pytest.approx(whole.loss, rel=1e-5)
+        assert (summary.loss == whole.loss) or deaths > 1
+        assert not results.checkpoint(config.run_id).exists()
+        results.summary(config.run_id).unlink()
+
+
+def test_deaths_with_the_fewest_sequences_are_recorded_and_the_next_call_tries_again(
+    configure, results, train, dies
+):
+    config = configure(EXPERTS, batch=2, balance_group=2, steps=3)
+    for _ in range(2):
+        dies(config, Trainer, "_gradients")
+    summary = train(config)
+    assert summary.status == "out_of_memory"
+    assert "with 2 sequences at a time" in summary.message
+    assert "2 processes in a row ended without a word" in summary.message
+    assert train(config).status == "completed"
+
+
+def test_deaths_in_the_evaluation_halve_its_batch(configure, results, train, dies, monkeypatch):
+    config = configure(EXPERTS, steps=3)
+    whole = train(config).loss
+    results.summary(config.run_id).unlink()
+    batches, measure = [], job.evaluate
+
+    def evaluate(model, held_out, batch, check):
+        batches.append(batch)
+        return measure(model, held_out, batch, check)
+
+    monkeypatch.setattr(job, "evaluate", evaluate)
+    for deaths, batch in ((1, 256), (2, 128), (3, 64)):
+        for _ in range(deaths):
+            dies(config, job, "evaluate")
+        assert train(config).loss == pytest.approx(whole, rel=1e-5)
+        assert batches.pop() == batch
+        results.summary(config.run_id).unlink()

@@ -23,11 +23,12 @@ from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
+from moelaws.training.attempts import FILE, Attempts, Stage
 from moelaws.training.device import device_name, give_back, lacks_memory, peak_of
 from moelaws.training.evaluation import Evaluation, evaluate
 from moelaws.training.expert_load import ExpertLoad, balance
 from moelaws.training.history import History
-from moelaws.training.loop import Trainer
+from moelaws.training.loop import Trainer, halved
 from moelaws.training.record import Outcome, RunFolders
 from moelaws.training.signals import Stop, Stopped
 
@@ -85,6 +86,7 @@ class TrainingJob:
     batches: Batches
     held_out: Validation
     provenance: dict[str, Any]
+    attempts: Attempts
     earlier_seconds: float = 0.0  # wall time of the processes before this one
     began: float = field(default_factory=time.perf_counter)
 
@@ -115,7 +117,8 @@ class TrainingJob:
             "resumed_from": [],
         }
         held_out = validation(data, config.evaluation.sequences, context)
-        return cls(plan, lock, stop, batches, held_out, provenance)
+        attempts = Attempts(plan.folders.checkpoint.with_name(FILE))
+        return cls(plan, lock, stop, batches, held_out, provenance, attempts)
 
     def log(self, line: str) -> None:
         self.plan.log(f"{self.plan.config.run_id}: {line}")
@@ -152,6 +155,7 @@ class TrainingJob:
             if not lacks_memory(error):
                 raise
             status, message = "out_of_memory", self.describe_lack(trainer, error)
+        self.attempts.end()
         history, expert_load = History(), ExpertLoad(config.steps, 0)
         seconds, model = 0.0, None
         self.provenance["micro_batch"] = options.micro_batch
@@ -167,9 +171,37 @@ class TrainingJob:
 
     def build_trainer(self) -> Trainer:
         config, options = self.plan.config, self.plan.options
+        smallest = config.smallest_micro_batch
+        whole = options.micro_batch or config.batch
+        micro_batch = self.largest("training", whole, smallest)
+        self.attempts.begin("training", micro_batch, micro_batch < whole)
         model = Transformer(config.model, config.seed, self.plan.backend, config.precision)
         model.to(options.device)
-        return Trainer(config, model, self.batches, options.micro_batch, self.log)
+        return Trainer(config, model, self.batches, micro_batch, self.on_lack)
+
+    def largest(self, stage: Stage, whole: int, smallest: int) -> int:
+        """Returns the most sequences to try at a time: fewer than processes before this died of.
+
+        Raises:
+            MemoryError: where they died of ``smallest``.
+        """
+        died = self.attempts.died(stage)
+        if died is None or not died.lacks_memory(smallest):
+            return whole
+        if died.sequences <= smallest:
+            raise MemoryError(f"{died.processes} processes in a row ended without a word")
+        fewer = min(whole, halved(died.sequences, smallest))
+        self.log(
+            f"the process before this one ended without a word in {stage}, with {died.sequences} "
+            f"sequences at a time, as lack of memory may end it: going on with {fewer}"
+        )
+        return fewer
+
+    def on_lack(self, micro_batch: int) -> None:
+        """Takes the smaller micro-batch that is tried next."""
+        self.lock.check()
+        self.attempts.begin("training", micro_batch, lacked=True)
+        self.log(f"out of memory: going on with micro-batches of {micro_batch} sequences")
 
     def summarize(
         self,
@@ -212,7 +244,10 @@ class TrainingJob:
         if refusal:
             self.log(f"checkpoint refused, the run starts over: {refusal}")
         if state is not None:
+            before = trainer.micro_batch
             trainer.restore(state["trainer"])
+            if trainer.micro_batch < before:
+                self.attempts.begin("training", trainer.micro_batch, lacked=False)
             self.earlier_seconds = float(state["wall_seconds"])
             self.provenance["resumed_from"] = state["processes"]
             self.log(
@@ -249,6 +284,7 @@ class TrainingJob:
 
                 def after_step() -> None:
                     nonlocal last_saved
+                    self.attempts.end()
                     self.stop.check()
                     self.show(trainer, report)
                     if time.monotonic() - last_saved >= options.checkpoint_seconds:
@@ -268,6 +304,7 @@ class TrainingJob:
                 stopped.saved = True
             except UserError as error:
                 self.log(str(error))
+            self.attempts.end()
             raise
         return evaluation if math.isfinite(evaluation.loss) else None
 
@@ -283,8 +320,11 @@ class TrainingJob:
 
     def evaluate(self, model: Transformer) -> Evaluation:
         """Evaluates on the held-out set, in smaller and smaller batches where memory lacks."""
-        batch = max(1, EVALUATION_TOKENS // self.plan.config.model.context)
+        whole = max(1, EVALUATION_TOKENS // self.plan.config.model.context)
+        batch = self.largest("evaluation", whole, 1)
         while True:
+            self.lock.check()
+            self.attempts.begin("evaluation", batch, batch < whole)
             try:
                 return evaluate(model, self.held_out, batch, self.stop.check)
             except (RuntimeError, MemoryError) as error:

@@ -53,13 +53,13 @@ class Trainer:
         model: Transformer,
         data: Data,
         micro_batch: int | None = None,
-        log: Callable[[str], None] = lambda line: None,
+        on_lack: Callable[[int], None] = lambda micro_batch: None,
     ) -> None:
         """Takes ``micro_batch`` in sequences, a multiple of the smallest; None is the whole batch.
 
-        ``log`` takes a line when it is halved.
+        ``on_lack`` takes the smaller one that is tried next, each time that memory lacks.
         """
-        self.config, self.model, self.data, self.log = config, model, data, log
+        self.config, self.model, self.data, self.on_lack = config, model, data, on_lack
         self.optimizer = Optimizer(model.named_parameters(), config.optimizer)
         self.history = History()
         self.step = 0
@@ -108,10 +108,9 @@ class Trainer:
         tokens = torch.from_numpy(self.data.next()).to(self.device)
         measured = self._gradients(tokens)
         while measured is None:
-            groups = -(-self.micro_batch // config.smallest_micro_batch)
-            self.micro_batch = -(-groups // 2) * config.smallest_micro_batch
-            self.log(f"out of memory: going on with micro-batches of {self.micro_batch} sequences")
+            self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
             give_back(self.device)
+            self.on_lack(self.micro_batch)
             measured = self._gradients(tokens)
         losses, counts_LE = measured
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
@@ -193,6 +192,12 @@ class Trainer:
         self.expert_load.restore(state["load"], self.device)
         self.step, self.seconds = state["step"], state["seconds"]
         self.micro_batch = min(self.micro_batch, state["micro_batch"])
+
+
+def halved(micro_batch: int, smallest: int) -> int:
+    """Returns about half of ``micro_batch``, in whole multiples of ``smallest``."""
+    groups = -(-micro_batch // smallest)
+    return -(-groups // 2) * smallest
 
 
 def _sum(total: Tensor | None, more: Tensor | None) -> Tensor | None:
