@@ -218,6 +218,7 @@ def _workplace(out: Path) -> Iterator[Path]:
     """
     folder = temporary(out)
     try:
+        folder.mkdir(parents=True)
         with acquire(folder):
             yield folder
     finally:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from moelaws.records.leftovers import process_of, sweep, temporary
+from moelaws.records.leftovers import discard, process_of, sweep, temporary
 from moelaws.spec.errors import UserError
 
 HEARTBEAT = 10.0  # seconds between heartbeats
@@ -28,6 +28,10 @@ STALE = 90.0  # seconds without one after which a lock from another node is brok
 
 class TakenOver(Exception):  # noqa: N818, it is no error
     """Another trainer broke this one's lock: nothing may be written any more."""
+
+
+class UnwritableError(UserError):
+    """A folder cannot be locked, for it cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,12 @@ def acquire(
     ``on_wait`` is called once with a description of the holder when waiting begins.
 
     Raises:
-        UserError: when the folder cannot be written.
+        UnwritableError: when the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(f"{folder}: cannot be written: {error.strerror}") from None
     lock = Lock(folder / "lock", uuid4().hex)
     waits = False
     while not _try_create(lock):
@@ -124,9 +131,9 @@ def _try_create(lock: Lock) -> bool:
         with suppress(FileExistsError, FileNotFoundError):
             os.link(draft, lock.path)
     except OSError as error:
-        raise UserError(f"{lock.path}: cannot be written: {error.strerror}") from None
+        raise UnwritableError(f"{lock.path}: cannot be written: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        discard(draft)
     return lock.held()
 
 
@@ -142,7 +149,7 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
     except FileNotFoundError:  # the lock is free, or its new holder has swept the probe
         return False
     finally:
-        probe.unlink(missing_ok=True)
+        discard(probe)
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:
@@ -157,7 +164,7 @@ def _break(path: Path, owner: dict[str, Any]) -> None:
         # Where a third one took it meanwhile, the second sees that its lock is not held.
         with suppress(FileExistsError, FileNotFoundError):
             os.link(aside, path)
-    aside.unlink(missing_ok=True)
+    discard(aside)
 
 
 def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:

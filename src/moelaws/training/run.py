@@ -10,7 +10,7 @@ import torch
 from moelaws.model.backends import choose_backend
 from moelaws.records.files import remove, write_text
 from moelaws.records.layout import Results
-from moelaws.records.lock import Lock, acquire
+from moelaws.records.lock import Lock, UnwritableError, acquire
 from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -38,11 +38,11 @@ def train(
 ) -> RunSummary:
     """Trains ``config`` and writes its record; the summary, written last, says that it is done.
 
-    A run that is done is not trained again: its summary is returned. An unfinished one continues
-    from its checkpoint, on one device and with one number of threads bit for bit as if it had
-    never stopped. Another trainer of the same run is waited for, also where it took the run over
-    while this one was suspended. Divergence and lack of memory are results, told by ``status``; a
-    run that lacked memory is tried again.
+    A run that is done is not trained again: its summary is returned, also where nothing can be
+    written. An unfinished one continues from its checkpoint, on one device and with one number of
+    threads bit for bit as if it had never stopped. Another trainer of the same run is waited for,
+    also where it took the run over while this one was suspended. Divergence and lack of memory are
+    results, told by ``status``; a run that lacked memory is tried again.
 
     Args:
         corpus: folder of the prepared corpus.
@@ -64,8 +64,24 @@ def train(
     _check_micro_batch(options.micro_batch, config)
     folders = RunFolders.of(results, run_id, out)
     plan = TrainingPlan(config, options, backend, reason, corpus, folders, log)
+    try:
+        return _under_lock(plan)
+    except UnwritableError:  # a colleague's tree, or an archive: what is done there can be read
+        summary = finished(folders.record, config)
+        if summary is None or _lacks_weights(plan, summary):
+            raise
+        return summary
+
+
+def _under_lock(plan: TrainingPlan) -> RunSummary:
+    """Returns the summary, on record or of a training now, holding the run's lock."""
+    config, folders = plan.config, plan.folders
+
+    def log(line: str) -> None:
+        plan.log(f"{config.run_id}: {line}")
+
     while True:
-        waiting = acquire(folders.record, on_wait=lambda who: log(f"{run_id}: waiting for {who}"))
+        waiting = acquire(folders.record, on_wait=lambda who: log(f"waiting for {who}"))
         with waiting as lock, stoppable() as stop:
             try:
                 return _summary(plan, lock, stop)
@@ -73,7 +89,7 @@ def train(
                 # Without the lock any failure may be the other trainer's doing.
                 if lock.held():
                     raise
-                log(f"{run_id}: another trainer took this run over while this one was away")
+                log("another trainer took this run over while this one was away")
                 # A failure now would tell the workflow to delete what the other has finished.
                 if finished(folders.record, config) is None:
                     stop.check()
@@ -86,7 +102,7 @@ def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
     if options.keep_weights and recorded is not None:
         if recorded.status != "completed":
             weights.save_none(folders.weights, recorded.status)
-        elif not weights.are_kept(folders.weights, config.run_id):
+        elif _lacks_weights(plan, recorded):
             plan.log(f"{config.run_id}: done, but its weights were not kept: it is trained again")
             summary = None
     if summary is None:
@@ -94,6 +110,14 @@ def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
     if summary.status != "out_of_memory":
         remove(folders.checkpoint)
     return summary
+
+
+def _lacks_weights(plan: TrainingPlan, recorded: RunSummary) -> bool:
+    return (
+        plan.options.keep_weights
+        and recorded.status == "completed"
+        and not weights.are_kept(plan.folders.weights, plan.config.run_id)
+    )
 
 
 def _train_and_record(

@@ -1,0 +1,66 @@
+"""A finished run in a tree that the user may read and not write, such as a colleague's."""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.spec.errors import UserError
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def tree():
+    """A folder that other users can reach, unlike pytest's."""
+    folder = Path(tempfile.mkdtemp())
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def read_only(tree):
+    """Takes the permission to write in ``tree``; root has it always, so it becomes nobody."""
+    writable = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+    modes = {path: path.stat().st_mode for path in (tree, *tree.rglob("*"))}
+    user = os.geteuid()
+    for path, mode in modes.items():
+        path.chmod((mode | (0o555 if path.is_dir() else 0o444)) & ~writable)
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        yield
+    finally:
+        if user == 0:
+            os.seteuid(user)
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+@pytest.mark.parametrize("words", [[], ["--keep-weights"]])
+def test_its_summary_is_returned(configure, train, tree, words):
+    config = configure(steps=2)
+    summary = train(config, out=tree / "one", keep_weights=bool(words))
+    (tree / "config.json").write_text(config.canonical_json())
+    call = ["train", str(tree / "config.json"), "--out", str(tree / "one"), "--json", *words]
+    with read_only(tree):
+        done = CliRunner().invoke(cli, call)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == summary.model_dump(mode="json")
+    assert done.stderr == ""
+
+
+def test_what_is_left_to_do_is_refused(configure, train, tree):
+    config = configure(steps=2)
+    train(config, out=tree / "one")
+    with read_only(tree):
+        for folder in ("one", "two"):
+            with pytest.raises(UserError, match=f"{folder}.*: cannot be written: Permission"):
+                train(config, out=tree / folder, keep_weights=True)
