@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +131,41 @@ def test_a_long_name_has_room_for_its_temporary(tmp_path):
     with replacing(tmp_path / ("n" * 240 + ".json")) as path:
         path.write_text("{}")
     assert names(tmp_path) == ["n" * 240 + ".json"]
+
+
+HIDDEN = """
+import sys
+import tempfile
+from pathlib import Path
+from pathlib import Path
+from moelaws.records.files import write_text
+from moelaws.records.lock import holder
+folder = Path(sys.argv[1])
+write_text(folder / "table", "ours")
+print(holder(folder)["pid"])
+"""
+
+
+def as_another_user(*words):
+    """Runs ``words`` as nobody, who sees no process but its own, as on many clusters."""
+    mount = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534"
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{mount} --clear-groups "$@"', "sh", *words],
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts /proc")
+def test_what_a_hidden_process_of_another_user_holds_stays():
+    if as_another_user("true").returncode:
+        pytest.skip("/proc cannot be mounted here")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with acquire(folder), replacing(folder / "fit.json") as path:
+            path.write_text("half")
+            for file in (folder, *folder.iterdir()):
+                file.chmod(0o777)
+            seen = as_another_user(sys.executable, "-c", HIDDEN, name)
+            assert seen.stdout == f"{os.getpid()}\n", seen.stderr
+            assert names(folder) == sorted([path.name, "lock", "table"])

@@ -69,7 +69,21 @@ def process_of(pid: int) -> list[str] | None:
     except OSError:
         return None
     # A zombie is dead, though a container without an init process keeps it.
-    return None if fields[0] == "Z" else [f"{boot} {namespace}", fields[19]]
+    return [f"{boot} {namespace}", "dead" if fields[0] == "Z" else fields[19]]
+
+
+def lives(pid: int, start: str) -> bool | None:
+    """Tells whether that process of this host lives; None where it may not be seen."""
+    process = process_of(pid)
+    if process is not None:
+        return process[1] == start
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # another user's, which /proc may hide (its option hidepid)
+        return None
+    except OSError:
+        return False
+    return None  # it began this very moment
 
 
 def _is_left_over(name: str, locked: bool) -> bool:
@@ -80,8 +94,8 @@ def _is_left_over(name: str, locked: bool) -> bool:
     host, pid, start = match[1], int(match[2]), match[3]
     if here is None or host != _host(here[0]):
         return locked
-    owner = process_of(pid)
-    return owner is None or owner[1] != start
+    alive = lives(pid, start)
+    return locked if alive is None else not alive
 
 
 def _host(name: str) -> str:

@@ -2,7 +2,7 @@
 
 A process id means nothing on another node, so a lock from elsewhere is judged by its heartbeat,
 the file's modification time as the shared file system's own clock gives it. A lock of this node is
-judged at once by whether its process lives.
+judged at once by whether its process lives, where it can be seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from moelaws.records.leftovers import discard, process_of, sweep, temporary
+from moelaws.records.leftovers import discard, lives, process_of, sweep, temporary
 from moelaws.spec.errors import UserError
 
 HEARTBEAT = 10.0  # seconds between heartbeats
@@ -140,7 +140,9 @@ def _try_create(lock: Lock) -> bool:
 def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
     here = process_of(os.getpid())
     if owner.get("process") and here and owner["process"][0] == here[0]:
-        return bool(process_of(owner["pid"]) != owner["process"])
+        alive = lives(owner["pid"], owner["process"][1])
+        if alive is not None:
+            return not alive
     # The file system's clock, not this node's: compare with a file touched now.
     probe = temporary(path)
     try:
