@@ -35,7 +35,7 @@ def kill(rows: Sources | DatasetSource, out: Path, stage: str) -> None:
     assert killed_at(-1, lambda: prepare(corpus_of(rows, 300), rows, out, progress))
 
 
-@pytest.mark.parametrize("stage", ["fetch", "index", "train"])
+@pytest.mark.parametrize("stage", ["fetch", "train"])
 def test_the_next_call_removes_the_copied_rows(
     rows: Sources | DatasetSource, tmp_path: Path, stage: str
 ) -> None:
