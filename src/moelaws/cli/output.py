@@ -21,8 +21,8 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(_finite(data), allow_nan=False, default=_plain))
 
 
-def check_out(path: Path | None, *suffixes: str) -> None:
-    """Refuses an ``--out`` that cannot be written, before the work that it is to hold.
+def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
+    """Refuses an ``option``'s file that cannot be written, before the work that it is to hold.
 
     Raises:
         UserError: for another suffix, a folder, or a place where no file can be made.
@@ -31,16 +31,16 @@ def check_out(path: Path | None, *suffixes: str) -> None:
         return
     if path.suffix not in suffixes:
         allowed = " or ".join(suffixes)
-        raise UserError(f"--out is {str(path)!r}; a path ending in {allowed} is wanted")
+        raise UserError(f"{option} is {str(path)!r}; a path ending in {allowed} is wanted")
     if path.is_dir():
-        raise UserError(f"--out is {str(path)!r}, a folder; give a file")
+        raise UserError(f"{option} is {str(path)!r}, a folder; give a file")
     folder = path.absolute().parent
     while not folder.exists():  # what is not there yet is made when the file is written
         folder = folder.parent
     if not folder.is_dir():
-        raise UserError(f"--out is {str(path)!r}, but {folder} is no folder")
+        raise UserError(f"{option} is {str(path)!r}, but {folder} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UserError(f"--out is {str(path)!r}, but the folder {folder} cannot be written to")
+        raise UserError(f"{option} is {str(path)!r}, but the folder {folder} cannot be written to")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

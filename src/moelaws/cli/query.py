@@ -2,28 +2,102 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import IO, Any
+
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.records.files import replacing
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+
+STDOUT = Path("-")
 
 
 @click.command(name="query")
 @click.argument("sql")
 @project_options
+@click.option(
+    *("--csv", "out"),
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the answer to FILE, whose name ends in .csv; - is standard output.",
+)
+@click.option(
+    *("--time-limit", "seconds"),
+    type=click.IntRange(1, 86_400),
+    metavar="SECONDS",
+    default=60,
+    show_default=True,
+    help="The most time that the answer may take, once the tables are read.",
+)
+@click.option(
+    *("--memory-limit", "gigabytes"),
+    type=click.IntRange(1, 10_000),
+    metavar="GB",
+    default=2,
+    show_default=True,
+    help="The most memory that the answer may take.",
+)
 @json_option
-def command(sql: str, project: Project, as_json: bool) -> None:
+def command(
+    sql: str,
+    project: Project,
+    out: Path | None,
+    seconds: int,
+    gigabytes: int,
+    as_json: bool,
+) -> None:
     """Answer a SELECT over the tier's tables, such as
     "SELECT S, min(L) FROM sparsity GROUP BY S".
 
-    Each study's table goes by the study's name; `runs` is the record of every run.
+    Each study's table goes by the study's name; `runs` is the record of every run. The SQL is one
+    SELECT, DESCRIBE, SUMMARIZE or EXPLAIN in DuckDB's dialect. It reads these tables and nothing
+    else: no file, no network, no extension, no setting. It changes nothing; --csv writes the
+    answer to a file of yours, outside results/.
     """
-    from moelaws.records.layout import Results
     from moelaws.tables.query import query
 
-    frame = query(sql, Results(), project.tier)
+    results = Results()
+    if out is not None:
+        _check_csv(out, as_json, results)
+    columns, rows = query(sql, results, project.tier, seconds, gigabytes)
     if as_json:
-        print_json(frame.to_dict(orient="records"))
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif out is None:
+        print_table(columns, rows)
+    elif out == STDOUT:
+        _write_csv(sys.stdout, columns, rows)
     else:
-        print_table(list(frame.columns), frame.astype(object).to_numpy().tolist())
+        with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            _write_csv(file, columns, rows)
+        click.echo(f"{out}: {len(rows)} rows")
+
+
+def _check_csv(out: Path, as_json: bool, results: Results) -> None:
+    if as_json:
+        raise UserError("--csv and --json are both given; give one of them")
+    if out == STDOUT:
+        return
+    check_out(out, ".csv", option="--csv")
+    if out.parent.resolve().is_relative_to(results.root.resolve()):
+        raise UserError(
+            f"--csv is {str(out)!r}, in {results.root}/, where the workflow keeps what it makes; "
+            "give a file elsewhere"
+        )
+
+
+def _write_csv(file: IO[str], columns: list[str], rows: list[list[Any]]) -> None:
+    """Writes numbers in full; nothing for NULL, and JSON for lists and structs."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(
+        [json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in row]
+        for row in rows
+    )
