@@ -1,8 +1,10 @@
 """Row expressions: a parser of our own, so nothing in YAML is ever evaluated."""
 
+import time
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moelaws.spec.errors import UserError
@@ -38,6 +40,7 @@ def test_empty_selects_all():
             st.floats(allow_nan=False, allow_infinity=False),
         ),
         min_size=1,
+        max_size=10,
     )
 )
 def test_round_trip(clauses):
@@ -51,6 +54,34 @@ def test_round_trip(clauses):
 def test_what_does_not_parse(bad):
     with pytest.raises(UserError, match="is not COLUMN OP NUMBER"):
         parse_rows(bad)
+
+
+@pytest.mark.parametrize("repeated", ["1", "1.", "1e", " ", "S", "S > 1 and ", "-", "٣"])
+@pytest.mark.parametrize("length", [900, 50_000])
+def test_a_long_text_is_refused_at_once(repeated, length):
+    began = time.process_time()
+    with pytest.raises(UserError) as refused:
+        parse_rows("S > " + repeated * (length // len(repeated)) + "x")
+    assert time.process_time() - began < 0.5
+    assert len(str(refused.value)) < 2200
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("09.eE+- "), st.integers(1, 25_000)), min_size=1, max_size=4
+    ).filter(lambda runs: sum(length for _, length in runs) > 20_000)
+)
+@example([("1", 50_000)])
+@settings(max_examples=20, deadline=None)
+def test_the_parser_never_reads_a_text_twice(runs):
+    """So time grows as the length does; twenty thousand digits took ten seconds."""
+    number = "".join(character * length for character, length in runs)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("moelaws.spec.rows.MAX_LENGTH", 1_000_000)
+        began = time.process_time()
+        with pytest.raises(UserError, match="is not COLUMN OP NUMBER"):
+            parse_rows(f"S > {number}x")
+    assert time.process_time() - began < 0.5
 
 
 def test_unknown_column():

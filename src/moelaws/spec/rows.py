@@ -18,7 +18,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+MAX_LENGTH = 1000  # of an expression: nobody reads a longer one, and a message must quote it
+# Each text can be read in one way only, so that a long number is refused as fast as it is read.
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _CLAUSE = re.compile(rf"\s*([A-Za-z_]\w*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
 
 
@@ -33,8 +35,13 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
     """Returns the clauses of ``expression``, all of which must hold; none for an empty text.
 
     Raises:
-        UserError: where the text is not of the form above.
+        UserError: where the text is not of the form above, or longer than ``MAX_LENGTH``.
     """
+    if len(expression) > MAX_LENGTH:
+        raise UserError(
+            f"rows expression {expression[:40]!r}...: it has {len(expression):,} characters; at "
+            f"most {MAX_LENGTH:,} are allowed"
+        )
     if not expression.strip():
         return ()
     clauses = []
