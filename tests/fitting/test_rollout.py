@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from fitting_case import fitted
+from fitting_case import entry, fitted
 
 from moelaws import laws
+from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
 
 LAW = laws.fittable("chinchilla")
@@ -129,3 +130,13 @@ def test_what_cannot_be_rolled_out(budgets, fields, message):
     table["large"] = (table["N"] > 6e7) * 1.0
     with pytest.raises(UserError, match=message):
         _fit(table, **fields)
+
+
+@pytest.mark.parametrize("column", ["L", "loss", "se", "bpb"])
+def test_what_training_measures_is_not_rolled_out_over(budgets, column):
+    loss = budgets["L"]
+    table = budgets.rename(columns={"L": "loss"}).assign(se=0.01 * loss, bpb=0.3 * loss)
+    spec = entry(LAW, rollout=column, mapping={"L": "loss"}, weights="se")
+    allowed = "a roll-out cuts at what is known before it, here C, D, N$"
+    with pytest.raises(UserError, match=f"rollout is {column}, which training measures; {allowed}"):
+        fit(LAW, table, spec, units={"bpb": "bits/byte"})

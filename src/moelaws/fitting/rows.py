@@ -28,6 +28,8 @@ from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import Fit
 from moelaws.tables.sweeps import in_sweep
 
+LOSS_UNITS = ("nats/token", "bits/byte")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Observations):
@@ -251,11 +253,22 @@ class _Reader:
         return column.astype(str).to_numpy(dtype=object)
 
     def rollout(self) -> Array | None:
-        """What a roll-out cuts at in each row, read as a hold-out reads it."""
+        """What a roll-out cuts at in each row, read as a hold-out reads it.
+
+        Refused is what is not known before a training: the response, and other measures of a loss.
+        """
         name = self.spec.rollout
         if not name:
             return None
         known = self.numeric()
+        response = self.law.response.name
+        measured = {response, self.given.sources.columns[response], self.spec.weights}
+        measured |= {column for column, unit in self.units.items() if unit in LOSS_UNITS}
+        if name in measured:
+            raise UserError(
+                f"rollout is {name}, which training measures; a roll-out cuts at what is known "
+                f"before it, here {', '.join(sorted(known.keys() - measured))}"
+            )
         return known[name] if name in known else numbers(self.table, name, "rollout")
 
     def rows(
