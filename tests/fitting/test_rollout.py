@@ -1,8 +1,9 @@
 """Roll-out: fits below a budget are those of a hold-out above it."""
 
+import fitting_case
 import numpy as np
 import pytest
-from fitting_case import entry, fitted
+from fitting_case import fitted
 
 from moelaws import laws
 from moelaws.fitting.fit import fit
@@ -136,7 +137,7 @@ def test_what_cannot_be_rolled_out(budgets, fields, message):
 def test_what_training_measures_is_not_rolled_out_over(budgets, column):
     loss = budgets["L"]
     table = budgets.rename(columns={"L": "loss"}).assign(se=0.01 * loss, bpb=0.3 * loss)
-    spec = entry(LAW, rollout=column, mapping={"L": "loss"}, weights="se")
+    spec = fitting_case.entry(LAW, rollout=column, mapping={"L": "loss"}, weights="se")
     allowed = "a roll-out cuts at what is known before it, here C, D, N$"
     with pytest.raises(UserError, match=f"rollout is {column}, which training measures; {allowed}"):
         fit(LAW, table, spec, units={"bpb": "bits/byte"})

@@ -49,7 +49,7 @@ def command(
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
-    with reporting(lines=False) as progress, located(table):
+    with reporting() as progress, located(table):
         entries = compare(candidates, frame, spec, seed=seed, units=declared, progress=progress)
     data = {"holdout": spec.holdout, "level": spec.level, "laws": entries}
     if out is not None:

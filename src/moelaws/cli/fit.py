@@ -65,6 +65,7 @@ seed_option = click.option(
 )
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
 @click.option("--profile", multiple=True, metavar="PARAMETER", help="Profile its likelihood.")
+@click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
@@ -107,7 +108,7 @@ def command(
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with reporting(lines=False) as progress, located(table):
+    with reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out, made_of([table], digest(of_fit(entry.law))))

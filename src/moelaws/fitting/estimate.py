@@ -83,10 +83,7 @@ def _draws(
 ) -> tuple[Array, str]:
     """Working-scale draws (B, P) and how they were made."""
     squared = task.protocol.objective == "squared"
-    method = spec.intervals
-    if method == "auto":
-        method = "student" if squared and not spec.resample_by else "bootstrap"
-    if method == "student":
+    if spec.uses_student(task.protocol.objective):
         drawn = student(task, solution, STUDENT_DRAWS, seed)
         of = "least-squares estimates" if squared else "estimates, by the delta method"
         return task.working(drawn), f"Student-t distribution of the {of}"

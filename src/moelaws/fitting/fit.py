@@ -12,6 +12,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from moelaws import laws
+from moelaws.fitting.cost import check_cost
 from moelaws.fitting.estimate import fit_part
 from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.model_selection import select
@@ -58,6 +59,7 @@ def fit(
     if spec.select:
         law, selection = _selected(law, prepared, seed)
     protocol = _checked_protocol(law, spec, prepared)
+    check_cost(law, prepared, spec, protocol, seed)
     fits = [
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]

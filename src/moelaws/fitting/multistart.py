@@ -72,6 +72,17 @@ def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
     return np.stack([axis[i] for axis, i in zip(axes, places, strict=True)], axis=1)
 
 
+def descents(total: int) -> tuple[int, int]:
+    """Returns how many of ``total`` starts reach the second rung, and how many descend to the end.
+
+    The first is 0 where none are pruned.
+    """
+    if total <= MAX_UNPRUNED:
+        return 0, total
+    second = _survivors(FIRST, total)
+    return second, _survivors(SECOND, second) + _checked(total)
+
+
 def multistart(
     objective: Objective,
     starts: Array,
@@ -89,7 +100,7 @@ def multistart(
     if total <= MAX_UNPRUNED:
         survivors, sample = starts, starts[:0]
     else:
-        sample = starts[rng.choice(total, min(SAMPLE, max(32, total // 70)), replace=False)]
+        sample = starts[rng.choice(total, _checked(total), replace=False)]
 
         def pruning(share: float) -> None:
             progress(int(PRUNED * share * total), total)
@@ -160,19 +171,27 @@ def _pruned(
     progress: Callable[[float], None],
 ) -> Array:
     """Where the starts that survive both rungs have come to."""
-    steps, share, least = FIRST
-    total = len(starts)
+    steps, total = FIRST[0], len(starts)
     some = objective.rows(_some_rows(objective, starts.shape[1], rng))
     theta, value = descend_all(
         some, starts, bounds, steps, lambda done: progress(0.85 * done / total)
     )
-    theta = theta[_best(value, max(least, int(share * total)))]
-    steps, share, least = SECOND
-    second = len(theta)
+    theta = theta[_best(value, _survivors(FIRST, total))]
+    steps, second = SECOND[0], len(theta)
     theta, value = descend_all(
         objective, theta, bounds, steps, lambda done: progress(0.85 + 0.15 * done / second)
     )
-    return theta[_best(value, max(least, int(share * len(theta))))]
+    return theta[_best(value, _survivors(SECOND, second))]
+
+
+def _survivors(rung: tuple[int, float, int], count: int) -> int:
+    _, share, least = rung
+    return min(count, max(least, int(share * count)))
+
+
+def _checked(total: int) -> int:
+    """How many starts are not pruned, to see whether pruning lost the optimum."""
+    return min(SAMPLE, max(32, total // 70))
 
 
 def _some_rows(objective: Objective, n_params: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -104,7 +104,7 @@ class _Stages:
                 if speed := (amount - amounts_before[name]) / seconds:
                     texts.append(f"{speed:,.{0 if speed >= 100 else 1}f} {name}/s")
         if total is not None and done_before < done < total:
-            texts.append(f"{_duration(seconds * (total - done) / (done - done_before))} left")
+            texts.append(f"{duration(seconds * (total - done) / (done - done_before))} left")
         self.show(stage, done, total, ", ".join(texts))
 
 
@@ -112,9 +112,17 @@ def _print(stage: str, done: float, total: float | None, text: str) -> None:
     print(f"{stage}: {text}", file=sys.stderr, flush=True)
 
 
-def _duration(seconds: float) -> str:
+def announce(text: str) -> None:
+    """Prints a line on standard error, above the bars where there are any."""
+    print(f"moelaws: {text}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as people say it: 80 s, 12 min, 3.5 h, 2 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    if seconds < 2 * 86400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:,.0f} days"

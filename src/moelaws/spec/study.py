@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Real, Whole
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid
 from moelaws.spec.references import STUDIES
@@ -67,6 +67,14 @@ class Fit(Entry):
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
+    # A fit that would take longer is refused; it decides no number, so that no report holds it.
+    max_hours: Annotated[Positive, Field(exclude=True)] = 24.0
+
+    def uses_student(self, objective: str) -> bool:
+        """Whether the intervals are Student's t, for which nothing is refitted."""
+        if self.intervals == "auto":
+            return objective == "squared" and not self.resample_by
+        return self.intervals == "student"
 
 
 class Reader(Entry):

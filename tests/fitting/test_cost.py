@@ -1,0 +1,56 @@
+"""How long a fit takes is said before it begins, and what would not end is refused."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from fitting_case import fitted
+
+from moelaws import laws
+from moelaws.cli import cli
+from moelaws.spec.errors import UserError
+
+LAW = laws.fittable("chinchilla")
+
+
+@pytest.fixture(scope="module")
+def large(dense):
+    return dense(sizes=1000, tokens=1000)
+
+
+def test_a_fit_of_a_million_rows_says_its_hours_beforehand(large, tmp_path):
+    large.to_parquet(tmp_path / "runs.parquet")
+    arguments = ["fit", str(tmp_path / "runs.parquet"), "--law", "chinchilla", "--max-hours", "0.1"]
+    result = CliRunner().invoke(cli, arguments)
+    assert isinstance(result.exception, UserError)
+    assert re.search(
+        r"fitting chinchilla to 1,000,000 rows takes about [\d.]+ (min|h) on this machine; "
+        r"max_hours allows 0.1 h. Choose a lower bootstrap \(now 200 refits\) or sample \(now "
+        r"4,500 starts\), or fewer rows, or a higher max_hours",
+        str(result.exception),
+    )
+
+
+def test_what_would_not_end_is_refused(dense):
+    with pytest.raises(UserError, match=r"about [0-9,]+ days .*now 1,000,000,000,000 refits"):
+        fitted(LAW, dense(), bootstrap=1e12)
+
+
+def test_a_long_fit_is_announced_and_goes_on(dense, capfd, monkeypatch):
+    table = dense(sizes=10, tokens=10)
+    few = {"bootstrap": 2, "protocol": {"sample": 5}}
+    fitted(LAW, table, **few)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("moelaws.fitting.cost.MEASURED_ABOVE", 0)
+    monkeypatch.setattr("moelaws.fitting.cost.SAID_ABOVE", 0)
+    assert fitted(LAW, table, **few).parts[0].n == 100
+    said = capfd.readouterr().err
+    assert said.startswith("moelaws: fitting chinchilla to 100 rows takes about ")
+    assert "now 2 refits) or sample (now 5 starts)" in said
+
+
+def test_the_limit_is_no_number_of_the_report(dense):
+    few = {"bootstrap": 1, "protocol": {"sample": 5}}
+    table = dense(sizes=5, tokens=5)
+    reports = [fitted(LAW, table, **few, max_hours=hours).to_json() for hours in (1, 100)]
+    assert reports[0] == reports[1]
