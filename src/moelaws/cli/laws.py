@@ -70,33 +70,22 @@ def _traits(law: Law) -> dict[str, str]:
 
 
 def _list(as_json: bool) -> None:
-    rows = [
-        {
-            "law": law.id,
-            "kind": law.kind,
-            "variants": list(laws.variants(law.id)),
-            "title": law.title,
-            "source": law.source,
-        }
-        for law in map(laws.get, laws.ids())
-    ]
+    known = [laws.get(key) for key in laws.ids()]
     if as_json:
-        order = ("kind", "title", "source", "variants")
-        print_json([{"id": row["law"]} | {name: row[name] for name in order} for row in rows])
+        shown = ("id", "kind", "title", "source")
+        print_json([_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known])
     else:
-        counted = [row | {"variants": len(row["variants"])} for row in rows]
-        print_table(tuple(rows[0]), [tuple(row.values()) for row in counted])
+        rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
+        print_table(("law", "kind", "variants", "title", "source"), rows)
+
+
+def _read(of: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}
 
 
 def _data(law: Law) -> dict[str, Any]:
-    data = {
-        "id": law.id,
-        "variant": law.variant,
-        "kind": law.kind,
-        "title": law.title,
-        "source": law.source,
-        "equation": law.equation,
-        "latex": law.latex,
+    words = ("id", "variant", "kind", "title", "source", "equation", "latex")
+    data = _read(law, words) | {
         "variables": _variables(law.variables),
         "results": _variables(law.results),
         "published": None if law.published is None else dict(law.published),
@@ -107,8 +96,8 @@ def _data(law: Law) -> dict[str, Any]:
     traits = ("name", "unit", "description", "low", "high", "scale", "published")
     protocol = law.protocol
     return data | {
-        "response": {"name": law.response.name, "unit": law.response.unit},
-        "parameters": [{name: getattr(p, name) for name in traits} for p in law.parameters],
+        "response": _read(law.response, ("name", "unit")),
+        "parameters": [_read(p, traits) for p in law.parameters],
         "protocol": {
             "objective": protocol.objective,
             "scale": "log" if law.log_response else "linear",
@@ -124,14 +113,8 @@ def _data(law: Law) -> dict[str, Any]:
 
 def _variables(variables: Iterable[Variable]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": v.name,
-            "unit": v.unit,
-            "description": v.description,
-            "allowed": v.domain.text,
-            "default": v.default,
-            "optional": v.default is not None,
-        }
+        _read(v, ("name", "unit", "description"))
+        | {"allowed": v.domain.text, "default": v.default, "optional": v.default is not None}
         for v in variables
     ]
 

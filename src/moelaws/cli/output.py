@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import click
 
+from moelaws.records.files import finite
 from moelaws.spec.errors import UserError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -18,7 +18,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_json(data: Any) -> None:
     """Prints ``data`` as JSON; numbers stay numbers, NaN and inf become null."""
-    click.echo(json.dumps(_finite(data), allow_nan=False, default=_plain))
+    click.echo(json.dumps(finite(data), allow_nan=False, default=_plain))
 
 
 def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
@@ -80,13 +80,3 @@ def format_cell(cell: object) -> str:
 def _plain(value: Any) -> Any:
     """Returns NumPy's numbers and arrays as Python's; dates and the like as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {str(key): _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data

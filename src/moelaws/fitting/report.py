@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
 from moelaws.records import seal
-from moelaws.records.files import read_json, write_json
+from moelaws.records.files import finite, read_json, write_json
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class FitPart:
         """Returns the fields as JSON data, in which numbers that are not finite are null."""
         data = asdict(self) | {"diagnostics": self.diagnostics.to_json()}
         data["support"] = data["support"] or {}
-        return {"hull" if key == "support" else key: _finite(data[key]) for key in data}
+        return {"hull" if key == "support" else key: finite(data[key]) for key in data}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FitPart:
@@ -178,14 +178,8 @@ class FitReport:
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data; one that is not split has its part's keys at the top."""
         parts = [part.to_json() for part in self.parts]
-        data: dict[str, Any] = {
-            "law": self.law,
-            "name": self.name,
-            "source": self.source,
-            "split_by": self.split_by,
-            "level": self.level,
-            "selection": _finite(self.selection),
-        }
+        keys = ("law", "name", "source", "split_by", "level", "selection")
+        data: dict[str, Any] = finite({key: getattr(self, key) for key in keys})
         if self.split_by:
             data["parts"] = parts
         else:
@@ -304,14 +298,3 @@ def _draws_table(path: Path) -> Any:
     if not file.is_file():
         raise UserError(f"{file}: no such file; the fit that writes it was not run")
     return read_parquet(file)
-
-
-def _finite(data: Any) -> Any:
-    """JSON has no NaN or infinity: they become null."""
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data

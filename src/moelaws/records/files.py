@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -65,6 +66,17 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         seal.apply(temporary)
+
+
+def finite(data: Any) -> Any:
+    """Returns JSON data in which numbers that are not finite are null: JSON has none."""
+    if isinstance(data, dict):
+        return {str(key): finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data
 
 
 def read_json(path: Path) -> Any:
