@@ -13,7 +13,6 @@ from moelaws.laws.clark.routing import (
     VARIANTS,
     cutoff,
     effective_experts,
-    effective_parameters,
 )
 
 ROUTERS = [LAW, *VARIANTS.values()]
@@ -31,17 +30,10 @@ def test_dense_models_follow_the_papers_dense_law(law):
     assert law.predict(law.published, {"N_active": N, "E": 1}) == pytest.approx(dense, rel=0.02)
 
 
-def test_effective_parameters_of_the_papers_example():
+def test_the_papers_example_of_effective_parameters():
     """5e6 parameters with 128 experts do as well as 55e6 dense ones."""
-    assert effective_parameters(LAW.published, 5e6, 128) == pytest.approx(55e6, rel=0.1)
-
-
-@pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
-def test_effective_parameters_have_the_same_loss(law):
-    N, E = DESIGN["N_active"], DESIGN["E"]
-    dense = {"N_active": effective_parameters(law.published, N, E), "E": 1}
-    routed = law.predict(law.published, DESIGN)
-    assert law.predict(law.published, dense) == pytest.approx(routed, rel=1e-12)
+    routed, dense = LAW.predict(LAW.published, {"N_active": [5e6, 55e6], "E": [128, 1]})
+    assert routed == pytest.approx(dense, rel=0.008)  # 10 % of the parameters
 
 
 @pytest.mark.parametrize(("law", "stated"), list(zip(ROUTERS, (937e9, 85e9, 83e9), strict=True)))

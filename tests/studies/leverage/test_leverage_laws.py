@@ -63,14 +63,13 @@ def test_best_granularity_is_where_a_fine_grid_has_its_most():
     for A, C in [(0.0078, 3e18), (0.5, 1e22)]:
         EL = joint.LAW.predict(TABLE_6, {"A": A, "G": G, "C": C})
         assert G[EL.argmax()] == pytest.approx(float(best), abs=1e-3)
-        eq_2 = joint.granularity_law(TABLE_6, A, C)
-        assert granularity.optimal_granularity(eq_2) == pytest.approx(float(best))
+        assert granularity.optimal_granularity(_eq_2(A, C)) == pytest.approx(float(best))
     assert np.isnan(joint.optimal_granularity(TABLE_6 | {"gamma": -0.01}))
     assert np.isnan(granularity.optimal_granularity({"b_G": 0.1, "c_G": -7.0}))
 
 
 def test_leverage_of_table_6_grows_with_compute_by_eq_3():
-    a_C = joint.compute_exponent(TABLE_6, 0.031)
+    a_C = TABLE_6["d"] * math.log10(_saturated(0.031))
     assert a_C == pytest.approx(0.10084306718985254, rel=1e-5)
     low, high = joint.LAW.predict(TABLE_6, {"A": 0.031, "G": 6, "C": [1e20, 1e21]})
     assert math.log10(high / low) == pytest.approx(float(a_C), rel=1e-12)
@@ -97,9 +96,20 @@ def test_activation_for_inverts_eq_4(A, G, C, A_max):
     assert found == pytest.approx(A, rel=1e-6)
 
 
+def _saturated(A):
+    return float(activation.saturated(A, TABLE_6["A_start"], TABLE_6["A_max"]))
+
+
+def _eq_2(A, C):
+    """The parameters of Eq 2 that Eq 4 has at a fixed activation ratio and compute."""
+    ln_A, gamma, beta = math.log(_saturated(A)), TABLE_6["gamma"], TABLE_6["beta"]
+    at_G_1 = float(joint.exponent(TABLE_6, 1.0, C))
+    return {"a_G": at_G_1 * ln_A, "b_G": gamma * ln_A, "c_G": beta / gamma}
+
+
 @given(A=st.floats(0.003, 1), G=st.floats(1, 32), C=st.floats(1e18, 1e24))
 def test_eq_4_at_fixed_activation_and_compute_is_eq_2(A, G, C):
-    eq_2 = joint.granularity_law(TABLE_6, A, C)
+    eq_2 = _eq_2(A, C)
     expected = joint.LAW.predict(TABLE_6, {"A": A, "G": G, "C": C})
     assert granularity.LAW.predict(eq_2, {"G": G}) == pytest.approx(expected, rel=1e-10)
     assert eq_2["c_G"] == pytest.approx(-7.006, abs=5e-4)

@@ -51,18 +51,6 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return value, np.stack([np.broadcast_to(row, value.shape) for row in rows], axis=1)
 
 
-def effective_parameters(params: Mapping[str, float], N: ArrayLike, E: ArrayLike) -> Array:
-    """Parameters of the dense model (E = 1) with the loss of base model ``N`` with ``E`` experts.
-
-    ``N`` and ``E`` broadcast. Source: Clark et al. 2022, Eq 11, the effective parameter count.
-    """
-    p, log_N = params, np.log10(np.asarray(N, float))
-    log_E = np.log10(effective_experts(E, p["E_start"], p["E_max"]))
-    log_1 = np.log10(effective_experts(1.0, p["E_start"], p["E_max"]))
-    routed = p["a"] * log_N + p["b"] * (log_E - log_1) + p["c"] * log_N * log_E
-    return np.asarray(10.0 ** (routed / (p["a"] + p["c"] * log_1)))
-
-
 def cutoff(params: Mapping[str, float]) -> float:
     """The base size in parameters from which more experts no longer lower the loss: 10^(-b/c).
 

@@ -78,6 +78,12 @@ FIGURE_4 = (
 )
 UNSTATED = "R: the paper gives no objective for this fit; here least squares on ln EL, as for R2."
 
+
+def least_squares(where: str, r2: str) -> FitProtocol:
+    """The protocol of a law of which the paper prints the R2 of a fit, and no objective."""
+    return FitProtocol("squared", source=f"leverage, {where}: R2 {r2}; objective not stated")
+
+
 LAW = GeneralLaw(
     id="leverage.activation",
     title="Efficiency leverage over the activation ratio",
@@ -96,10 +102,7 @@ LAW = GeneralLaw(
         replace(A_MAX, starts=(1.0, 10.0, 40.0)),
     ),
     function=_ln_EL,
-    protocol=FitProtocol(
-        objective="squared",
-        source="leverage, App N.1 and Table 16: R2 .9915; objective not stated",
-    ),
+    protocol=least_squares("App N.1 and Table 16", ".9915"),
     errata=(
         "E1.4 (sec 4.2.1): printed: A = 1 gives EL = 1, the dense equivalence; corrected: only "
         "where Ahat(1) = 1. With Table 6's A_start Ahat(1) is 1.0163 and EL is .98956 at G = 12, "
@@ -124,10 +127,7 @@ VARIANTS: dict[str, Law] = {
         parameters=(_EXPONENT,),
         features={"a_A": log("A")},
         log_response=True,
-        protocol=FitProtocol(
-            objective="squared",
-            source="leverage, App N.1 and Table 16: R2 .9772; objective not stated",
-        ),
+        protocol=least_squares("App N.1 and Table 16", ".9772"),
         errata=(
             "R: the paper prints log EL proportional to log A alone; without a factor it is the "
             "limit of Eq 1 at A_start = 0 and infinite A_max, with EL = 1 at A = 1.",

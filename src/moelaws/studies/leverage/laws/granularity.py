@@ -8,11 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Law, Parameter, signed
+from moelaws.laws.base import Array, Columns, Law, Parameter, signed
 from moelaws.laws.forms import GeneralLaw, LinearLaw
 from moelaws.laws.terms import log, one
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.leverage.laws.activation import EL, FIGURE_4, UNSTATED, ln_saturated
+from moelaws.studies.leverage.laws.activation import (
+    EL,
+    FIGURE_4,
+    UNSTATED,
+    least_squares,
+    ln_saturated,
+)
 
 G = variable("G")
 _A_G = signed("a_G", 10.0, "ln EL at granularity 1")
@@ -56,10 +62,7 @@ LAW = GeneralLaw(
         signed("c_G", 40.0, "-2 log2 of the best granularity", starts=(-10.0, -5.0, 5.0)),
     ),
     function=_log_polynomial,
-    protocol=FitProtocol(
-        objective="squared",
-        source="leverage, App N.2 and Table 17: R2 .9575; objective not stated",
-    ),
+    protocol=least_squares("App N.2 and Table 17", ".9575"),
     errata=(
         "R (Eq 2): printed without the logarithm's base; log2 of G, with which Table 6 gives its "
         "text's best granularity, and ln of EL.",
@@ -84,10 +87,7 @@ VARIANTS: dict[str, Law] = {
         ),
         features={"a_G": one, "b_G": log("G")},
         log_response=True,
-        protocol=FitProtocol(
-            objective="squared",
-            source="leverage, App N.2 and Table 17: R2 .8276; objective not stated",
-        ),
+        protocol=least_squares("App N.2 and Table 17", ".8276"),
         errata=(_FORM, UNSTATED),
     ),
     "saturating": GeneralLaw(
@@ -111,10 +111,7 @@ VARIANTS: dict[str, Law] = {
             replace(_G_MAX, starts=(1.0, 3.0, 10.0)),
         ),
         function=_saturating,
-        protocol=FitProtocol(
-            objective="squared",
-            source="leverage, App N.2 and Table 17: R2 .9432; objective not stated",
-        ),
+        protocol=least_squares("App N.2 and Table 17", ".9432"),
         errata=(
             _FORM,
             UNSTATED,

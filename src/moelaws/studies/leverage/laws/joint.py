@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from moelaws.laws.base import Array, Columns, FitProtocol, signed
 from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.leverage.laws.activation import A_MAX, A_START, EL, ln_saturated, saturated
+from moelaws.studies.leverage.laws.activation import A_MAX, A_START, EL, ln_saturated
 
 
 def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
@@ -105,11 +105,6 @@ def optimal_granularity(params: Mapping[str, ArrayLike]) -> Array:
     return np.where(convex, np.exp2(-beta / (2 * np.where(convex, gamma, 1.0))), np.nan)
 
 
-def compute_exponent(params: Mapping[str, ArrayLike], A: ArrayLike) -> Array:
-    """d ln EL / d ln C = d log10(Ahat), the a_C of Eq 3, at activation ratio ``A``; broadcasts."""
-    return np.asarray(params["d"] * np.log10(saturated(A, params["A_start"], params["A_max"])))
-
-
 def activation_for(
     params: Mapping[str, ArrayLike], EL: ArrayLike, G: ArrayLike, C: ArrayLike
 ) -> Array:
@@ -123,15 +118,3 @@ def activation_for(
         inverse = np.exp(-np.log(np.asarray(EL, float)) / exponent(params, G, C))  # 1 / Ahat
         A = 1 / (inverse - 1 / most) - 1 / (1 / start - 1 / most)
     return np.where((A > 0) & (A <= 1 + 1e-9), np.minimum(A, 1.0), np.nan)
-
-
-def granularity_law(
-    params: Mapping[str, ArrayLike], A: ArrayLike, C: ArrayLike
-) -> dict[str, Array]:
-    """Eq 4 at fixed ``A`` and ``C`` (FLOP) as Eq 2: a_G, b_G, c_G of ``leverage.granularity``.
-
-    a_G = (a + d log10 C) ln Ahat, b_G = gamma ln Ahat, c_G = beta / gamma; broadcasts.
-    """
-    ln_A = np.log(saturated(A, params["A_start"], params["A_max"]))
-    gamma, beta = (np.asarray(params[name], float) for name in ("gamma", "beta"))
-    return {"a_G": exponent(params, 1.0, C) * ln_A, "b_G": gamma * ln_A, "c_G": beta / gamma}
