@@ -46,7 +46,7 @@ def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
         (["--corpus", "gone.txt"], "gone.txt: no such file"),
         (
             ["--vocab-size", "200"],
-            "vocab_size is 200; Input should be greater than or equal to 257",
+            "vocab_size is 200; it must be at least 257",
         ),
     ],
 )

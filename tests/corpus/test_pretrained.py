@@ -179,7 +179,7 @@ def broken(change: Callable[[dict[str, Any]], None]) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "no tokenizer.json of the tokenizers library"),
+        ("{", "not JSON: "),
         ("[]", "no tokenizer.json of the tokenizers library"),
         ('{"model": {"type": "BPE", "vocab": {}}}', "a BPE that is not byte-level"),
         (broken(lambda d: d["model"].update(type="WordPiece")), "a WordPiece that is not byte-l"),

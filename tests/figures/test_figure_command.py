@@ -76,7 +76,10 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     ("arguments", "text"),
     [
         (["F99"], "no study has a figure 'F99'; there are: F1a"),
-        (["F99", "--study", "sparsity"], "study 'sparsity' has no figure 'F99'; there are: F1a"),
+        (
+            ["F99", "--study", "sparsity"],
+            "study 'sparsity' has no figure 'F99'; did you mean F9? There are: F1a",
+        ),
         (["F3a"], "optima.parquet: no such table"),
         (["F2b", "--tier", "gpu"], "results/gpu/tables/sparsity.parquet: no such table"),
         (["F2b", "--fit", "loss=x.json"], "the study's entry declares isoflop_total"),
@@ -91,7 +94,9 @@ def test_mistakes_are_named(project: Case, arguments: list[str], text: str) -> N
 
 
 def test_unknown_derived_table_is_named(project: Case) -> None:
-    with pytest.raises(UserError, match=r"no derived table 'optimum'; there are: optima, sparsity"):
+    with pytest.raises(
+        UserError, match=r"no derived table 'optimum'; did you mean optima\? There are: optima, sp"
+    ):
         CliRunner().invoke(derive, ["optimum", "--study", "sparsity"], catch_exceptions=False)
 
 

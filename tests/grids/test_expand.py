@@ -87,8 +87,8 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("sweeps.0.axes.S", [1], "S is 1; Input should be less than 1"),
-        ("sweeps.0.axes.S", [-0.5], "S is -0.5; Input should be greater than or equal to 0"),
+        ("sweeps.0.axes.S", [1], "S is 1; it must be less than 1"),
+        ("sweeps.0.axes.S", [-0.5], "S is -0.5; it must be at least 0"),
         ("sweeps.0.axes.S", [0.3], "E = k / (1 - S) = 2.857 is not whole"),
         ("sweeps.0.axes", {"C": 1e11, "d_model": 16, "n_experts": 1}, "k must be at most E"),
         ("sweeps.0.axes.n_experts", [16], "of n_experts = 16 is S = 0.875; set S or n_experts"),
@@ -102,7 +102,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
         ("sweeps.0.axes.C", [1e6], "raise C, set a smaller batch, or lower context"),
         ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
-        ("sweeps.0.axes.width", [40], "unknown setting 'width'; known: C, D, S, G"),
+        ("sweeps.0.axes.width", [40], "unknown setting 'width'; did you mean head_width? Known: C"),
         ("sweeps.0.axes.C", [], "axis 'C' has no values"),
         ("sweeps.0.zip", [{"lr": [1, 2], "seed": [1]}], "zipped axes must be equally long"),
         ("sweeps.0.zip", [{"C": [1, 2]}], "'C' is set twice in one sweep"),

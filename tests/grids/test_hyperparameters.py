@@ -71,10 +71,16 @@ def test_a_missing_row_names_the_rows_there_are():
         ({"rule": "table", "by": ["d_model"], "rows": [[1, 2, 3]]}, "[1, 2, 3] must hold d_model"),
         ({"rule": "table", "by": ["d_model"], "rows": [[8, 1], [8, 2]]}, "two rows are for [8]"),
         ({"rule": "table", "by": ["seed"], "rows": [[1, 2]]}, "'seed' is no positive setting"),
-        ({"rule": "table", "by": ["d_model"], "rows": []}, "at least 1 item"),
-        ({"rule": "table", "by": ["d_model"], "rows": [[8, "big"]]}, "a number is wanted"),
+        (
+            {"rule": "table", "by": ["d_model"], "rows": []},
+            "lr.rows is []; it must be a list of 1 or more",
+        ),
+        (
+            {"rule": "table", "by": ["d_model"], "rows": [[8, "big"]]},
+            "lr.rows #1 #2 is 'big'; it must be a number",
+        ),
         ({"rule": "leverage", "at": 1}, "unknown key lr.at; allowed here: rule"),
-        ({"rule": "magic"}, "'power', 'leverage', 'table'"),
+        ({"rule": "magic"}, "lr.rule is 'magic'; it must be power, leverage, table or chosen"),
     ],
 )
 def test_mistakes_in_a_rule(data, message):

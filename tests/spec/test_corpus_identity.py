@@ -63,21 +63,21 @@ def test_a_data_set_in_config():
     [
         (
             {"dataset": "a/b", "comit": COMMIT},
-            "corpus: unknown key comit; allowed here: bytes, col",
+            "unknown key corpus.comit; did you mean commit? Allowed here: bytes, col",
         ),
-        ({"commit": COMMIT}, "corpus: dataset is missing"),
+        ({"commit": COMMIT}, "corpus.dataset is missing"),
         ({"dataset": "a/b", "commit": "main"}, "commit is 'main'; the 40 hexadecimal digits"),
         ({"dataset": "a/b", "commit": COMMIT[:7]}, "a branch or tag moves"),
         ({"dataset": "a/b", "split": "train[:10%]"}, "for a part of it set bytes"),
-        ({"dataset": "a/b", "bytes": 0}, "bytes is 0; Input should be greater"),
+        ({"dataset": "a/b", "bytes": 0}, "corpus.bytes is 0; it must be at least 1"),
         ({"dataset": "a/b", "document_starts": "("}, "not a regular expression: missing )"),
-        (3, "corpus is 3; stdlib, paths or globs of text files, or a mapping with the key dataset"),
-        (None, "corpus is None; stdlib"),
-        (["a.txt", 3], "corpus is ['a.txt', 3]; stdlib"),
+        (3, "corpus is 3; it must be a text, a list or a mapping with the keys bytes, "),
+        (None, "corpus is empty (null); it must be a text, a list or a mapping"),
+        (["a.txt", 3], "corpus #2 is 3; it must be a text"),
     ],
 )
 def test_mistakes_in_config(corpus, says):
     with pytest.raises(UserError) as caught:
         load_project(REPOSITORY, {"corpus": corpus})
-    assert str(caught.value).startswith("config/config.yaml")
+    assert str(caught.value).startswith("command line: ")
     assert says in str(caught.value)

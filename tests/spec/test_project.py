@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project, load_study, read_yaml
+from moelaws.spec.formats import read_yaml
+from moelaws.spec.project import load_project, load_study
 from repository import REPOSITORY
 
 
@@ -36,10 +37,14 @@ def test_numbers_that_yaml_leaves_as_strings(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("tier: demo", "teir: demo", "unknown key teir; allowed here: corpus, device, "),
-        ("tier: demo", "tier: huge", "tier is 'huge'; Input should be 'demo', 'gpu' or 'paper'"),
-        ("seed: 0", "seed: -1", "seed is -1; Input should be greater than or equal to 0"),
-        ("device: cpu", "device: tpu", "device is 'tpu'; Input should be 'cpu' or 'cuda'"),
+        (
+            "tier: demo",
+            "teir: demo",
+            "unknown key teir; did you mean tier? Allowed here: corpus, device, ",
+        ),
+        ("tier: demo", "tier: huge", "tier is 'huge'; it must be demo, gpu or paper"),
+        ("seed: 0", "seed: -1", "seed is -1; it must be at least 0"),
+        ("device: cpu", "device: tpu", "device is 'tpu'; it must be cpu or cuda"),
         ("tier: demo", "tier: demo\ntier: gpu", "key 'tier' stands twice"),
         ("tier: demo", "tier: [demo", "not YAML"),
     ],
@@ -53,7 +58,9 @@ def test_mistakes_in_config(root, old, new, message):
 
 
 def test_unknown_study(root):
-    with pytest.raises(UserError, match=r"unknown study 'sparsty'; there are: .*sparsity"):
+    with pytest.raises(
+        UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
+    ):
         load_study("sparsty", root)
 
 

@@ -25,12 +25,12 @@ def refused(copy, *words):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"S": [1]}, "S is 1; Input should be less than 1"),
+        ({"S": [1]}, "S is 1; it must be less than 1"),
         ({"S": [0.3]}, "is not whole"),
         ({"n_experts": 1, "top_k": 2}, "top_k = 2 of n_experts = 1 is S = -1"),
         ({"C": [1e5]}, "at least min_steps = 5 are wanted"),
         ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
-        ({"batch": "many"}, "batch is 'many'; a number is wanted"),
+        ({"batch": "many"}, "batch is 'many'; it must be a number"),
         ({"batches": 4}, "unknown key grids.demo.settings.batches"),
     ],
 )
@@ -44,8 +44,8 @@ def test_impossible_grids(fresh, keys, message):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("tier=huge", "tier is 'huge'; Input should be 'demo', 'gpu' or 'paper'"),
-        ("studies=sparsty", "unknown study 'sparsty'; there are: "),
+        ("tier=huge", "command line: tier is 'huge'; it must be demo, gpu or paper"),
+        ("studies=sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
         ("corpus=nowhere.txt", "corpus: nowhere.txt: no such file"),
         ("colour=red", "unknown key colour; allowed here: corpus, device"),
         ("tier=paper", "grids.paper is missing; there are: demo"),

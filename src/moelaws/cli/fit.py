@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,14 +135,12 @@ def _entry(spec: str) -> Fit:
     """The fit entry in a JSON text, or in the file that it names."""
     from moelaws.records.files import read_json
     from moelaws.spec.base import parse
+    from moelaws.spec.formats import parse_json
     from moelaws.spec.study import Fit
 
     if not spec.lstrip().startswith("{"):
         return parse(Fit, read_json(Path(spec)), spec)
-    try:
-        return parse(Fit, json.loads(spec), "--spec")
-    except json.JSONDecodeError as error:
-        raise UserError(f"--spec: not JSON: {error}") from None
+    return parse(Fit, parse_json(spec, "--spec"), "--spec")
 
 
 def from_options(given: dict[str, Any], where: str) -> Fit:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_yaml
 from moelaws.spec.project import CONFIG, Project, load_project
 
 Command = Callable[..., Any]
@@ -45,8 +45,8 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not equals:
         raise UserError(f"--set {text!r}: KEY=VALUE is wanted, with a key of config.yaml")
     try:
-        return key, yaml.safe_load(value) if value else value
-    except yaml.YAMLError:  # a glob, such as *.txt
+        return key, parse_yaml(value, f"--set {key}") if value else value
+    except UserError:  # a glob, such as *.txt
         return key, value
 
 

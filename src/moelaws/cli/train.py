@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 from moelaws.spec.run import RunConfig
 
 
@@ -81,10 +80,7 @@ def command(
 def _read(config: str) -> object:
     if config != "-":
         return read_json(Path(config))
-    try:
-        return json.load(sys.stdin)
-    except json.JSONDecodeError as error:
-        raise UserError(f"standard input: not JSON: {error}") from None
+    return parse_json(sys.stdin.buffer.read(), "standard input")
 
 
 def _line(summary: RunSummary) -> str:

@@ -6,13 +6,13 @@ Light: the Snakefile asks at every parse, without the ``tokenizers`` library.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Pretrained:
         try:
             data = path.read_bytes()
             text = data.decode("utf-8")
-            tokenizer = json.loads(text)
+            tokenizer = parse_json(text, f"tokenizer: {path}")
             _check(tokenizer, path)
             size = max(_ids(tokenizer)) + 2
         except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import glob
 import hashlib
-import json
 import os
 import re
 import sys
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moelaws.records.files import write_json
+from moelaws.records.files import read_json, write_json
 from moelaws.spec.corpus import FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Dataset
@@ -263,8 +262,8 @@ def _text_digest(path: Path) -> str:
 
 def _load(cache: Path | None) -> dict[str, list[int | str]]:
     try:
-        data = json.loads(cache.read_text(encoding="utf-8")) if cache else {}
-    except (OSError, ValueError):
+        data = read_json(cache) if cache else {}
+    except (OSError, UserError):
         return {}
     if not isinstance(data, dict):
         return {}

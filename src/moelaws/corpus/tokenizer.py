@@ -6,7 +6,6 @@ text, whatever it contains, is ever read as the end of a document.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 
 BYTES = 256
 MINIMUM_VOCABULARY = BYTES + 1  # every byte, and the end of a document
@@ -105,7 +105,7 @@ class Tokenizer:
     @cached_property
     def _token_texts(self) -> list[bytes]:
         texts = [b""] * self.vocab_size
-        data = json.loads(self._backend.to_str())
+        data = parse_json(self._backend.to_str(), "the tokenizer")
         for entry, token in data["model"]["vocab"].items():
             texts[token] = b"".join(_BYTE[c] if c in _BYTE else c.encode() for c in entry)
         for added in data["added_tokens"]:  # these are found in the text as they are written

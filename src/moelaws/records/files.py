@@ -12,6 +12,7 @@ from typing import Any
 
 from moelaws.records import leftovers, seal
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 
 
 @contextmanager
@@ -83,16 +84,14 @@ def read_json(path: Path) -> Any:
     """Returns the data of a JSON file, without its seal.
 
     Raises:
-        UserError: where the file is missing, damaged or not JSON.
+        UserError: where the file is missing, damaged, not JSON or nested too deeply.
     """
     try:
-        data = json.loads(seal.read(path))
+        data = parse_json(seal.read(path), path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path}: not a JSON file: {error}") from None
     if isinstance(data, dict):
         data.pop(seal.KEY, None)
     return data

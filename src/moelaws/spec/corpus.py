@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Fraction, Frozen, Whole
+from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole
 
 
 def _commit(value: str) -> str:
@@ -92,7 +92,7 @@ class Corpus(Frozen):
     source: Source
     # Entries of the tokenizer, the last of which ends a document. Without ``tokenizer`` it is a
     # byte-level BPE trained on the training documents; 257 hold the bytes and that end.
-    vocab_size: Annotated[Count, Field(ge=257)]
+    vocab_size: Annotated[Size, Field(ge=257)]
     tokenizer: str | None = None  # SHA-256 of a pretrained tokenizer's file
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
         0.05  # share of the text, by whole documents

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -27,3 +28,17 @@ def located(file: object, *keys: object) -> Iterator[None]:
     except UserError as error:
         path = ".".join(map(str, keys))
         raise UserError(": ".join(text for text in (str(file), path, str(error)) if text)) from None
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Returns ``; did you mean X?`` for the ``known`` word that is nearest; empty where none is."""
+    near = difflib.get_close_matches(str(word)[:100], list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def or_nearest(word: object, known: Iterable[str], label: str) -> str:
+    """Returns what follows an unknown ``word``: the nearest ``known`` one, and all of them."""
+    words = list(known)
+    near = nearest(word, words)
+    listed = f"{label}: {', '.join(words) or 'none'}"
+    return f"{near} {listed[0].upper()}{listed[1:]}" if near else f"; {listed}"

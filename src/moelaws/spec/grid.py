@@ -5,16 +5,30 @@ Nothing in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
+from moelaws.spec.base import (
+    Count,
+    Fraction,
+    Frozen,
+    NonNegative,
+    Positive,
+    Real,
+    Share,
+    Size,
+    Whole,
+    text_like,
+)
+from moelaws.spec.errors import or_nearest
 from moelaws.spec.model import Mlp
 
 Scalar = bool | int | float | str
+MOST_POINTS = 100_000  # of one sweep
 # How FLOPs are counted: ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
     "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
@@ -32,41 +46,41 @@ class Settings(Frozen):
     ``ratio`` counts the FLOPs that it keeps.
     """
 
-    C: Positive | None = None
+    C: Annotated[Positive, Field(le=1e40)] | None = None
     D: Count | None = None
-    S: Annotated[float, Field(ge=0, lt=1)] | None = None
+    S: Share | None = None
     G: Positive | None = None
     r: Positive | None = None
-    d_base: Count | None = None
+    d_base: Size | None = None
     ffn: Literal["moe", "dense"] | None = None
-    n_layers: Count | None = None
-    d_model: Count | None = None
-    n_heads: Count | None = None
-    n_kv: Count | None = None
-    head_width: Count | None = None
+    n_layers: Size | None = None
+    d_model: Size | None = None
+    n_heads: Size | None = None
+    n_kv: Size | None = None
+    head_width: Size | None = None
     context: Count | None = None
-    vocab_size: Count | None = None
+    vocab_size: Size | None = None
     qk_norm: bool | None = None
     tied_embeddings: bool | None = None
     rope_theta: Positive | None = None
     init_std: Positive | None = None
-    n_experts: Count | None = None
-    top_k: Count | None = None
-    d_expert: Count | None = None
-    n_shared: Whole | None = None
-    n_dense_layers: Whole | None = None
-    d_ffn: Count | None = None
+    n_experts: Size | None = None
+    top_k: Size | None = None
+    d_expert: Size | None = None
+    n_shared: Annotated[Whole, Field(le=10**6)] | None = None
+    n_dense_layers: Annotated[Whole, Field(le=10**6)] | None = None
+    d_ffn: Size | None = None
     mlp: Mlp | None = None
     normalize_top_k: bool | None = None
     load_balance: NonNegative | None = None
     router_z: NonNegative | None = None
-    jitter: Annotated[Fraction, Field(lt=1)] | None = None
+    jitter: Share | None = None
     steps: Count | None = None
     batch: Count | None = None
     balance_group: Count | None = None
     lr: Positive | None = None
-    beta1: Fraction | None = None
-    beta2: Fraction | None = None
+    beta1: Share | None = None
+    beta2: Share | None = None
     eps: Positive | None = None
     weight_decay: NonNegative | None = None
     scale_free: bool | None = None
@@ -221,7 +235,8 @@ class Chosen(Frozen):
 def _refuse_unknown(names: Iterable[str]) -> None:
     for name in names:
         if name not in POSITIVE:
-            raise ValueError(f"{name!r} is no positive setting; there are {', '.join(POSITIVE)}")
+            known = or_nearest(name, POSITIVE, "there are")
+            raise ValueError(f"{name!r} is no positive setting{known}")
 
 
 def _row(numbers: tuple[float, ...]) -> str:
@@ -253,7 +268,13 @@ class Derivations(Frozen):
 class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^([A-Za-z][A-Za-z0-9_]*)?$")] = ""
+    name: Annotated[
+        str,
+        text_like(
+            "([A-Za-z][A-Za-z0-9_]*)?",
+            "a name of letters, digits and underscores that begins with a letter",
+        ),
+    ] = ""
     axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
     zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
 
@@ -262,9 +283,8 @@ class Sweep(Frozen):
         names = [*self.axes, *(name for group in self.zip for name in group)]
         for name in names:
             if name not in Settings.model_fields:
-                raise ValueError(
-                    f"unknown setting {name!r}; known: {', '.join(Settings.model_fields)}"
-                )
+                known = or_nearest(name, Settings.model_fields, "known")
+                raise ValueError(f"unknown setting {name!r}{known}")
             if names.count(name) > 1:
                 raise ValueError(f"{name!r} is set twice in one sweep")
         for name, values in self.axes.items():
@@ -276,6 +296,15 @@ class Sweep(Frozen):
             if len({len(values) for values in group.values()}) != 1:
                 lengths = {name: len(values) for name, values in group.items()}
                 raise ValueError(f"zipped axes must be equally long, not {lengths}")
+        points = math.prod(
+            [len(values) for values in self.axes.values() if isinstance(values, tuple)]
+            + [len(next(iter(group.values()), ())) for group in self.zip]
+        )
+        if points > MOST_POINTS:
+            raise ValueError(
+                f"a sweep of {points:,} points; it may have at most {MOST_POINTS:,}: give fewer "
+                "values, or zip axes that go together"
+            )
         return self
 
     def points(self) -> Iterator[dict[str, Scalar]]:

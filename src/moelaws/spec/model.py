@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Whole
+from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Share, Size, Whole
 
 # swiglu: three matrices, no biases (Shazeer, 2020). gelu: two matrices with biases, the
 # generalization paper's experts d -> w -> d.
@@ -17,7 +17,7 @@ class DenseFFN(Frozen):
     """A feed-forward layer of width ``d_ffn``: no router, no experts."""
 
     kind: Literal["dense"]
-    d_ffn: Count
+    d_ffn: Size
     mlp: Mlp = "swiglu"
 
 
@@ -33,18 +33,18 @@ class MoE(Frozen):
     """
 
     kind: Literal["moe"]
-    n_experts: Count
-    top_k: Count
-    d_expert: Count
-    n_shared: Whole = 0
+    n_experts: Size
+    top_k: Size
+    d_expert: Size
+    n_shared: Annotated[Whole, Field(le=10**6)] = 0
     normalize_top_k: bool = True  # gates of the selected experts sum to 1
     load_balance: NonNegative = 0.01  # coefficient of the load-balancing loss
     router_z: NonNegative = 0.001  # coefficient of the router z-loss
     mlp: Mlp = "swiglu"
     # In training the router's inputs are multiplied by noise, uniform in [1 - jitter, 1 + jitter].
-    jitter: Annotated[Fraction, Field(lt=1)] = 0.0
-    n_dense_layers: Whole = 0
-    d_ffn: Count | None = None  # of the dense layers
+    jitter: Share = 0.0
+    n_dense_layers: Annotated[Whole, Field(le=10**6)] = 0
+    d_ffn: Size | None = None  # of the dense layers
 
     @model_validator(mode="after")
     def _routing_is_sound(self) -> MoE:
@@ -79,18 +79,18 @@ class MoE(Frozen):
 class Model(Frozen):
     """A decoder-only transformer: RMSNorm, RoPE, grouped-query attention, feed-forward layers."""
 
-    n_layers: Count
-    d_model: Count
-    n_heads: Count
-    n_kv: Count  # key-value heads; n_heads for multi-head attention
+    n_layers: Size
+    d_model: Size
+    n_heads: Size
+    n_kv: Size  # key-value heads; n_heads for multi-head attention
     context: Count  # tokens a sequence
-    vocab_size: Count
+    vocab_size: Size
     ffn: Annotated[DenseFFN | MoE, Field(discriminator="kind")]
     qk_norm: bool = False
     tied_embeddings: bool = False
     rope_theta: Positive = 10_000.0
     init_std: Positive = 0.02
-    head_width: Count | None = None  # d_model / n_heads unless set
+    head_width: Size | None = None  # d_model / n_heads unless set
 
     @model_validator(mode="after")
     def _shapes_fit(self) -> Model:

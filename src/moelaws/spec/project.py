@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse
+from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import Commit, Rows
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import UserError, located, or_nearest
+from moelaws.spec.formats import read_yaml
 from moelaws.spec.references import join
 from moelaws.spec.study import Name, Study, Tier
 
 CONFIG = Path("config/config.yaml")
+COMMAND_LINE = "command line"  # as the place of a mistake in --config, --set or --tier
 
 
-StudyFile = Annotated[str, StringConstraints(pattern=r"\.ya?ml$")]
+StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's YAML file")]
 
 
 class Dataset(Rows):
@@ -78,16 +79,8 @@ def load_project(
         data["limits"] = {**own["limits"], **data["limits"]}  # one limit leaves the others
     if data.get("source") == "simulated" and "tier" not in (overrides or {}):
         data["tier"] = "paper"  # nothing is trained: the papers' own grids cost nothing
-    match data.get("corpus", "stdlib"):
-        case dict() as corpus:
-            data["corpus"] = parse(Dataset, corpus, f"{path}, corpus")
-        case str():
-            pass
-        case list() | tuple() as paths if all(isinstance(path, str) for path in paths):
-            pass
-        case other:
-            allowed = "stdlib, paths or globs of text files, or a mapping with the key dataset"
-            raise UserError(f"{path}: corpus is {other!r}; {allowed}")
+    if overrides:
+        parse(Project, dict(overrides), COMMAND_LINE)  # so that no mistake there is the file's
     return parse(Project, data, path)
 
 
@@ -141,7 +134,7 @@ def load_study(name: str, root: Path = Path()) -> Study:
         path = Path(name)
     else:
         raise UserError(
-            f"unknown study {name!r}; there are: {', '.join(known) or 'none'}; a study of your own "
+            f"unknown study {name!r}{or_nearest(name, known, 'there are')}; a study of your own "
             "goes by its YAML file"
         )
     study = parse(Study, read_yaml(root / path), path).read_from(path)
@@ -161,37 +154,3 @@ def load_study(name: str, root: Path = Path()) -> Study:
         with located(path, "package"):
             join(study.package, (root / path).parent)
     return study
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns the mapping in a YAML file; data only (safe_load).
-
-    Raises:
-        UserError: for a missing or empty file, broken YAML or a repeated key.
-    """
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run from the repository's root") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: keys and values are wanted, not {type(data).__name__}")
-    return data
-
-
-class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML silently keeps the last of repeated keys; here that is a mistake."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        # A merge (<<) may be overridden by a key; two keys of one mapping may not be the same.
-        merge = "tag:yaml.org,2002:merge"
-        keys = [self.construct_object(k, deep=deep) for k, _ in node.value if k.tag != merge]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} stands twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]

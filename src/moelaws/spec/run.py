@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Whole
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Share, Whole
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -23,8 +23,8 @@ class AdamW(Frozen):
     """
 
     lr: Positive  # peak learning rate
-    beta1: Fraction = 0.9
-    beta2: Fraction = 0.95
+    beta1: Share = 0.9
+    beta2: Share = 0.95
     eps: Positive = 1e-8
     weight_decay: NonNegative = 0.1
     scale_free: bool = False

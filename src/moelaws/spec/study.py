@@ -7,19 +7,37 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Real, Whole
-from moelaws.spec.errors import UserError
+from moelaws.spec.base import (
+    Count,
+    Fraction,
+    Frozen,
+    NonNegative,
+    Positive,
+    Real,
+    Whole,
+    text_like,
+)
+from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.grid import Grid
 from moelaws.spec.references import STUDIES
 
 # Names become file names and Snakemake wildcards.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+Name = Annotated[
+    str,
+    text_like(
+        "[A-Za-z][A-Za-z0-9_]*",
+        "a name of letters, digits and underscores that begins with a letter",
+    ),
+]
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-Package = Annotated[str, StringConstraints(pattern=f"^{_DOTTED}$")]
+Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
 # Module and function below the study's package: figures.optima:draw.
-Reference = Annotated[str, StringConstraints(pattern=rf"^{_DOTTED}:[A-Za-z_]\w*$")]
+Reference = Annotated[
+    str,
+    text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
+]
 Tier = Literal["demo", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = ("demo", "gpu", "paper")
 # A study's key -> what one of its entries is called.
@@ -61,7 +79,7 @@ class Fit(Entry):
     rollout: str = ""  # a column such as C: fit below each of its values, predict above
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
-    bootstrap: Count = 200  # refits for the intervals
+    bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
     resample_by: str = ""  # a column whose values are the bootstrap's blocks; rows by default
     intervals: Literal["auto", "bootstrap", "student"] = "auto"
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
@@ -290,5 +308,5 @@ def _named(study: Study, key: str, entries: Sequence[E], name: str) -> E:
     for entry in entries:
         if entry.name == name:
             return entry
-    known = ", ".join(entry.name for entry in entries) or "none"
-    raise UserError(f"study {study.study!r} has no {KINDS[key]} {name!r}; there are: {known}")
+    known = or_nearest(name, [entry.name for entry in entries], "there are")
+    raise UserError(f"study {study.study!r} has no {KINDS[key]} {name!r}{known}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
@@ -129,10 +129,9 @@ def _json_lines(path: Path) -> pd.DataFrame:
                 raise UserError(
                     f"{path}: a JSON array; one object a line is wanted, as `jq -c '.[]'` gives"
                 )
-            try:
-                record = json.loads(line, object_pairs_hook=_Pairs)
-            except json.JSONDecodeError as error:
-                raise UserError(f"{path}: line {number}: not JSON: {error.msg}") from None
+            where = f"{path}: line {number}"
+            # pandas and others write NaN for what is missing.
+            record = parse_json(line, where, object_pairs_hook=_Pairs, parse_constant=float)
             if not isinstance(record, _Pairs):
                 raise UserError(
                     f"{path}: line {number}: {line.strip()[:60]} is no JSON object, such as "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from moelaws.model.transformer import Transformer
@@ -12,6 +11,7 @@ from moelaws.records.layout import KEPT
 from moelaws.records.leftovers import temporary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json
 from moelaws.spec.run import RunConfig
 
 FILE = "model.safetensors"
@@ -107,7 +107,7 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
     seal.check(path)
     try:
         with safe_open(path, "pt") as file:
-            config = parse(RunConfig, json.loads(file.metadata()["config"]), path)
+            config = parse(RunConfig, parse_json(file.metadata()["config"], path), path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = Transformer(config.model, config.seed, precision=config.precision)
         model.load_state_dict(tensors)

@@ -1,0 +1,101 @@
+"""YAML and JSON of users: what is read differently from YAML 1.1, and what is too much."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from moelaws.spec.errors import UserError
+from moelaws.spec.formats import parse_json, parse_yaml, read_yaml
+from repository import REPOSITORY
+
+
+@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("config/**/*.yaml")), ids=lambda p: p.stem)
+def test_the_shipped_files_are_read_as_any_reader_of_yaml_reads_them(path):
+    assert read_yaml(path) == yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("1:30:00", "1:30:00"),  # YAML 1.1: 5400
+        ("190:20:30.15", "190:20:30.15"),
+        ("2020-99-99", "2020-99-99"),
+        ("2020-01-01", "2020-01-01"),
+        ("010", "010"),  # YAML 1.1: 8
+        ("9" * 5000, "9" * 5000),
+        ("[3, -3, 0, 1_000, 0x1F, 0b11]", [3, -3, 0, 1000, 31, 3]),
+        ("[0.5, .5, 1., -1.5e+3, 3e-3, 1e20]", [0.5, 0.5, 1.0, -1500.0, "3e-3", "1e20"]),
+        ("[on, off, yes, no, true]", [True, False, True, False, True]),
+        ("a: &x [1, 2]\nb: *x", {"a": [1, 2], "b": [1, 2]}),
+        ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
+        ("[" * 100 + "]" * 100, parse_json("[" * 100 + "]" * 100, "")),
+    ],
+)
+def test_plain_texts(text, data):
+    assert parse_yaml(text, "a.yaml") == data
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "line 1: nested more than 100 levels deep"),
+        ("{a: " * 100_000, "line 1: nested more than 100 levels deep"),
+        ("- " * 100_000, "line 1: nested more than 100 levels deep"),
+        ("\n".join(" " * n + "a:" for n in range(900)), "line 101: nested more than 100 levels"),
+        (
+            "a0: &a0 []\n" + "\n".join(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 900)),
+            "nested more than 100 levels deep",
+        ),
+        (
+            "a0: &a0 [1]\n"
+            + "\n".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)),
+            "more than 1,000,000 values, aliases followed",
+        ),
+        ("a: &a [*a]", "line 1: *a names no &a before it"),
+        ("a: 1\n!!int b: !!timestamp 2020-99-99", "not YAML: invalid literal"),
+        ("a: !!timestamp 2020-99-99", "not YAML: month must be in 1..12"),
+        ("a: 1\na: 2", "line 2, column 1: key 'a' stands twice"),
+        ("? [1]\n: 2", "line 1, column 3: found unhashable key"),
+        ("a: !!python/object:os.system {}", "could not determine a constructor"),
+        ("a: [1", "not YAML: line 2, column 1: "),
+        ("a: \x00", "not YAML: unacceptable character"),
+    ],
+)
+def test_yaml_that_is_refused(text, message):
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        parse_yaml(text, "a.yaml")
+    assert str(caught.value).startswith("a.yaml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "nested more than 100 levels deep"),
+        ("[" * 101 + "]" * 101, "nested more than 100 levels deep"),
+        ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 levels deep"),
+        ("9" * 5000, "value has 5000 digits"),
+        ('{"a": NaN}', "NaN is no number of JSON"),
+        ('{"a": 1', "not JSON: Expecting ',' delimiter: line 1"),
+        (b"\xff", "not JSON: byte 0 is not UTF-8"),
+    ],
+)
+def test_json_that_is_refused(text, message):
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        parse_json(text, "a.json")
+    assert str(caught.value).startswith("a.json: ")
+    assert "sys." not in str(caught.value)
+
+
+def test_every_file_of_a_user_goes_through_these_readers():
+    """A loader of one's own would have none of these limits."""
+    own = REPOSITORY / "src/moelaws/spec/formats.py"
+    loaders = re.compile(r"\b(json\.loads?|yaml\.\w*load\w*|model_validate_json)\(")
+    users = {
+        str(path.relative_to(REPOSITORY / "src/moelaws"))
+        for path in Path(REPOSITORY / "src").rglob("*.py")
+        if path != own and loaders.search(path.read_text())
+    }
+    assert users == set()

@@ -1,0 +1,185 @@
+"""What pydantic refuses is told in a user's words: the key as written, its value, what is right."""
+
+import copy
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.formats import read_yaml
+from moelaws.spec.hyperparameters import Pinned
+from moelaws.spec.project import Project, load_project
+from moelaws.spec.study import Study
+from repository import REPOSITORY
+
+PROJECT = read_yaml(REPOSITORY / "config/config.yaml")
+STUDY = read_yaml(REPOSITORY / "config/studies/sparsity.yaml")
+PINNED = read_yaml(REPOSITORY / "config/hyperparameters/demo.yaml")
+SWEEP = "grids.demo.sweeps.0"
+SETTINGS = "grids.demo.settings"
+# Names of members of unions and of models, and sentences of pydantic's own.
+RIDDLES = re.compile(
+    r"Input should|Extra inputs|Field required|pydantic|validator|literal\[|tuple\[|function-"
+    r"|\bstr\b|\bbool\b|\bint\b|\bfloat\b|\bdict\b|NoneType|None|Settings|PowerOf|Dataset\b|Count|\[key\]"
+)
+
+
+def changed(data, path, value):
+    """``data`` with ``value`` at the dotted ``path``, whose numbers count entries from 0."""
+    data = copy.deepcopy(data)
+    *outer, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    target = data
+    for step in outer:
+        target = target[step]
+    target[last] = value
+    return data
+
+
+def without_values(text):
+    return re.sub(r"is [\[{].*?; it must|'[^']*'", "", text)
+
+
+def refusal(schema, data):
+    with pytest.raises(UserError) as caught:
+        parse(schema, data, "a.yaml")
+    assert not RIDDLES.search(without_values(str(caught.value)))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (
+            f"{SWEEP}.axes.S",
+            None,
+            "grids.demo.sweeps #1.axes.S is empty (null); it must be true or false, a number, a "
+            "text or a list",
+        ),
+        (
+            f"{SWEEP}.axes.S",
+            [0, None],
+            "grids.demo.sweeps #1.axes.S #2 is empty (null); it must be true or false, a number or "
+            "a text",
+        ),
+        (
+            f"{SWEEP}.axes.S",
+            {"bool": 1},  # a key that is also the name of a union's member
+            "grids.demo.sweeps #1.axes.S is {'bool': 1}; it must be true or false, a number, a "
+            "text or a list",
+        ),
+        (f"{SWEEP}.axes", 5, "grids.demo.sweeps #1.axes is 5; it must be a mapping of keys to va"),
+        (f"{SWEEP}.axess", 5, "unknown key grids.demo.sweeps #1.axess; did you mean axes? Allowed"),
+        (f"{SWEEP}.axes.d_modell", 8, "unknown setting 'd_modell'; did you mean d_model? Known: C"),
+        (f"{SETTINGS}.batches", 4, "unknown key grids.demo.settings.batches; did you mean batch? "),
+        (f"{SETTINGS}.beta1", 1, "grids.demo.settings.beta1 is 1; it must be less than 1"),
+        (f"{SETTINGS}.beta2", 1, "grids.demo.settings.beta2 is 1; it must be less than 1"),
+        (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
+        (f"{SETTINGS}.context", "010", "context is '010'; it must be a number without a leading z"),
+        (f"{SETTINGS}.lr", 10**400, "...; it must be a number below 1e308"),
+        pytest.param(
+            f"{SETTINGS}.lr",
+            1 << 99_999,
+            "lr is a number of thousands of digits; it must be a number below 1e308",
+            id="huge",
+        ),
+        (f"{SETTINGS}.d_model", 1e7, "d_model is 10000000.0; it must be at most 1,000,000"),
+        (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),
+        (f"{SETTINGS}.C", 1e300, "C is 1e+300; it must be at most 1e+40"),
+        (f"{SETTINGS}.qk_norm", "maybe", "qk_norm is 'maybe'; it must be true or false"),
+        (f"{SETTINGS}.schedule", "cosin", "schedule is 'cosin'; it must be cosine or wsd; did you"),
+        ("grids.demo.derive.batch", {"rule": "chozen"}, "chosen; did you mean chosen?"),
+        ("grids.demo.derive.batch", {"rule": "power", "value": 1}, "derive.batch.at is missing"),
+        ("grids.demo.derive.batch", {}, "grids.demo.derive.batch.rule is missing"),
+        ("grids.demo.derive.batch", 3, "batch is 3; it must be a mapping with the keys at, by, "),
+        ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, gpu or paper; did you mea"),
+        (
+            f"{SWEEP}.axes",
+            {"d_model": list(range(1, 1001)), "lr": list(range(1, 1001))},
+            "grids.demo.sweeps #1: a sweep of 1,000,000 points; it may have at most 100,000",
+        ),
+        ("fits.0.law", [1], "fits.loss.law is [1]; it must be a text"),
+        ("fits.0.maping", {}, "unknown key fits.loss.maping; did you mean mapping? Allowed here: "),
+        ("fits.0.bootstrap", "1e12", "fits.loss.bootstrap is '1e12'; it must be at most 100,000"),
+        ("fits.0.level", 1, "fits.loss.level is 1; it must be less than 1"),
+        ("fits.0.name", False, "fits #1.name is false; it must be a text (YAML reads yes, no, "),
+        ("figures.0.code", "abc", "F1a.code is 'abc'; it must be a module and its function, such"),
+        ("figures.0.with", {"1x": 2}, "figures.F1a.with.1x: the key '1x' must be a name of "),
+        ("figures.0", None, "figures #1 is empty (null); it must be a mapping with the keys capt"),
+        ("package", "a-b", "package is 'a-b'; it must be the dotted name of a Python package or l"),
+    ],
+)
+def test_mistakes_of_a_study(path, value, message):
+    line = refusal(Study, changed(STUDY, path, value))
+    assert message in line
+    assert line.startswith("a.yaml: ")
+    assert "\n" not in line or path == "grids.demoo" or "rule" in str(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("studies", None, "studies is empty (null); it must be all or a list"),
+        ("studies", 5, "studies is 5; it must be all or a list"),
+        ("studies", ["a b"], "studies #1 is 'a b'; it must be a name of letters, digits and under"),
+        ("corpus", 3, "corpus is 3; it must be a text, a list or a mapping with the keys bytes, "),
+        ("corpus", ["a.txt", 3], "corpus #2 is 3; it must be a text"),
+        ("corpus", {"dataset": "a/b", "comit": 1}, "unknown key corpus.comit; did you mean commit"),
+        ("limits", {"gpu_hour": 5}, "unknown key limits.gpu_hour; did you mean gpu_hours? Allow"),
+        ("seed", "1:30:00", "seed is '1:30:00'; it must be a number"),
+        (
+            "seed",
+            2**63,
+            "seed is 9223372036854775808; it must be at most 1,000,",
+        ),
+        ("tier", "papr", "tier is 'papr'; it must be demo, gpu or paper; did you mean paper?"),
+    ],
+)
+def test_mistakes_of_the_project(key, value, message):
+    line = refusal(Project, {**PROJECT, key: value})
+    assert line.startswith(f"a.yaml: {message}")
+    assert "\n" not in line
+
+
+def test_a_mistake_of_the_command_line_is_not_the_files():
+    with pytest.raises(UserError, match=r"^command line: unknown key colour; allowed here: "):
+        load_project(REPOSITORY, {"colour": "red"})
+
+
+def paths(data, before=()):
+    """The path of every key and entry in nested data."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data)
+    for step, value in inner:
+        yield (*before, step)
+        if isinstance(value, dict | list):
+            yield from paths(value, (*before, step))
+
+
+ODD = [
+    *(None, True, -1, 0, 1.5, 1e300, 10**400, float("nan"), "", "x", "1:30", "é", "[key]"),
+    *([], [None], {}, {"x": 1}, {"x": None}, [[]], [{"name": 5}]),
+]
+SCHEMAS = {"project": (Project, PROJECT), "study": (Study, STUDY), "pinned": (Pinned, PINNED)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_stands_anywhere_is_taken_or_refused_in_plain_words(data):
+    schema, whole = SCHEMAS[data.draw(st.sampled_from(sorted(SCHEMAS)))]
+    path = data.draw(st.sampled_from([p for p in paths(whole) if "with" not in p]))
+    whole = copy.deepcopy(whole)
+    target = whole
+    for step in path[:-1]:
+        target = target[step]
+    if data.draw(st.booleans()) and isinstance(target, dict):
+        target[f"{path[-1]}x"] = target.pop(path[-1])
+    else:
+        target[path[-1]] = data.draw(st.sampled_from(ODD))
+    told = ""
+    try:
+        parse(schema, whole, "a.yaml")
+    except UserError as error:
+        told = without_values(str(error))
+    assert not RIDDLES.search(told)
