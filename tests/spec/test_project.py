@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import read_yaml
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.project import load_project, load_study
 from repository import REPOSITORY
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import read_yaml
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.hyperparameters import Pinned
 from moelaws.spec.project import Project, load_project
 from moelaws.spec.study import Study

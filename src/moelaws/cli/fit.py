@@ -135,7 +135,7 @@ def _entry(spec: str) -> Fit:
     """The fit entry in a JSON text, or in the file that it names."""
     from moelaws.records.files import read_json
     from moelaws.spec.base import parse
-    from moelaws.spec.formats import parse_json
+    from moelaws.spec.from_json import parse_json
     from moelaws.spec.study import Fit
 
     if not spec.lstrip().startswith("{"):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import parse_yaml
+from moelaws.spec.from_yaml import parse_yaml
 from moelaws.spec.project import CONFIG, Project, load_project
 
 Command = Callable[..., Any]

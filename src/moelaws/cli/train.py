@@ -12,7 +12,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
-from moelaws.spec.formats import parse_json
+from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import parse_json
+from moelaws.spec.from_json import parse_json
 
 BYTES = 256
 MINIMUM_VOCABULARY = BYTES + 1  # every byte, and the end of a document

@@ -12,7 +12,7 @@ from typing import Any
 
 from moelaws.records import leftovers, seal
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import parse_json
+from moelaws.spec.from_json import parse_json
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
-from moelaws.spec.formats import read_yaml
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.project import Project
 
 FOLDER = Path("config/hyperparameters")

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import Commit, Rows
 from moelaws.spec.errors import UserError, located, or_nearest
-from moelaws.spec.formats import read_yaml
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.references import join
 from moelaws.spec.study import Name, Study, Tier
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import parse_json
+from moelaws.spec.from_json import parse_json
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")

@@ -11,7 +11,7 @@ from moelaws.records.layout import KEPT
 from moelaws.records.leftovers import temporary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.formats import parse_json
+from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 
 FILE = "model.safetensors"

@@ -1,4 +1,4 @@
-"""YAML and JSON as users write them: one reader of each, for data only, with limits.
+"""YAML as users write it: the one reader of it, for data only, with limits.
 
 The limits are far beyond what anybody writes. They hold before anything recurses, for a text that
 is nested deeply enough ends the interpreter itself.
@@ -6,7 +6,6 @@ is nested deeply enough ends the interpreter itself.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from typing import Any
 import yaml
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import DEEPEST, TOO_DEEP
 
-DEEPEST = 100  # levels of nested lists and mappings
 LARGEST = 1_000_000  # values of one YAML text, aliases followed
 
 _TAG = "tag:yaml.org,2002:"
 _OTHERWISE = ("int", "float", "timestamp")
-_TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -92,7 +90,7 @@ def _check_size(text: str, where: object) -> None:
         above, own, below = open_[-1]
         open_[-1] = above, own + values, max(below, levels)
         if len(open_) - 2 + open_[-1][2] > DEEPEST:
-            raise UserError(f"{where}: line {line}: {_TOO_DEEP}")
+            raise UserError(f"{where}: line {line}: {TOO_DEEP}")
         if open_[-1][1] > LARGEST:
             raise UserError(f"{where}: line {line}: more than {LARGEST:,} values, aliases followed")
 
@@ -138,39 +136,3 @@ _Loader.add_implicit_resolver(
     ),
     list("-+0123456789."),
 )
-
-
-def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
-    """Returns the data in a JSON text; messages name it as ``where``.
-
-    ``options`` are those of ``json.loads``. NaN and Infinity, which JSON does not have, are refused
-    unless ``parse_constant`` says otherwise.
-
-    Raises:
-        UserError: for what is not JSON, too deep, or a whole number of thousands of digits.
-    """
-    try:
-        data = json.loads(text, **{"parse_constant": _refuse_constant, **options})
-    except RecursionError:
-        raise UserError(f"{where}: {_TOO_DEEP}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{where}: not JSON: byte {error.start} is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON: {error}") from None
-    except ValueError as error:  # of ``int``, for a text of thousands of digits
-        raise UserError(f"{where}: not JSON: {error}".partition("; use sys.")[0]) from None
-    level = [data]
-    for _ in range(DEEPEST + 1):
-        inner = [list(x.values()) if isinstance(x, dict) else x for x in level if _holds(x)]
-        if not inner:
-            return data
-        level = [x for values in inner for x in values]
-    raise UserError(f"{where}: {_TOO_DEEP}")
-
-
-def _holds(data: object) -> bool:
-    return isinstance(data, dict | list)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,47 @@
+"""JSON as users write it: the one reader of it, with a limit of its depth."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moelaws.spec.errors import UserError
+
+DEEPEST = 100  # levels of nested lists and mappings
+TOO_DEEP = f"nested more than {DEEPEST} levels deep"
+
+
+def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
+    """Returns the data in a JSON text; messages name it as ``where``.
+
+    ``options`` are those of ``json.loads``. NaN and Infinity, which JSON does not have, are refused
+    unless ``parse_constant`` says otherwise.
+
+    Raises:
+        UserError: for what is not JSON, too deep, or a whole number of thousands of digits.
+    """
+    try:
+        data = json.loads(text, **{"parse_constant": _refuse_constant, **options})
+    except RecursionError:
+        raise UserError(f"{where}: {TOO_DEEP}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: not JSON: byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not JSON: {error}") from None
+    except ValueError as error:  # of ``int``, for a text of thousands of digits
+        raise UserError(f"{where}: not JSON: {error}".partition("; use sys.")[0]) from None
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        inner = [list(x.values()) if isinstance(x, dict) else x for x in level if _holds(x)]
+        if not inner:
+            return data
+        level = [x for values in inner for x in values]
+    raise UserError(f"{where}: {TOO_DEEP}")
+
+
+def _holds(data: object) -> bool:
+    return isinstance(data, dict | list)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
