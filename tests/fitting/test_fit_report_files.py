@@ -1,15 +1,21 @@
 """The report's files: what is written is what is read, and a part is found by its value."""
 
 import json
+import re
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from fitting_case import entry, fitted
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from moelaws import laws
+from moelaws.cli import cli
 from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.spec.errors import UserError
@@ -110,7 +116,7 @@ def test_reading_a_fit_needs_nothing_that_makes_one():
     code = "import moelaws.fitting.report, sys\nprint(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith("moelaws.fitting.")}
-    assert loaded == {"moelaws.fitting.diagnostics", "moelaws.fitting.report"}
+    assert loaded == {f"moelaws.fitting.{name}" for name in ("decode", "diagnostics", "report")}
     assert not {"numpy", "pandas", "scipy"} & set(done.stdout.split())
 
 
@@ -179,3 +185,69 @@ def test_foreign_files_are_refused(tmp_path):
     (tmp_path / "cut.bootstrap.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match="not a readable Parquet file"):
         read_draws(tmp_path / "cut.json")
+
+
+@pytest.fixture(scope="module")
+def written(dense, tmp_path_factory):
+    """A report with starts, a profile, a hull and draws."""
+    path = tmp_path_factory.mktemp("written") / "fit.json"
+    report = fitted(laws.get("chinchilla"), dense(6, 5), bootstrap=5, protocol={"sample": 10})
+    write_fit(report, path)
+    return path
+
+
+def evaluated(path):
+    words = ["eval", "chinchilla", "N=1e9", "D=2e10", "--params", str(path)]
+    return CliRunner().invoke(cli, words, catch_exceptions=False).exit_code
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (("params", "A", "estimate"), None, "params.A.estimate is not a finite number"),
+        (("params", "A", "estimate"), "big", "params.A.estimate is not a number"),
+        (("params", "A"), 5, "params.A is not a mapping"),
+        (("params",), {}, "params has none; those of chinchilla are A, "),
+        (("law",), [1], "law is not a text"),
+        (("level",), 5, "level is not between 0 and 1"),
+        (("hull",), 5, "support is not a mapping"),
+        (("hull", "ranges"), {}, "support: ranges, variables, normals and offsets do not fit toge"),
+        (("hull", "normals"), [[1, "x"]], "support.normals #1 #2 is not a number"),
+        (("hull", "normals"), [[1.0]], "do not fit together"),
+        (("hull", "offsets"), [None], "do not fit together"),
+        (("hull", "ranges"), {"N": [1, 2], "D": [1, 2], "X": [1, 2]}, "hull.ranges has N, D, X; "),
+        (("hull", "variables"), ["X"], "do not fit together"),
+        (("residuals", "quantiles"), [[]], "residuals.quantiles #1 is not a number"),
+        (("residuals", "spread"), 1, "residuals.spread is unknown"),
+        (("diagnostics", "draws"), {"asked": 5}, "diagnostics.draws.used is missing"),
+        (("split_by",), "C", "'parts'"),
+    ],
+)
+def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp_path):
+    report = json.loads(written.read_text())
+    target = report
+    for key in keys[:-1]:
+        target = target[key]
+    target[keys[-1]] = value
+    (tmp_path / "fit.json").write_text(json.dumps(report))
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        evaluated(tmp_path / "fit.json")
+    assert str(caught.value).startswith(str(tmp_path / "fit.json"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_a_report_holds_is_read_or_refused(data, written):
+    """Never a traceback: a user's error, or a prediction."""
+    report = json.loads(written.read_text())
+    target, key = report, data.draw(st.sampled_from(sorted(report)))
+    while isinstance(target[key], dict | list) and target[key] and data.draw(st.booleans()):
+        target = target[key]
+        keys = sorted(target) if isinstance(target, dict) else range(len(target))
+        key = data.draw(st.sampled_from(keys))
+    target[key] = data.draw(st.sampled_from([None, True, -1, 0.5, "x", [], {}, [1], {"x": 1}]))
+    broken = written.with_name("broken.json")
+    broken.write_text(json.dumps(report))
+    draws_path(broken).write_bytes(draws_path(written).read_bytes())
+    with suppress(UserError):
+        assert evaluated(broken) == 0

@@ -183,7 +183,18 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
         law = laws.fittable(report.law)
     if report.law != law.ref:
         raise UserError(f"{path}: law is {report.law!r}; a fit of {law.ref} is wanted")
-    return _Fitted(path, law, report, report.part(dict(given)))
+    part = report.part(dict(given))
+    variables = {variable.name for variable in law.variables}
+    for key, names, own in (
+        ("params", part.params, set(law.names)),
+        ("hull.ranges", part.support.ranges if part.support else variables, variables),
+    ):
+        if set(names) != own:
+            raise UserError(
+                f"{path}: {key} has {', '.join(names) or 'none'}; those of {law.ref} are "
+                f"{', '.join(sorted(own))}: make the fit again"
+            )
+    return _Fitted(path, law, report, part)
 
 
 def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:

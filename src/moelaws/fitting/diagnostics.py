@@ -6,6 +6,7 @@ that makes one. The fields are the keys of the report's JSON, in their order.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -101,22 +102,6 @@ class Diagnostics:
         absent = [key for key in ("sigma", *of_other_laws) if data[key] is None]
         return {key: value for key, value in data.items() if key not in absent}
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Diagnostics:
-        """Returns the diagnostics that :meth:`to_json` gave.
-
-        Raises:
-            KeyError, TypeError: for data of another form.
-        """
-        typed: dict[str, Any] = {"draws": DrawCount(**data["draws"])}
-        if "starts" in data:
-            optima = [NearOptimum(**optimum) for optimum in data["near_equivalent"]["found"]]
-            typed["near_equivalent"] = NearOptima(data["near_equivalent"]["within"], optima)
-            typed["starts"] = Starts(**data["starts"])
-        elif data["subsamples"] is not None:
-            typed["subsamples"] = Subsamples(**data["subsamples"])
-        return cls(**data | typed)
-
 
 @dataclass(frozen=True)
 class Residuals:
@@ -150,3 +135,14 @@ class Support:
     variables: list[str]
     normals: list[list[float]] = field(default_factory=list)
     offsets: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        numbers = [self.offsets, *self.ranges.values(), *self.normals]
+        if not (
+            len(self.normals) == len(self.offsets)
+            and all(len(normal) == len(self.variables) for normal in self.normals)
+            and all(len(ends) == 2 for ends in self.ranges.values())
+            and set(self.variables) <= set(self.ranges)
+            and all(math.isfinite(x) for row in numbers for x in row)
+        ):
+            raise ValueError("ranges, variables, normals and offsets do not fit together")

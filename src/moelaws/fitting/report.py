@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moelaws.fitting.decode import decode
 from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
 from moelaws.records import seal
 from moelaws.records.files import finite, read_json, write_json
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.laws.base import Array
-
-_REPORT_KEYS = (
-    *("law", "name", "source", "split_by", "level", "spec", "table", "versions", "selection"),
-)
 
 
 def place(where: Mapping[str, float]) -> str:
@@ -92,22 +89,6 @@ class FitPart:
         data = asdict(self) | {"diagnostics": self.diagnostics.to_json()}
         data["support"] = data["support"] or {}
         return {"hull" if key == "support" else key: finite(data[key]) for key in data}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> FitPart:
-        """Returns the part that :meth:`to_json` gave.
-
-        Raises:
-            KeyError, TypeError: for data of another form.
-        """
-        plain = {key: data[key] for key in cls.__dataclass_fields__ if key != "support"}
-        typed = {
-            "params": {name: Estimate(**own) for name, own in data["params"].items()},
-            "diagnostics": Diagnostics.from_json(data["diagnostics"]),
-            "residuals": Residuals(**data["residuals"]),
-            "support": Support(**data["hull"]) if data["hull"] else None,
-        }
-        return cls(**plain | typed)
 
 
 @dataclass(frozen=True)
@@ -187,6 +168,26 @@ class FitReport:
         return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
 
 
+@dataclass(frozen=True)
+class _Head:
+    """What a report's file holds beside its parts."""
+
+    law: str
+    name: str
+    source: str
+    split_by: str
+    level: float
+    selection: dict[str, Any] | None
+    spec: dict[str, Any]
+    table: dict[str, Any]
+    versions: dict[str, str]
+    draws_digest: str
+
+
+_HEAD = tuple(own.name for own in fields(_Head))
+_PART = tuple(own.name for own in fields(FitPart))
+
+
 def draws_path(path: Path) -> Path:
     """Returns the draws' file beside a report: ``loss.json`` -> ``loss.bootstrap.parquet``."""
     return path.with_suffix(".bootstrap.parquet")
@@ -220,17 +221,35 @@ def read_fit(path: Path) -> FitReport:
     """
     data = read_json(path)
     try:
-        parts = data["parts"] if data["split_by"] else [data | {"where": {}}]
-        return FitReport(
-            parts=[FitPart.from_json(part) for part in parts],
-            draws_digest=data["draws_digest"],
-            **{key: data[key] for key in _REPORT_KEYS},
-        )
-    except (KeyError, TypeError, AttributeError) as error:
+        head = decode(_Head, {key: data.get(key) for key in _HEAD})
+        if not 0 < head.level < 1:
+            raise ValueError("level is not between 0 and 1")
+        if head.split_by:
+            parts = [_part(part, f"part {n}") for n, part in enumerate(data["parts"], 1)]
+        else:
+            parts = [_part({**data, "where": {}}, "")]
+        if any(set(part.where) != {head.split_by} - {""} for part in parts):
+            raise ValueError(f"a part's where does not say its {head.split_by}")
+        return FitReport(parts=parts, **vars(head))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UserError(
             f"{path}: not a fit report of this version of moelaws ({error}); "
             "`moelaws fit ... --out FILE.json` writes one: make the fit again"
         ) from None
+
+
+def _part(data: Mapping[str, Any], key: str) -> FitPart:
+    """Returns the part that ``FitPart.to_json`` gave.
+
+    Raises:
+        KeyError, TypeError, ValueError: for data of another form, or an estimate that is no number.
+    """
+    own = {name: data["hull" if name == "support" else name] for name in _PART}
+    part = decode(FitPart, own | {"support": own["support"] or None}, key)
+    for name, estimate in part.estimates().items():
+        if not math.isfinite(estimate):
+            raise ValueError(f"params.{name}.estimate is not a finite number")
+    return part
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:
