@@ -20,6 +20,11 @@ def trained():
     return Jobs.load({"studies": "all"}, REPOSITORY)
 
 
+def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"\{a\}: Snakemake takes braces in a path for wildcards"):
+        Jobs.load({}, tmp_path / "{a}")
+
+
 def names(files):
     """Paths below the package, of source files as jobs name them."""
     return {Path(file).as_posix().partition("/moelaws/")[2] for file in files}
@@ -57,7 +62,7 @@ def test_a_report_names_its_law_so_that_code_which_reads_it_depends_on_the_law(j
 def test_what_fits_alone_use_is_no_code_of_what_reads_no_fit(trained):
     # A regression serves derived tables too; a module of tables reads reports for some of them.
     shared = {"fitting/__init__.py", "fitting/regression.py"}
-    reports = {"fitting/report.py", "fitting/diagnostics.py"}
+    reports = {"fitting/report.py", "fitting/diagnostics.py", "fitting/decode.py"}
     wrong = {}
     for key, study in trained.studies.items():
         for kind, allowed in (("figures", shared), ("tables", shared | reports)):

@@ -81,6 +81,15 @@ def test_mistakes_in_fits(fresh, edit, message):
     assert message in refused(fresh)
 
 
+def test_braces_of_a_setting_are_no_wildcards(fresh):
+    (fresh.root / "text").rename(fresh.root / "{text}")
+    planned = fresh.snakemake(
+        "-n", "-p", "--quiet", "host", "--config", "corpus={text}/*.py"
+    ).stdout
+    assert """--config 'corpus="{text}/*.py"' --""" in planned  # of the report
+    assert """--set 'corpus="{text}/*.py"'""" in planned
+
+
 def test_a_sweep_over_its_limits_is_refused_and_a_dry_run_warns(fresh):
     limits = ("--config", "limits={cpu_hours: 1e-6}")
     dry = fresh.snakemake("-n", *limits)

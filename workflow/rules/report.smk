@@ -16,8 +16,9 @@ rule report:
     conda:
         "../../envs/cpu.yaml"
     params:
-        # The report is of this project's configuration; Snakemake takes it in YAML's form.
-        config=(
+        # The report is of this project's configuration; Snakemake takes it in YAML's form. A
+        # function, for in a text Snakemake takes braces for wildcards.
+        config=lambda wildcards: (
             shlex.join(
                 ["--config", *(f"{k}={json.dumps(v)}" for k, v in config.items())]
             )

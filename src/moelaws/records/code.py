@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeGuard
@@ -32,7 +33,7 @@ def closure(*modules: str) -> tuple[Path, ...]:
     """
     for module in modules:
         source(module)
-    ours = frozenset(package.partition(".")[0] for package in packages())
+    ours = _ours()
     seen: set[Path] = set()
     waiting = list(modules)
     while waiting:
@@ -70,6 +71,38 @@ def definition(package: str, reference: str) -> ast.FunctionDef:
     return functions[name]
 
 
+def function_named(module: str, name: str) -> tuple[str, ast.FunctionDef] | None:
+    """Returns the function that ``name`` means in ``module``, and the module that defines it.
+
+    None where it is no function of this package or of a user's own studies.
+    """
+    home, node = _meant(module, name)
+    return (home, node) if node is not None and _is_function(node) else None
+
+
+def constant(module: str, name: str) -> object:
+    """Returns the number or text that ``name`` means in ``module``; None where it is neither."""
+    _, node = _meant(module, name)
+    value = node.value if isinstance(node, ast.Assign) else None
+    return value.value if isinstance(value, ast.Constant) else None
+
+
+def _meant(module: str, name: str) -> tuple[str, ast.stmt | None]:
+    """Returns the module and the statement that define what ``name`` means in ``module``."""
+    for node in _tree(source(module)).body:
+        if _is_function(node) and node.name == name:
+            return module, node
+        if isinstance(node, ast.Assign):
+            if name in (target.id for target in node.targets if isinstance(target, ast.Name)):
+                return module, node
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            own = [alias.name for alias in node.names if name == (alias.asname or alias.name)]
+            if own and node.module.partition(".")[0] in _ours():
+                with suppress(UserError):  # a folder without code of its own holds modules alone
+                    return _meant(node.module, own[0])
+    return module, None
+
+
 def digest(paths: Iterable[Path]) -> str:
     """First 16 hex digits of SHA-256 over names (relative to the package) and contents."""
     sha = hashlib.sha256()
@@ -105,6 +138,11 @@ def _files(module: str, ours: frozenset[str]) -> tuple[tuple[str, Path], ...]:
             if path.is_file():
                 files.append((name, path))
     return tuple(files)
+
+
+def _ours() -> frozenset[str]:
+    """The top-level packages of moelaws and of users' own studies."""
+    return frozenset(package.partition(".")[0] for package in packages())
 
 
 def _stem(module: str) -> Path:

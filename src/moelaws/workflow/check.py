@@ -16,6 +16,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Fit, Reader, Simulation, Study
 from moelaws.tables.schema import COLUMNS
+from moelaws.workflow.reads import reads
 
 NUMBERS = ("int", "float")
 OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
@@ -47,6 +48,15 @@ def _check_code(study: Study, entry: Reader) -> None:
             f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
             f"{', '.join(parameters) or 'nothing'}"
         )
+    for key, name in sorted(reads(study.home, entry.code, entry.arguments)):
+        declared = getattr(entry, key)
+        if name and name not in declared:
+            raise UserError(
+                f"{entry.code} reads {name!r}, which {entry.name} does not declare: write "
+                f"{key}: [{', '.join([*declared, name])}]"
+            )
+        if not declared:
+            raise UserError(f"{entry.code} reads all declared {key}, and {entry.name} has none")
 
 
 def _check_simulation(study: Study, simulation: Simulation) -> None:

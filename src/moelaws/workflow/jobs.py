@@ -28,6 +28,8 @@ from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
+PACKAGE = Path(__file__).parents[1]
+
 
 @dataclass(frozen=True)
 class Jobs:
@@ -50,8 +52,14 @@ class Jobs:
         """Returns the project of config/config.yaml with ``overrides`` of its keys.
 
         Raises:
-            UserError: for a mistake in the configuration or a study, or too short a text.
+            UserError: for a mistake in the configuration or a study, too short a text, or a
+                folder that Snakemake cannot work in.
         """
+        for path in (root.resolve(), PACKAGE):
+            if {"{", "}"} & set(str(path)):
+                raise UserError(
+                    f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
+                )
         project = load_project(root, overrides)
         studies = {study.study: study for study in chosen_studies(project, root)}
         for study in studies.values():
