@@ -73,19 +73,19 @@ def main(words: list[str] | None = None) -> None:
     args = parser.parse_args(words)
     if args.scipy_starts < 1:
         parser.error("--scipy-starts must be at least 1")
-    found: dict[str, Any] = {"machine": machine(), "quick": args.quick}
-    about = found["machine"]
+    numbers: dict[str, Any] = {"machine": machine(), "quick": args.quick}
+    about = numbers["machine"]
     print(
         f"{about['cpu']}, {about['cores']} cores, one thread; load {about['load']:.2f}", flush=True
     )
     for part in args.parts:
         load = os.getloadavg()[0]
-        found[part] = judged(in_own_process(part, args), TARGETS[part], args.quick)
-        found[part]["load"] = {"before": load, "after": os.getloadavg()[0]}
-        show(part, found[part])
+        numbers[part] = judged(in_own_process(part, args), TARGETS[part], args.quick)
+        numbers[part]["load"] = {"before": load, "after": os.getloadavg()[0]}
+        show(part, numbers[part])
         sys.stdout.flush()
     if args.json:
-        write_json(args.json, found)
+        write_json(args.json, numbers)
 
 
 def machine() -> dict[str, Any]:
@@ -110,30 +110,30 @@ def in_own_process(part: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def judged(
-    found: dict[str, Any], targets: dict[str, tuple[str, float]], quick: bool
+    numbers: dict[str, Any], targets: dict[str, tuple[str, float]], quick: bool
 ) -> dict[str, Any]:
     """The numbers with their targets beside them; None where they are not to be judged."""
-    return found | {
+    return numbers | {
         name: {
-            "value": found[name],
+            "value": numbers[name],
             bound: limit,
-            "met": None if quick else bool(HOLDS[bound](found[name], limit)),
+            "met": None if quick else bool(HOLDS[bound](numbers[name], limit)),
         }
         for name, (bound, limit) in targets.items()
     }
 
 
-def show(part: str, found: dict[str, Any]) -> None:
+def show(part: str, numbers: dict[str, Any]) -> None:
     words = {True: "met", False: "MISSED", None: "not judged"}
     rows = []
-    for name, entry in found.items():
+    for name, entry in numbers.items():
         if isinstance(entry, dict) and "met" in entry:
             bound = next(bound for bound in HOLDS if bound in entry)
             target = f"{bound.replace('_', ' ')} {entry[bound]}"
             rows.append((name, entry["value"], target, words[entry["met"]]))
         elif not isinstance(entry, dict):
             rows.append((name, entry, "", ""))
-    for name, entry in found.get("scipy", {}).items():
+    for name, entry in numbers.get("scipy", {}).items():
         rows += [(f"SciPy, {name.replace('_', ' ')}: {k}", v, "", "") for k, v in entry.items()]
     print_table((part, "measured", "target", ""), rows, "")
 

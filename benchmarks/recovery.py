@@ -94,12 +94,12 @@ def trial(ref: str, seed: int, bootstrap: int = 200) -> Trial:
     (part,) = report.parts
     assert report.draws is not None
     draws = report.draws[list(law.names)].to_numpy(float)
-    found = predict(law, part.estimates(), draws, part.residuals, columns, LEVEL)
+    prediction = predict(law, part.estimates(), draws, part.residuals, columns, LEVEL)
     low = {name: p.low for name, p in part.params.items() if p.low is not None}
     high = {name: p.high for name, p in part.params.items() if p.high is not None}
     return Trial(
-        mean=_share(law, found.low, truth, found.high),
-        new=_share(law, found.new_low, new, found.new_high),
+        mean=_share(law, prediction.low, truth, prediction.high),
+        new=_share(law, prediction.new_low, new, prediction.new_high),
         holds={n: bool(low[n] <= x <= high[n]) for n, x in (law.published or {}).items()},
         low=low,
         high=high,
@@ -162,13 +162,13 @@ def _coverage(shares: list[float]) -> dict[str, float]:
     return {"coverage": float(np.mean(shares)), "se": error}
 
 
-def markdown(found: Iterable[dict[str, Any]]) -> str:
+def markdown(summaries: Iterable[dict[str, Any]]) -> str:
     """The summaries as a table; parameters that are not identifiable are in brackets."""
     lines = [
         "| law | points | noise | seeds | mean, % | new, % | parameters, % |",
         "|-|-|-|-|-|-|-|",
     ]
-    for law in found:
+    for law in summaries:
         held = [
             f"{name} {100 * p['coverage']:.0f}"
             if p["identifiable"]
@@ -196,7 +196,7 @@ def main() -> None:
         sys.exit(f"no design for {', '.join(unknown)}; there are {', '.join(DESIGNS)}")
     versions = {name: version(name) for name in ("moelaws", "numpy", "scipy")}
     about = {"python": platform.python_version(), **versions, "bootstrap": options.bootstrap}
-    found = []
+    summaries = []
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with (
@@ -204,15 +204,15 @@ def main() -> None:
         Progress(*columns, console=console, disable=not console.is_terminal) as bars,
     ):
         for ref in refs:
-            asked = [
+            futures = [
                 pool.submit(trial, ref, seed, options.bootstrap) for seed in range(options.seeds)
             ]
-            done = bars.track(as_completed(asked), len(asked), description=ref)
-            found.append(summary(ref, [future.result() for future in done]))
+            done = bars.track(as_completed(futures), len(futures), description=ref)
+            summaries.append(summary(ref, [future.result() for future in done]))
             # After each law: hours of work are not lost with the last one.
-            write_json(options.out, {"versions": about, "laws": found})
-            write_text(options.out.with_suffix(".md"), markdown(found))
-            print(markdown(found[-1:]).splitlines()[-1], flush=True)
+            write_json(options.out, {"versions": about, "laws": summaries})
+            write_text(options.out.with_suffix(".md"), markdown(summaries))
+            print(markdown(summaries[-1:]).splitlines()[-1], flush=True)
 
 
 if __name__ == "__main__":

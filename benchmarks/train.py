@@ -59,18 +59,17 @@ def main(words: list[str] | None = None) -> None:
     args = parser.parse_args(words)
     torch.set_num_threads(1)
     keep_freed_memory()
-    found: dict[str, Any] = {"machine": machine()}
-    print(
-        f"{found['machine']['cpu']}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
-    )
+    numbers: dict[str, Any] = {"machine": machine()}
+    cpu = numbers["machine"]["cpu"]
+    print(f"{cpu}, {os.cpu_count()} cores, torch {torch.__version__}, one thread")
     for part in args.parts:
         measure, show = PARTS[part]
-        found[part] = measure(args)
-        show(found[part])
+        numbers[part] = measure(args)
+        show(numbers[part])
         sys.stdout.flush()
-    found["machine"]["load_at_the_end"] = os.getloadavg()[0]
+    numbers["machine"]["load_at_the_end"] = os.getloadavg()[0]
     if args.json:
-        write_json(args.json, found)
+        write_json(args.json, numbers)
 
 
 def machine() -> dict[str, Any]:
@@ -82,15 +81,15 @@ def experts(args: argparse.Namespace) -> dict[str, Any]:
     return measure_experts(WIDTHS, EXPERTS, **LAYER, seconds=args.seconds)
 
 
-def show_experts(found: dict[str, Any]) -> None:
+def show_experts(numbers: dict[str, Any]) -> None:
     rows = [
         (r["d_model"], r["d_expert"], r["n_experts"], round(r["load_cv"], 2),
          round(r["mm_gflops"], 1), round(1e3 * r["layer_seconds"], 2),
          round(r["share"]["best"], 3), round(r["share"]["median"], 3))
-        for r in found["rows"]
+        for r in numbers["rows"]
     ]  # fmt: skip
     heads = ("d", "d_expert", "E", "load CV", "mm GFLOP/s", "layer ms", "share", "(median)")
-    title = f"\nExperts, forward and backward, as a share of torch.mm: {found['best']:.3f}"
+    title = f"\nExperts, forward and backward, as a share of torch.mm: {numbers['best']:.3f}"
     print_table(heads, rows, f"{title} geometric mean ({TARGETS['experts']})")
 
 
@@ -98,29 +97,29 @@ def loop(args: argparse.Namespace) -> dict[str, Any]:
     return measure_loop(WIDTHS, EXPERTS[-1], **LAYER, seconds=args.seconds)
 
 
-def show_loop(found: dict[str, Any]) -> None:
+def show_loop(numbers: dict[str, Any]) -> None:
     rows = [
         (r["d_model"], r["d_expert"],
          *(round(r[kind][of], 2) for kind in ("stacked", "separate") for of in ("best", "median")))
-        for r in found["rows"]
+        for r in numbers["rows"]
     ]  # fmt: skip
     heads = ("d", "d_expert", "stacked weights", "(median)", "separate weights", "(median)")
-    title = f"\nTimes the speed of a loop over {found['n_experts']} experts: "
-    print_table(heads, rows, f"{title}{found['stacked_best']:.2f} ({TARGETS['loop']})")
+    title = f"\nTimes the speed of a loop over {numbers['n_experts']} experts: "
+    print_table(heads, rows, f"{title}{numbers['stacked_best']:.2f} ({TARGETS['loop']})")
 
 
 def step(args: argparse.Namespace) -> dict[str, Any]:
     return measure_step(MODEL, FFN, BATCH, args.seconds)
 
 
-def show_step(found: dict[str, Any]) -> None:
+def show_step(numbers: dict[str, Any]) -> None:
     rows = [
-        (kind, *(round(found[f"{kind}_{of}"] * scale, 1) for of, scale in
+        (kind, *(round(numbers[f"{kind}_{of}"] * scale, 1) for of, scale in
                  (("seconds", 1e3), ("tokens_per_second", 1), ("gflops", 1))))
         for kind in ("moe", "dense")
     ]  # fmt: skip
-    title = f"\nWhole step, as a share of the dense model's speed: {found['share']['best']:.3f}"
-    median = f"(median {found['share']['median']:.3f}; {TARGETS['step']})"
+    title = f"\nWhole step, as a share of the dense model's speed: {numbers['share']['best']:.3f}"
+    median = f"(median {numbers['share']['median']:.3f}; {TARGETS['step']})"
     print_table(("model", "ms", "tokens/s", "GFLOP/s (6N)"), rows, f"{title} {median}")
 
 
@@ -129,11 +128,11 @@ def start(args: argparse.Namespace) -> dict[str, Any]:
     return measure_start(config, args.processes)
 
 
-def show_start(found: dict[str, Any]) -> None:
-    rows = [(part.replace("_", " "), round(s, 3)) for part, s in found["parts"].items()]
+def show_start(numbers: dict[str, Any]) -> None:
+    rows = [(part.replace("_", " "), round(s, 3)) for part, s in numbers["parts"].items()]
     title = (
-        f"\nProcess start to first step: {found['seconds']:.2f} s, "
-        f"{found['besides_torch']:.2f} s of them besides torch's imports"
+        f"\nProcess start to first step: {numbers['seconds']:.2f} s, "
+        f"{numbers['besides_torch']:.2f} s of them besides torch's imports"
     )
     print_table(("part", "s"), rows, f"{title} ({TARGETS['start']})")
 
@@ -149,9 +148,9 @@ def gpu(args: argparse.Namespace) -> dict[str, Any]:
     return {"device": name, "peak_flops": peak, **GPU, "rows": rows}
 
 
-def show_gpu(found: dict[str, Any]) -> None:
-    if "not_measured" in found:
-        print(f"\nGPU: not measured ({found['not_measured']})")
+def show_gpu(numbers: dict[str, Any]) -> None:
+    if "not_measured" in numbers:
+        print(f"\nGPU: not measured ({numbers['not_measured']})")
         return
 
     def cell(measured: dict[str, Any], key: str, digits: int | None = None) -> object:
@@ -163,13 +162,15 @@ def show_gpu(found: dict[str, Any]) -> None:
          *(cell(r["step"][n], "tokens_per_second") for n in COMPARED),
          *(cell(r["step"][n], "utilisation", 4) for n in COMPARED),
          *(cell(r["layer"][n], "tokens_per_second") for n in (*COMPARED, OWN)))
-        for r in found["rows"]
+        for r in numbers["rows"]
     ]  # fmt: skip
     heads = (
         "d", "E", *(f"{n}: step tokens/s" for n in COMPARED),
         *(f"{n}: MFU" for n in COMPARED), *(f"{n}: layer tokens/s" for n in (*COMPARED, OWN)),
     )  # fmt: skip
-    print_table(heads, rows, f"\n{found['device']}, peak {found['peak_flops']:.3g} FLOP/s, bf16")
+    print_table(
+        heads, rows, f"\n{numbers['device']}, peak {numbers['peak_flops']:.3g} FLOP/s, bf16"
+    )
 
 
 Part = tuple[Callable[[argparse.Namespace], dict[str, Any]], Callable[[dict[str, Any]], None]]

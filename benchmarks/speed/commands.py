@@ -30,8 +30,8 @@ def measure_commands(times: int) -> dict[str, Any]:
             "laws": ("laws",),
             "laws_one": ("laws", "sparsity.loss"),
         }
-        found = {name: _median(words, times) for name, words in commands.items()}
-    return {"times": times, **found}
+        medians = {name: _median(words, times) for name, words in commands.items()}
+    return {"times": times, **medians}
 
 
 def _a_fit(folder: Path) -> Path:

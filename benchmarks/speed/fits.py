@@ -38,14 +38,14 @@ def measure_sparsity(sample: int | None, scipy_starts: int) -> dict[str, Any]:
         scipy_starts: how many SciPy runs to the end; the first ``TIMED`` of them are timed.
     """
     task = simulated("sparsity.loss", sparsity_loss(), sample)
-    found, solution = _fitted(task)
+    numbers, solution = _fitted(task)
     # Shuffled, so that the first of them are a fair sample too.
     some = np.random.default_rng(1).permutation(len(task.starts))[:scipy_starts]
     scipy = _scipy(task, solution, task.starts[some], len(task.starts))
-    return found | {
+    return numbers | {
         "scipy": scipy,
-        "ratio": scipy["own_tolerances"]["seconds_extrapolated"] / found["seconds"],
-        "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / found["seconds"],
+        "ratio": scipy["own_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
+        "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
         "objective_excess": solution.value / scipy["tight_tolerances"]["best"] - 1,
     }
 

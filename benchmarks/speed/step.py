@@ -77,13 +77,18 @@ def measure_step(
     # A step as the training loop makes it: losses, backward, optimizer, telemetry.
     times = take_turns({name: trainer_of(c)._step for name, c in configs.items()}, seconds)
     tokens = batch * model["context"]
-    found: dict[str, Any] = {**model, **experts, "d_ffn_of_the_dense_model": d_ffn, "batch": batch}
+    numbers: dict[str, Any] = {
+        **model,
+        **experts,
+        "d_ffn_of_the_dense_model": d_ffn,
+        "batch": batch,
+    }
     for name, config in configs.items():
         best = min(times[name])
         flops = train_flops_per_token(config.model, "six_n") * tokens
-        found |= {
+        numbers |= {
             f"{name}_seconds": best,
             f"{name}_tokens_per_second": tokens / best,
             f"{name}_gflops": flops / best / 1e9,
         }
-    return {**found, "share": speed(times, "moe", "dense")}
+    return {**numbers, "share": speed(times, "moe", "dense")}

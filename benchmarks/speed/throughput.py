@@ -83,14 +83,14 @@ def _step(config: RunConfig, name: str, device: str, peak: float, seconds: float
         backend, _ = choose_backend(name, config.model, device, config.precision)
         return trainer_of(config, backend, device)._step
 
-    found = _timed(call, device, seconds)
-    if isinstance(found, str):
-        return {"not_measured": found}
+    timing = _timed(call, device, seconds)
+    if isinstance(timing, str):
+        return {"not_measured": timing}
     flops = train_flops_per_token(config.model, "six_n") * tokens
     return {
-        "seconds": found,
-        "tokens_per_second": tokens / found,
-        "utilisation": flops / found / peak,
+        "seconds": timing,
+        "tokens_per_second": tokens / timing,
+        "utilisation": flops / timing / peak,
     }
 
 
@@ -120,10 +120,10 @@ def _layer(config: RunConfig, name: str, device: str, seconds: float) -> dict[st
 
         return forward_backward
 
-    found = _timed(call, device, seconds)
-    if isinstance(found, str):
-        return {"not_measured": found}
-    return {"seconds": found, "tokens_per_second": tokens / found}
+    timing = _timed(call, device, seconds)
+    if isinstance(timing, str):
+        return {"not_measured": timing}
+    return {"seconds": timing, "tokens_per_second": tokens / timing}
 
 
 def _own_layer(config: RunConfig, device: str) -> nn.Module:

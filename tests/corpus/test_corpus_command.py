@@ -24,8 +24,8 @@ def call(texts: Path) -> list[str]:
 @pytest.fixture
 def tokenizer(texts: Path) -> Path:
     """A tokenizer file beside the configuration: 400 entries and an end of document."""
-    made = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
-    made.save(texts.parent / "tokenizer.json")
+    trained = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
+    trained.save(texts.parent / "tokenizer.json")
     return texts.parent / "tokenizer.json"
 
 
@@ -78,9 +78,9 @@ def test_a_tokenizer_file_gives_the_vocabulary(
     plain = call[: call.index("--vocab-size")]
     done = subprocess.run([*plain, *options], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["corpus"]["vocab_size"] == 401
-    assert made["files"]["tokenizer.json"]["sha256"] == made["corpus"]["tokenizer"]
+    data = json.loads(done.stdout)
+    assert data["corpus"]["vocab_size"] == 401
+    assert data["files"]["tokenizer.json"]["sha256"] == data["corpus"]["tokenizer"]
     done = subprocess.run([*call, *options], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "vocab_size is 300, but the tokenizer tokenizer.json makes it 401" in done.stderr

@@ -110,9 +110,9 @@ def example(name: str) -> Dataset:
     page = (REPOSITORY / "docs/corpora.md").read_text()
     blocks = re.findall(r"```yaml\n(corpus:.*?)```", page, re.S)
     projects = [parse(Project, yaml.safe_load(block), "corpora.md") for block in blocks]
-    (found,) = (p.corpus for p in projects if getattr(p.corpus, "dataset", "") == name)
-    assert isinstance(found, Dataset)
-    return found
+    (choice,) = (p.corpus for p in projects if getattr(p.corpus, "dataset", "") == name)
+    assert isinstance(choice, Dataset)
+    return choice
 
 
 def test_the_ready_examples_are_known_before_anything_is_downloaded(tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_lines_are_joined_to_articles(tmp_path: Path) -> None:
     folder = write(tmp_path / "set", "parquet", rows * 30)
     starts = example("Salesforce/wikitext").document_starts
     first, _, second = WIKI.partition(" = Second")
-    made = list(joined(iter(row.encode() for row in rows), starts))
-    assert [text.decode() for text in made] == [first, " = Second" + second]
+    articles = list(joined(iter(row.encode() for row in rows), starts))
+    assert [text.decode() for text in articles] == [first, " = Second" + second]
     corpus = prepared(folder, tmp_path / "out", vocab_size=260, document_starts=starts)
     assert corpus.meta["duplicates_dropped"] == 58
     both = documents(corpus, "train") + documents(corpus, "validation")
-    assert sorted(both) == sorted(text.decode() for text in made)
+    assert sorted(both) == sorted(text.decode() for text in articles)
 
 
 def test_a_start_that_no_row_has_is_refused() -> None:
@@ -244,20 +244,20 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
 def test_the_hub_by_name_and_commit(tmp_path: Path) -> None:
     write(tmp_path / "set", "parquet", STORIES)
     write(tmp_path / "set", "parquet", ["held", "out"], split="validation")
-    asked = {"dataset": "owner/stories", "commit": COMMIT, "bytes": 15_000}
+    choice = {"dataset": "owner/stories", "commit": COMMIT, "bytes": 15_000}
     with serving(tmp_path / "set", "owner/stories", COMMIT) as address:
         environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
-        done = call(tmp_path, asked, env=environment)
+        done = call(tmp_path, choice, env=environment)
         wrong = [
-            call(tmp_path, asked | change, env=environment)
+            call(tmp_path, choice | change, env=environment)
             for change in ({"commit": "a" * 40}, {"dataset": "owner/tales"})
         ]
     assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["corpus"]["source"]["commit"] == COMMIT
-    assert made["sources"]["name"] == "owner/stories"
+    data = json.loads(done.stdout)
+    assert data["corpus"]["source"]["commit"] == COMMIT
+    assert data["sources"]["name"] == "owner/stories"
     local = prepared(tmp_path / "set", tmp_path / "local", bytes=15_000)
-    assert local.shard_hashes == {name: file["sha256"] for name, file in made["files"].items()}
+    assert local.shard_hashes == {name: file["sha256"] for name, file in data["files"].items()}
     told = (f"Revision '{'a' * 40}' doesn't exist", "'owner/tales' doesn't exist")
     for failed, says in zip(wrong, told, strict=True):
         assert failed.returncode == 2

@@ -209,10 +209,10 @@ def test_a_document_costs_few_bytes_of_memory(tmp_path: Path) -> None:
         text = Spool("rows", path, array("q", range(0, 7 * n + 1, 7)), n, 0)
         tracemalloc.start()
         parts = split(Corpus(source=Text(digest="0"), vocab_size=300), text)
-        found = tracemalloc.get_traced_memory()[1]
+        bytes_held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(parts.train) + len(parts.validation) == n
-        return found
+        return bytes_held
 
     assert (peak(60_000) - peak(20_000)) / 40_000 < 80
 

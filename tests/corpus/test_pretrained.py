@@ -34,38 +34,38 @@ WORDS = r"(?i:'s|'t|'re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[
 
 def gpt2() -> tokenizers.Tokenizer:
     """A byte-level BPE whose special token is an entry of the model too."""
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400,
         special_tokens=[END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(LEARNT_FROM, trainer)
-    return made
+    tokenizer.train_from_iterator(LEARNT_FROM, trainer)
+    return tokenizer
 
 
 def llama3() -> tokenizers.Tokenizer:
     """Words by an expression of its own, special tokens behind the vocabulary, one entry unused."""
-    made = gpt2()
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer = gpt2()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(tokenizers.Regex(WORDS), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    made.add_special_tokens(["<|begin_of_text|>", "<|eot_id|>"])
-    made.add_tokens(["über"])
-    return made
+    tokenizer.add_special_tokens(["<|begin_of_text|>", "<|eot_id|>"])
+    tokenizer.add_tokens(["über"])
+    return tokenizer
 
 
 Make = Callable[[], tokenizers.Tokenizer]
 
 
-def file_of(made: tokenizers.Tokenizer, path: Path) -> Pretrained:
-    made.save(str(path))
+def file_of(tokenizer: tokenizers.Tokenizer, path: Path) -> Pretrained:
+    tokenizer.save(str(path))
     return Pretrained.read(path)
 
 
@@ -98,11 +98,11 @@ def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(
     expected = {path.read_bytes().decode() for path in texts.iterdir()}
     plain = make()
     plain.encode_special_tokens = True
-    made = []
+    tokens = []
     for split in ("train", "validation"):
         assert corpus.token_bytes[getattr(corpus, split)].sum() == corpus.meta[split]["bytes"]
-        made += tokens_of(corpus, split)
-    assert sorted(made) == sorted(plain.encode(t, add_special_tokens=False).ids for t in expected)
+        tokens += tokens_of(corpus, split)
+    assert sorted(tokens) == sorted(plain.encode(t, add_special_tokens=False).ids for t in expected)
 
 
 @pytest.mark.parametrize("make", [gpt2, llama3])
@@ -124,16 +124,16 @@ def test_any_text_round_trips_through_a_complete_byte_level_file(text: str) -> N
     assert LLAMA3.token_bytes[tokens].sum() == len(text.encode())
 
 
-def lower(made: tokenizers.Tokenizer) -> None:
-    made.normalizer = normalizers.Lowercase()
+def lower(tokenizer: tokenizers.Tokenizer) -> None:
+    tokenizer.normalizer = normalizers.Lowercase()
 
 
-def strip_accents(made: tokenizers.Tokenizer) -> None:
-    made.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+def strip_accents(tokenizer: tokenizers.Tokenizer) -> None:
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
 
 
-def prefix_space(made: tokenizers.Tokenizer) -> None:
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+def prefix_space(tokenizer: tokenizers.Tokenizer) -> None:
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
 
 
 @pytest.mark.parametrize("change", [lower, strip_accents, prefix_space])
@@ -142,31 +142,31 @@ def test_a_tokenizer_that_changes_the_text_is_refused(
 ) -> None:
     for path in texts.iterdir():
         path.write_text(path.read_text("utf-8").title(), encoding="utf-8")
-    made = gpt2()
-    change(made)
+    tokenizer = gpt2()
+    change(tokenizer)
     with pytest.raises(UserError, match=r"does not reproduce the text: '.* becomes '.* 0\.1%"):
-        prepared(file_of(made, tmp_path / "some.json"), texts, tmp_path / "out")
+        prepared(file_of(tokenizer, tmp_path / "some.json"), texts, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_bytes_that_an_incomplete_vocabulary_loses_are_noticed(texts: Path, tmp_path: Path) -> None:
-    made = json.loads(gpt2().to_str())
-    vocabulary = made["model"]["vocab"]
+    data = json.loads(gpt2().to_str())
+    vocabulary = data["model"]["vocab"]
     lost = {token for token in vocabulary if "Ã" in token or token in ("e", "Ġe")}
-    made["model"]["vocab"] = {t: i for t, i in vocabulary.items() if t not in lost}
-    made["model"]["merges"] = []
-    (tmp_path / "some.json").write_text(json.dumps(made))
+    data["model"]["vocab"] = {t: i for t, i in vocabulary.items() if t not in lost}
+    data["model"]["merges"] = []
+    (tmp_path / "some.json").write_text(json.dumps(data))
     with pytest.raises(UserError, match="does not reproduce the text"):
         prepared(Pretrained.read(tmp_path / "some.json"), texts, tmp_path / "out")
 
 
 def test_a_rare_change_is_tolerated_and_on_record(texts: Path, tmp_path: Path) -> None:
     """Some published files normalise to NFC, which most text is in already."""
-    made = gpt2()
-    made.normalizer = normalizers.NFC()
+    tokenizer = gpt2()
+    tokenizer.normalizer = normalizers.NFC()
     rare = "cafe\u0301"
     (texts / "rare.txt").write_text(f"a line\n{rare}\nanother", encoding="utf-8")
-    corpus = prepared(file_of(made, tmp_path / "some.json"), texts, tmp_path / "out")
+    corpus = prepared(file_of(tokenizer, tmp_path / "some.json"), texts, tmp_path / "out")
     assert corpus.meta["bytes_changed_by_tokenizer"] == len(rare.encode())
 
 

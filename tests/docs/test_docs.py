@@ -44,8 +44,8 @@ PLACE = re.compile(r"# ([\w./-]+/[\w./-]+)(?:, under (\w+):)?\n")
 
 def blocks(page):
     """Language and text of the blocks that are to be run."""
-    found = BLOCK.findall(page.read_text())
-    return [(language, text) for left_out, language, text in found if not left_out]
+    matches = BLOCK.findall(page.read_text())
+    return [(language, text) for left_out, language, text in matches if not left_out]
 
 
 @pytest.fixture

@@ -54,9 +54,9 @@ def test_an_early_stop_is_no_optimum(chinchilla_losses):
     objective = objective_of(LAW, chinchilla_losses(5))
     starts = starts_of(LAW, LAW.protocol, 0)
     mean = multistart(objective.at(1e-3, 1 / 240), starts, LAW.bounds)
-    found = dict(zip(LAW.names, LAW.natural(mean.phi), strict=True))
-    assert found["A"] == pytest.approx(477.83, abs=0.005)
-    assert found["E"] == pytest.approx(1.81722, abs=5e-6)
+    estimates = dict(zip(LAW.names, LAW.natural(mean.phi), strict=True))
+    assert estimates["A"] == pytest.approx(477.83, abs=0.005)
+    assert estimates["E"] == pytest.approx(1.81722, abs=5e-6)
     assert mean.value * 240 == pytest.approx(0.00101827, abs=5e-9)
     # With A and E held there, the other parameters' best is worse and not stationary.
     held = LAW.bounds.copy()
@@ -87,8 +87,8 @@ def test_bootstrap_standard_errors(chinchilla_losses):
 def test_every_draw_is_the_optimum_of_its_own_resample(chinchilla_losses, solved):
     """200 resamples refitted by SciPy's L-BFGS-B, from eight places each."""
     table = chinchilla_losses(5)
-    task, found = solved(LAW, table, table["L"], sample=60)
-    ours = bootstrap(task, found, None, 200, seed=11)
+    task, solution = solved(LAW, table, table["L"], sample=60)
+    ours = bootstrap(task, solution, None, 200, seed=11)
     counts = resampled(240, None, 200, np.random.default_rng(11))
     ln_N, ln_D, ln_L = (np.log(table[name].to_numpy()) for name in ("N", "D", "L"))
 
@@ -105,7 +105,10 @@ def test_every_draw_is_the_optimum_of_its_own_resample(chinchilla_losses, solved
     rng = np.random.default_rng(0)
     theirs = []
     for draw, w in zip(ours, counts, strict=True):
-        starts = [found.phi, *(found.phi + rng.normal(size=(7, 5)) * [1, 1.5, 0.1, 0.05, 0.08])]
+        starts = [
+            solution.phi,
+            *(solution.phi + rng.normal(size=(7, 5)) * [1, 1.5, 0.1, 0.05, 0.08]),
+        ]
         ends = []
         for x in starts:
             for _ in range(3):

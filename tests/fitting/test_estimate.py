@@ -26,8 +26,8 @@ def test_draws_of_an_unidentified_coefficient_still_predict():
     (part,) = report.parts
     draws = report.draws[list(part.params)].to_numpy()
     assert np.isfinite(draws).all()
-    found = predict(LINE, part.estimates(), draws, part.residuals, {"C": 1.01e20}, 0.9)
-    assert 0 < found.low[0] < found.value[0] < found.high[0] < np.inf
+    prediction = predict(LINE, part.estimates(), draws, part.residuals, {"C": 1.01e20}, 0.9)
+    assert 0 < prediction.low[0] < prediction.value[0] < prediction.high[0] < np.inf
     assert "coefficient" in part.diagnostics.unidentified
 
 
@@ -61,8 +61,8 @@ def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm
     for objective in ("absolute", "huber_scale"):
         protocol = {"objective": objective, "sample": 15}
         part = fitted_part(law, table, bootstrap=1, protocol=protocol)
-        found = part.diagnostics.near_equivalent.found
-        excess[objective] = [other.objective_excess for other in found]
+        optima = part.diagnostics.near_equivalent.found
+        excess[objective] = [other.objective_excess for other in optima]
     assert len(excess["absolute"]) >= 1
     assert excess["huber_scale"] == pytest.approx(excess["absolute"], rel=1e-2)
 

@@ -173,10 +173,10 @@ def leverages(counts):
 
 
 def test_a_part_without_rows_enough_is_left_out_and_counted():
-    found = split_rows(CURVE, leverages({4.0: 3, 8.0: 1, 16.0: 2}), SPLIT)
-    assert [rows.where["E"] for rows in found] == [4, 16]
-    assert found[0].left_out == {"fewer than 2 rows at E = 8": 1}
-    np.testing.assert_array_equal(found[1].response, [2, 3])
+    groups = split_rows(CURVE, leverages({4.0: 3, 8.0: 1, 16.0: 2}), SPLIT)
+    assert [rows.where["E"] for rows in groups] == [4, 16]
+    assert groups[0].left_out == {"fewer than 2 rows at E = 8": 1}
+    np.testing.assert_array_equal(groups[1].response, [2, 3])
 
 
 def test_no_part_with_rows_enough_is_an_error():

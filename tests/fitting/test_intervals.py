@@ -28,10 +28,10 @@ def _textbook(x, y, w=None):
     return estimate, inverse * (w * (y - X @ estimate) ** 2).sum() / freedom, freedom
 
 
-def _covariance(task, found):
+def _covariance(task, solution):
     """The delta method's covariance of the working-scale parameters."""
-    of_phi = delta_method(task, found.path[-1], found.phi, found.certificate.at_bound)
-    M = np.stack([task.working(e) for e in np.eye(len(found.phi))], axis=1)
+    of_phi = delta_method(task, solution.path[-1], solution.phi, solution.certificate.at_bound)
+    M = np.stack([task.working(e) for e in np.eye(len(solution.phi))], axis=1)
     return M @ of_phi @ M.T
 
 
@@ -59,9 +59,9 @@ def test_least_squares_intervals_are_the_textbooks(parabola, weighted):
 
 
 def test_students_draws_have_the_textbooks_distribution(parabola, solved):
-    x, y, task, found = _line_of_optima(parabola, solved, 14, seed=1)
+    x, y, task, solution = _line_of_optima(parabola, solved, 14, seed=1)
     estimate, covariance, freedom = _textbook(x, y)
-    draws = task.working(student(task, found, 200_000, seed=0))
+    draws = task.working(student(task, solution, 200_000, seed=0))
     assert draws.mean(axis=0) == pytest.approx(estimate, abs=0.01)
     spread = np.cov(draws.T) * (freedom - 2) / freedom  # Student's t is wider than its scale
     assert spread == pytest.approx(covariance, rel=0.05, abs=0.02 * covariance.max())
@@ -76,8 +76,8 @@ def test_coverage_with_a_handful_of_rows(parabola, solved, n):
     """200 tables: 90 % intervals hold the truth in 90 % of them, whatever few rows there are."""
     truth, covered, tables = np.array([1.0, -2.0, 0.5]), np.zeros(3), 200
     for seed in range(tables):
-        _, _, task, found = _line_of_optima(parabola, solved, n, seed)
-        low, high = percentiles(task.working(student(task, found, 400, seed)), 0.9)
+        _, _, task, solution = _line_of_optima(parabola, solved, n, seed)
+        low, high = percentiles(task.working(student(task, solution, 400, seed)), 0.9)
         covered += (low <= truth) & (truth <= high)
     least, most = binom.ppf([0.001, 0.999], tables, 0.9)
     assert (covered >= least).all()
@@ -85,9 +85,9 @@ def test_coverage_with_a_handful_of_rows(parabola, solved, n):
 
 
 def test_no_freedom_gives_no_interval(parabola, solved):
-    _, _, task, found = _line_of_optima(parabola, solved, 3, seed=0)
-    assert found.value == pytest.approx(0, abs=1e-20)
-    assert student(task, found, 100, seed=0).shape == (0, 3)
+    _, _, task, solution = _line_of_optima(parabola, solved, 3, seed=0)
+    assert solution.value == pytest.approx(0, abs=1e-20)
+    assert student(task, solution, 100, seed=0).shape == (0, 3)
     assert np.isnan(percentiles(np.empty((0, 3)), 0.9)).all()
 
 
@@ -112,9 +112,9 @@ def test_blocks_widen_intervals_where_rows_of_a_block_err_together(parabola, sol
     groups = np.repeat(np.arange(10), 8)
     x = np.tile(np.linspace(-1, 2, 8), 10)
     y = 1 - 2 * x + 0.5 * x**2 + np.repeat(0.3 * rng.standard_normal(10), 8)
-    task, found = solved(parabola, {"x": x}, y + 0.01 * rng.standard_normal(80))
+    task, solution = solved(parabola, {"x": x}, y + 0.01 * rng.standard_normal(80))
     by_block, by_row = (
-        task.working(bootstrap(task, found, g, 500, seed=1))[:, 0].std() for g in (groups, None)
+        task.working(bootstrap(task, solution, g, 500, seed=1))[:, 0].std() for g in (groups, None)
     )
     block_means = np.array([y[groups == b].mean() for b in range(10)])
     expected = block_means.std(ddof=0) / np.sqrt(10)
@@ -123,16 +123,16 @@ def test_blocks_widen_intervals_where_rows_of_a_block_err_together(parabola, sol
 
 
 def test_bootstrap_of_least_squares_is_least_squares_of_each_resample(parabola, solved):
-    x, y, task, found = _line_of_optima(parabola, solved, 30, seed=4)
-    draws = task.working(bootstrap(task, found, None, 40, seed=9))
+    x, y, task, solution = _line_of_optima(parabola, solved, 30, seed=4)
+    draws = task.working(bootstrap(task, solution, None, 40, seed=9))
     counts = resampled(30, None, 40, np.random.default_rng(9))
     for draw, count in zip(draws, counts, strict=True):
         assert draw == pytest.approx(_textbook(x, y, count)[0], rel=1e-6, abs=1e-9)
 
 
 def test_delta_method_of_least_squares_is_the_textbooks_covariance(parabola, solved):
-    x, y, task, found = _line_of_optima(parabola, solved, 25, seed=3)
-    assert _covariance(task, found) == pytest.approx(_textbook(x, y)[1], rel=1e-9)
+    x, y, task, solution = _line_of_optima(parabola, solved, 25, seed=3)
+    assert _covariance(task, solution) == pytest.approx(_textbook(x, y)[1], rel=1e-9)
 
 
 def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
@@ -140,24 +140,24 @@ def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 2, 4000)
     y = 1 - 2 * x + 0.5 * x**2 + rng.standard_t(3, 4000)
-    task, found = solved(parabola, {"x": x}, y, objective="huber", delta=1.345)
+    task, solution = solved(parabola, {"x": x}, y, objective="huber", delta=1.345)
     X = np.stack([np.ones_like(x), x, x**2], axis=1)
-    r = y - X @ task.working(found.phi)
+    r = y - X @ task.working(solution.phi)
     # Huber 1981: errors of one distribution, E psi^2 / (E psi')^2 (X'X)^-1.
     psi = np.clip(r, -1.345, 1.345)
     scale = (psi**2).mean() / (np.abs(r) <= 1.345).mean() ** 2
     expected = np.linalg.inv(X.T @ X) * scale
-    assert np.diag(_covariance(task, found)) == pytest.approx(np.diag(expected), rel=0.08)
+    assert np.diag(_covariance(task, solution)) == pytest.approx(np.diag(expected), rel=0.08)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved, seed):
     """180 rows, ln L by sum-Huber(1e-3): medians in effect, whose density is read from a band."""
     law, table = laws.fittable("chinchilla"), dense(seed=seed)
-    task, found = solved(law, table, table["L"], sample=60)
-    draws = bootstrap(task, found, None, 400, seed=0)
+    task, solution = solved(law, table, table["L"], sample=60)
+    draws = bootstrap(task, solution, None, 400, seed=0)
     low, high = np.quantile(draws, [0.159, 0.841], axis=0)
-    se = np.sqrt(np.diag(_covariance(task, found)))
+    se = np.sqrt(np.diag(_covariance(task, solution)))
     assert (high - low) / 2 == pytest.approx(se, rel=0.35)
 
 
@@ -165,18 +165,19 @@ def test_a_parameter_at_its_bound_has_no_spread(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.0)
     without = table["L"] - 0.9999 * law.published["E"]
     rng = np.random.default_rng(0)
-    task, found = solved(law, table, without * np.exp(0.01 * rng.standard_normal(180)), sample=60)
-    assert found.certificate.at_bound.tolist() == [False, False, True, False, False]
-    se = np.sqrt(np.diag(_covariance(task, found)))
+    losses = without * np.exp(0.01 * rng.standard_normal(180))
+    task, solution = solved(law, table, losses, sample=60)
+    assert solution.certificate.at_bound.tolist() == [False, False, True, False, False]
+    se = np.sqrt(np.diag(_covariance(task, solution)))
     assert se[2] == 0
     assert (se[[0, 1, 3, 4]] > 0).all()
 
 
 def test_draws_stay_within_bounds(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.2, sizes=4, tokens=3)
-    task, found = solved(law, table, table["L"], sample=30)
-    draws = bootstrap(task, found, None, 60, seed=0)
+    task, solution = solved(law, table, table["L"], sample=30)
+    draws = bootstrap(task, solution, None, 60, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
-    task, found = solved(law, table, table["L"], sample=30, objective="squared")
-    draws = student(task, found, 1000, seed=0)
+    task, solution = solved(law, table, table["L"], sample=30, objective="squared")
+    draws = student(task, solution, 1000, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()

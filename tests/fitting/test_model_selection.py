@@ -34,24 +34,24 @@ def _surfaces(noise, seed=0):
 
 
 @pytest.fixture(scope="module")
-def found():
+def selection():
     return select(laws.variants("sparsity.isoflop"), _surfaces(0.003))
 
 
-def test_the_degrees_that_the_data_came_from_are_found(found):
-    assert found.best.name == found.simplest.name == "222"
-    assert found.best.n_params == 7
-    assert found.best.pearson > 0.999
+def test_the_degrees_that_the_data_came_from_are_found(selection):
+    assert selection.best.name == selection.simplest.name == "222"
+    assert selection.best.n_params == 7
+    assert selection.best.pearson > 0.999
     # Held-out errors hold the noise and the fit's own error, about 7/18 of it.
-    assert found.best.mse == pytest.approx(0.003**2 * (1 + 7 / 18), rel=0.4)
+    assert selection.best.mse == pytest.approx(0.003**2 * (1 + 7 / 18), rel=0.4)
 
 
-def test_neither_poorer_nor_richer_forms_win(found):
-    mse = {c.name: c.mse for c in found.ranked}
+def test_neither_poorer_nor_richer_forms_win(selection):
+    mse = {c.name: c.mse for c in selection.ranked}
     assert len(mse) == 125
     assert mse["444"] > 5 * mse["222"]  # though it has the least error on rows that it fits
     assert mse["111"] > 5 * mse["222"]
-    assert [c.mse for c in found.ranked] == sorted(mse.values())
+    assert [c.mse for c in selection.ranked] == sorted(mse.values())
 
 
 def test_the_simplest_form_within_one_error_of_the_best():
@@ -97,12 +97,14 @@ def test_forms_that_the_rows_cannot_determine_are_out():
     """All rows at one sparsity: nothing of v can be told from the constant or from u."""
     N = np.geomspace(1e8, 1e10, 15)
     L = 2 + 0.03 * np.log(N / 1e9) ** 2 + np.random.default_rng(0).normal(0, 0.005, 15)
-    found = select(laws.variants("sparsity.isoflop"), [({"N": N, "S": np.full(15, 0.9)}, L)], k=20)
-    assert found.simplest.name in {"200", "002"}  # here (uv)^2 is u^2
-    assert {c.name for c in found.ranked} <= {"000", "100", "200", "300", "400"} | {
+    selection = select(
+        laws.variants("sparsity.isoflop"), [({"N": N, "S": np.full(15, 0.9)}, L)], k=20
+    )
+    assert selection.simplest.name in {"200", "002"}  # here (uv)^2 is u^2
+    assert {c.name for c in selection.ranked} <= {"000", "100", "200", "300", "400"} | {
         f"00{i}" for i in range(1, 5)
     }
-    assert "222" in found.unidentified
+    assert "222" in selection.unidentified
     with pytest.raises(UserError, match=r"no form.*do not determine any"):
         select({"222": laws.get("sparsity.isoflop")}, [({"N": N[:8], "S": np.full(8, 0.9)}, L[:8])])
 

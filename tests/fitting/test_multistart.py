@@ -56,13 +56,13 @@ def test_pruning_finds_what_all_starts_run_to_the_end_find(dense):
     }
     protocol = overridden(law, {"grid": grid}, "curve")
     objective, starts = objective_of(law, table), starts_of(law, protocol, 0)
-    found = multistart(objective, starts, law.bounds)
-    assert found.search.run == len(starts) == 1000
-    assert found.search.survived < 1000
-    assert not found.search.pruning_lost
+    result = multistart(objective, starts, law.bounds)
+    assert result.search.run == len(starts) == 1000
+    assert result.search.survived < 1000
+    assert not result.search.pruning_lost
     _, values = descend_all(objective, starts, law.bounds)
-    assert found.value <= values.min() * (1 + 1e-9)
-    assert found.certificate.converged
+    assert result.value <= values.min() * (1 + 1e-9)
+    assert result.certificate.converged
 
 
 @pytest.mark.slow
@@ -73,15 +73,15 @@ def test_pruning_finds_what_whole_grids_run_to_the_end_find(dense, law_id, seed)
     table = dense(seed=seed)
     objective = objective_of(law, _with_experts(table) if law_id == "wang.loss" else table)
     starts = _starts(law)
-    found = multistart(objective, starts, law.bounds)
+    result = multistart(objective, starts, law.bounds)
     _, values = descend_all(objective, starts, law.bounds)
-    assert found.value <= values.min() * (1 + 1e-9)
-    assert not found.search.pruning_lost
+    assert result.value <= values.min() * (1 + 1e-9)
+    assert not result.search.pruning_lost
     # The sample estimates how many of all starts get there.
-    reached = (values <= found.value * (1 + search.REACHED)).mean()
-    n = found.search.sample
+    reached = (values <= result.value * (1 + search.REACHED)).mean()
+    n = result.search.sample
     spread = np.sqrt(max(reached * (1 - reached), 0.01) / n)
-    assert found.search.sample_reached / n == pytest.approx(reached, abs=4 * spread)
+    assert result.search.sample_reached / n == pytest.approx(reached, abs=4 * spread)
 
 
 def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
@@ -99,23 +99,25 @@ def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
     starts = starts[:1000]
     monkeypatch.setattr(search, "FIRST", (0, 0.0, 1))
     monkeypatch.setattr(search, "SECOND", (0, 0.0, 1))
-    found = multistart(objective, starts, law.bounds)
-    assert (found.search.survived, found.search.reached) == (1, 0)
-    assert found.search.pruning_lost
-    assert found.search.sample_reached > 0
-    assert found.value == pytest.approx(best, rel=1e-9)
-    assert found.certificate.converged
+    result = multistart(objective, starts, law.bounds)
+    assert (result.search.survived, result.search.reached) == (1, 0)
+    assert result.search.pruning_lost
+    assert result.search.sample_reached > 0
+    assert result.value == pytest.approx(best, rel=1e-9)
+    assert result.certificate.converged
 
 
 def test_the_seed_decides_all_and_the_optimum_hangs_on_none(dense):
     law = laws.fittable("chinchilla")
     objective = objective_of(law, dense(sizes=8, tokens=8))
-    found = [multistart(objective, _starts(law, 600, seed), law.bounds, seed) for seed in (1, 1, 2)]
-    assert (found[0].phi == found[1].phi).all()
-    assert found[0].search == found[1].search
-    assert found[0].search.sample == 32
-    assert found[0].value == pytest.approx(found[2].value, rel=1e-7)
-    assert all(optimum.certificate.converged for optimum in found)
+    results = [
+        multistart(objective, _starts(law, 600, seed), law.bounds, seed) for seed in (1, 1, 2)
+    ]
+    assert (results[0].phi == results[1].phi).all()
+    assert results[0].search == results[1].search
+    assert results[0].search.sample == 32
+    assert results[0].value == pytest.approx(results[2].value, rel=1e-7)
+    assert all(optimum.certificate.converged for optimum in results)
 
 
 def test_no_worse_than_scipy_from_the_same_starts(dense):
@@ -162,11 +164,11 @@ def test_the_mean_in_place_of_the_sum_has_the_same_optimum(dense):
 def test_other_ends_are_apart_and_nearly_as_good(simulated):
     law = laws.fittable("sparsity.loss")
     objective = objective_of(law, simulated().sample(25, random_state=0))
-    found = multistart(objective, _starts(law, 30), law.bounds)
-    assert len(found.ends) > 1
-    assert (np.diff(found.end_values) >= 0).all()
-    assert found.end_values == pytest.approx(objective.value(found.ends))
-    for one, other in combinations(found.ends, 2):
+    result = multistart(objective, _starts(law, 30), law.bounds)
+    assert len(result.ends) > 1
+    assert (np.diff(result.end_values) >= 0).all()
+    assert result.end_values == pytest.approx(objective.value(result.ends))
+    for one, other in combinations(result.ends, 2):
         assert np.abs(one - other).max() >= search.APART
 
 
@@ -201,10 +203,10 @@ def test_the_allocation_law_is_found_from_its_grid(sample, variant):
     errors = 0.003 * rng.standard_normal(n)
     objective = Objective(law.model(columns), np.log(truth) + errors, 1e-3)
     at_truth = objective.value(law.vector(laws.get("allocation.loss").published)[None])[0]
-    found = multistart(objective, _starts(law, sample), law.bounds)
-    assert found.certificate.converged
-    assert found.value < at_truth
-    predicted = law.predict_batch(found.phi[None], columns)[0]
+    result = multistart(objective, _starts(law, sample), law.bounds)
+    assert result.certificate.converged
+    assert result.value < at_truth
+    predicted = law.predict_batch(result.phi[None], columns)[0]
     assert np.abs(predicted / truth - 1).max() < 0.004
 
 

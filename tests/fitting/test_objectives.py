@@ -94,11 +94,11 @@ def test_weights_of_each_vector_are_its_own():
     counts = rng.integers(0, 3, (4, objective.model.n)).astype(float)
     thetas = theta + rng.normal(0, 0.01, (4, len(theta)))
     batch = objective.at(objective.delta, objective.unit, counts)
-    found = batch.derivatives(thetas, np.array([True, False, True, False]))
+    together = batch.derivatives(thetas, np.array([True, False, True, False]))
     for b, exact in enumerate([True, False, True, False]):
         single = objective.at(objective.delta, objective.unit, counts[b])
         alone = single.derivatives(thetas[b : b + 1], np.array([exact]))
-        for part, expected in zip(found, alone, strict=True):
+        for part, expected in zip(together, alone, strict=True):
             assert part[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
     index = np.array([3, 1])
     assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
@@ -121,12 +121,12 @@ def _rows(seed, n=40):
 def test_squared_is_least_squares(parabola, solved, seed, weighted):
     x, y, w = _rows(seed)
     w = w if weighted else np.ones(len(x))
-    task, found = solved(parabola, {"x": x}, y, w if weighted else None)
+    task, solution = solved(parabola, {"x": x}, y, w if weighted else None)
     X = np.stack([np.ones_like(x), x, x**2], axis=1) * np.sqrt(w)[:, None]
     expected, squares, _, _ = np.linalg.lstsq(X, y * np.sqrt(w), rcond=None)
-    assert task.working(found.phi) == pytest.approx(expected, rel=1e-9)
-    assert found.value == pytest.approx(squares[0], rel=1e-12)
-    assert found.certificate.converged
+    assert task.working(solution.phi) == pytest.approx(expected, rel=1e-9)
+    assert solution.value == pytest.approx(squares[0], rel=1e-12)
+    assert solution.certificate.converged
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -135,7 +135,7 @@ def test_absolute_is_a_linear_program(parabola, solved, seed, weighted):
     """Least absolute deviations: y - Xb = u - v, u and v >= 0, min sum w (u + v)."""
     x, y, w = _rows(seed)
     w = w if weighted else np.ones(len(x))
-    task, found = solved(
+    task, solution = solved(
         parabola, {"x": x}, y, w if weighted else None, objective="absolute", delta=1e-3
     )
     X, n = np.stack([np.ones_like(x), x, x**2], axis=1), len(x)
@@ -145,15 +145,15 @@ def test_absolute_is_a_linear_program(parabola, solved, seed, weighted):
         b_eq=y,
         bounds=[(None, None)] * 3 + [(0, None)] * (2 * n),
     )
-    assert found.value == pytest.approx(program.fun, rel=1e-7)
-    assert task.working(found.phi) == pytest.approx(program.x[:3], abs=1e-5)
-    assert found.certificate.converged
+    assert solution.value == pytest.approx(program.fun, rel=1e-7)
+    assert task.working(solution.phi) == pytest.approx(program.x[:3], abs=1e-5)
+    assert solution.certificate.converged
 
 
 @pytest.mark.parametrize("delta", [1e-3, 0.2])
 def test_huber_of_a_linear_law_is_scipys_minimum(parabola, solved, delta):
     x, y, w = _rows(5)
-    task, found = solved(parabola, {"x": x}, y, w, objective="huber", delta=delta)
+    task, solution = solved(parabola, {"x": x}, y, w, objective="huber", delta=delta)
     X = np.stack([np.ones_like(x), x, x**2], axis=1)
     b = np.linalg.lstsq(X, y, rcond=None)[0]
     for _ in range(5):
@@ -164,14 +164,14 @@ def test_huber_of_a_linear_law_is_scipys_minimum(parabola, solved, delta):
             options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
         )
         b = best.x
-    assert found.value <= best.fun * delta * (1 + 1e-9)
-    assert task.working(found.phi) == pytest.approx(b, abs=1e-4)
+    assert solution.value <= best.fun * delta * (1 + 1e-9)
+    assert task.working(solution.phi) == pytest.approx(b, abs=1e-4)
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1.0])
 def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabola, solved, delta):
     x, y, w = _rows(6)
-    task, found = solved(parabola, {"x": x}, y, w, objective="huber_scale", delta=delta)
+    task, solution = solved(parabola, {"x": x}, y, w, objective="huber_scale", delta=delta)
     X = np.stack([np.ones_like(x), x, x**2], axis=1)
     normaliser = np.log(
         np.sqrt(2 * np.pi) * (norm.cdf(delta) - norm.cdf(-delta))
@@ -192,11 +192,11 @@ def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabol
             options={"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000},
         )
         v = best.x
-    assert found.value == pytest.approx(best.fun, abs=1e-5)
-    assert found.value <= best.fun + 1e-7
-    assert task.working(found.phi) == pytest.approx(v[:3], abs=2e-3)
-    assert found.sigma == pytest.approx(np.exp(v[3]), rel=1e-3)
-    assert found.certificate.converged
+    assert solution.value == pytest.approx(best.fun, abs=1e-5)
+    assert solution.value <= best.fun + 1e-7
+    assert task.working(solution.phi) == pytest.approx(v[:3], abs=2e-3)
+    assert solution.sigma == pytest.approx(np.exp(v[3]), rel=1e-3)
+    assert solution.certificate.converged
 
 
 def test_huber_likelihood_is_a_density():
@@ -213,9 +213,9 @@ def test_huber_likelihood_is_a_density():
 def test_criteria_of_laplace_residuals_are_those_of_the_laplace_likelihood():
     r = np.random.default_rng(0).laplace(size=300)
     nll = 300 * (np.log(2 * np.abs(r).mean()) + 1)
-    found = criteria(r, 5, 1e-3)
-    assert found["aic"] == pytest.approx(2 * nll + 12, rel=1e-5)
-    assert found["bic"] == pytest.approx(2 * nll + 6 * np.log(300), rel=1e-5)
+    ours = criteria(r, 5, 1e-3)
+    assert ours["aic"] == pytest.approx(2 * nll + 12, rel=1e-5)
+    assert ours["bic"] == pytest.approx(2 * nll + 6 * np.log(300), rel=1e-5)
 
 
 @pytest.mark.parametrize("objective", ["absolute", "huber_scale"])
@@ -223,9 +223,9 @@ def test_criteria_of_laplace_residuals_are_those_of_the_laplace_likelihood():
 def test_a_responses_unit_is_nothing_to_least_absolute_values(parabola, solved, objective, unit):
     x, y, _ = _rows(0)
     one, many = (
-        task.working(found.phi) / size
+        task.working(solution.phi) / size
         for size in (1.0, unit)
-        for task, found in [solved(parabola, {"x": x}, y * size, objective=objective)]
+        for task, solution in [solved(parabola, {"x": x}, y * size, objective=objective)]
     )
     assert many == pytest.approx(one, rel=1e-5)
     assert solved(parabola, {"x": x}, y * unit, objective=objective)[1].certificate.converged
@@ -235,8 +235,8 @@ def test_a_responses_unit_is_nothing_to_least_absolute_values(parabola, solved, 
 def test_a_perfect_fit_is_certified_in_any_unit(parabola, solved, objective):
     x, _, _ = _rows(0)
     for unit in (1e-6, 1.0, 1e6, 1e12):
-        _, found = solved(parabola, {"x": x}, unit * (1 + 2 * x - x**2), objective=objective)
-        assert found.certificate.converged
+        _, solution = solved(parabola, {"x": x}, unit * (1 + 2 * x - x**2), objective=objective)
+        assert solution.certificate.converged
 
 
 def test_a_flat_optimum_of_absolute_values_is_certified(solved):
@@ -244,7 +244,7 @@ def test_a_flat_optimum_of_absolute_values_is_certified(solved):
     law = laws.fittable("leverage.allocation:M")
     columns = {"C": np.array([1e18, 1e18, 1e20, 1e20])}
     response = np.array([1e8, 1.1e8, 1e9, 1.2e9])
-    _, found = solved(law, columns, response, objective="absolute")
-    assert found.value == pytest.approx(np.log(1.1) + np.log(1.2), rel=1e-6)
-    assert found.certificate.converged
-    assert found.certificate.decrease == 0
+    _, solution = solved(law, columns, response, objective="absolute")
+    assert solution.value == pytest.approx(np.log(1.1) + np.log(1.2), rel=1e-6)
+    assert solution.certificate.converged
+    assert solution.certificate.decrease == 0

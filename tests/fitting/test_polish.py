@@ -14,8 +14,8 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     n = rng.integers(4, 9)
     table = pd.DataFrame({"A": np.geomspace(0.01, 1, n), "EL": np.exp(rng.normal(0, 0.05, n))})
     part = fitted_part(law, table, bootstrap=1)
-    found = part.estimates()
-    assert found["A_start"] < found["A_max"]
+    estimates = part.estimates()
+    assert estimates["A_start"] < estimates["A_max"]
     assert np.isfinite(part.objective)
     flat = float(np.sum(np.log(table["EL"]) ** 2))  # a_A = 0: EL = 1
     assert part.objective <= flat * (1 + 1e-9)

@@ -18,15 +18,15 @@ def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
     n, level = 15, 0.9
     x = np.sort(rng.uniform(-1, 2, n))
     y = 1 - 2 * x + 0.5 * x**2 + 0.3 * rng.standard_normal(n)
-    task, found = solved(parabola, {"x": x}, y)
-    theta = task.working(found.phi)
+    task, solution = solved(parabola, {"x": x}, y)
+    theta = task.working(solution.phi)
     X = np.stack([np.ones(n), x, x**2], axis=1)
     residual = y - X @ theta
     at = np.array([-2.0, 0.0, 1.5, 4.0])  # two of them far outside
     got = predict(
         parabola,
         dict(zip(parabola.names, theta, strict=True)),
-        task.working(student(task, found, 20_000, seed=0)),
+        task.working(student(task, solution, 20_000, seed=0)),
         describe(residual, 3, None, True),
         {"x": at},
         level,

@@ -27,14 +27,14 @@ def trials(recovery):
     return lambda ref, seeds: [copy.deepcopy(run(ref, seed)) for seed in range(seeds)]
 
 
-def check(found):
+def check(summary):
     """Coverages between 85 and 95 %, but for what so few tables leave to chance."""
-    n = found["seeds"]
+    n = summary["seeds"]
     for kind in ("mean", "new"):
-        chance = 3 * found[kind]["se"]
-        assert 0.85 - chance <= found[kind]["coverage"] <= 0.95 + chance, (kind, found[kind])
+        chance = 3 * summary[kind]["se"]
+        assert 0.85 - chance <= summary[kind]["coverage"] <= 0.95 + chance, (kind, summary[kind])
     least, most = binom.ppf(0.001, n, 0.85) / n, binom.ppf(0.999, n, 0.95) / n
-    tested = {name: p for name, p in found["parameters"].items() if p["identifiable"]}
+    tested = {name: p for name, p in summary["parameters"].items() if p["identifiable"]}
     for name, p in tested.items():
         assert least <= p["coverage"] <= most, (name, p)
     return tested
@@ -57,9 +57,9 @@ CASES = [
 
 @pytest.mark.parametrize(("ref", "seeds", "identifiable"), CASES)
 def test_intervals_hold_the_truth(recovery, trials, ref, seeds, identifiable):
-    found = recovery.summary(ref, trials(ref, seeds))
-    assert found["converged"] == 1.0
-    assert set(check(found)) >= identifiable
+    summary = recovery.summary(ref, trials(ref, seeds))
+    assert summary["converged"] == 1.0
+    assert set(check(summary)) >= identifiable
 
 
 def test_intervals_that_are_too_narrow_are_caught(recovery, trials):

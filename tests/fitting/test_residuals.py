@@ -32,44 +32,44 @@ def test_heavy_tails_and_lopsided_errors_do_not():
 
 def test_quantiles_of_least_squares_are_students():
     r = np.random.default_rng(1).normal(size=20)
-    found = describe(r, 3, None, True)
+    summary = describe(r, 3, None, True)
     sd = np.sqrt((r**2).sum() / 17)
-    assert found.sd == pytest.approx(sd)
-    assert found.quantiles == pytest.approx(sd * student_t.ppf(LEVELS, 17))
+    assert summary.sd == pytest.approx(sd)
+    assert summary.quantiles == pytest.approx(sd * student_t.ppf(LEVELS, 17))
 
 
 def test_other_quantiles_are_the_residuals_own_widened_for_the_parameters():
     r = np.random.default_rng(1).laplace(size=50)
-    found = describe(r, 5, None, False)
-    assert found.quantiles == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
-    assert len(found.quantiles) == TAILS
+    summary = describe(r, 5, None, False)
+    assert summary.quantiles == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
+    assert len(summary.quantiles) == TAILS
 
 
 def test_weighted_residuals_are_those_of_a_row_of_weight_1():
     rng = np.random.default_rng(2)
     se = rng.uniform(0.5, 2, 4000)
-    found = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
-    assert found.sd == pytest.approx(1, abs=0.05)
-    assert found.normal_p > 0.01
+    summary = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
+    assert summary.sd == pytest.approx(1, abs=0.05)
+    assert summary.normal_p > 0.01
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_few_rows_say_little(n):
-    found = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
-    assert (found.skew, found.excess_kurtosis, found.normal_p) == (None, None, None)
-    assert (found.sd is None) == (found.quantiles is None) == (n <= 3)
+    summary = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
+    assert (summary.skew, summary.excess_kurtosis, summary.normal_p) == (None, None, None)
+    assert (summary.sd is None) == (summary.quantiles is None) == (n <= 3)
 
 
 def test_errors_by_their_definitions():
     observed, predicted = np.array([2.0, 2.5, 4.0]), np.array([2.1, 2.4, 4.4])
-    found = errors(observed, predicted, 1e-3)
-    assert found["mse"] == pytest.approx(0.06)
-    assert found["rmse"] == pytest.approx(0.06**0.5)
-    assert found["bias"] == pytest.approx(0.4 / 3)
-    assert found["r2"] == pytest.approx(1 - 0.18 / np.var(observed) / 3)
+    metrics = errors(observed, predicted, 1e-3)
+    assert metrics["mse"] == pytest.approx(0.06)
+    assert metrics["rmse"] == pytest.approx(0.06**0.5)
+    assert metrics["bias"] == pytest.approx(0.4 / 3)
+    assert metrics["r2"] == pytest.approx(1 - 0.18 / np.var(observed) / 3)
     ratios = np.abs(np.log(predicted / observed))
-    assert found["huber_sum"] == pytest.approx((1e-3 * (ratios - 5e-4)).sum())
-    assert found["huber_mean"] == pytest.approx(found["huber_sum"] / 3)
+    assert metrics["huber_sum"] == pytest.approx((1e-3 * (ratios - 5e-4)).sum())
+    assert metrics["huber_mean"] == pytest.approx(metrics["huber_sum"] / 3)
     assert errors(np.full(3, 2.0), predicted, 1e-3)["r2"] is None
     same = np.full(180, 2.1)  # its mean is another number in the last digit
     assert errors(same, same, 1e-3)["r2"] is None

@@ -103,8 +103,8 @@ def test_a_sparsity_is_on_the_scale_of_its_logarithm():
     columns = {"N": np.array([1e8, 1e10]), "S": np.array([0.0, 0.99]), "D": np.full(2, 1e10)}
     support = support_of(SPARSE, columns)
     S = np.array([0.9, 0.495])
-    found = outside(SPARSE, support, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
-    assert found.tolist() == [False, True]
+    beyond = outside(SPARSE, support, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
+    assert beyond.tolist() == [False, True]
 
 
 def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():

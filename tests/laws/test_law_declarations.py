@@ -170,10 +170,10 @@ def test_a_formula_gives_each_result_in_the_shape_of_its_columns(ref):
     columns = columns_of(law)
     required = {v.name: columns[v.name] for v in law.variables if v.default is None}
     for given in (required, columns):
-        found = law.evaluate({}, given)
-        assert set(found) == {r.name for r in law.results}
-        assert {value.shape for value in found.values()} == {(12,)}
-        assert any(np.isfinite(value).any() for value in found.values())
+        results = law.evaluate({}, given)
+        assert set(results) == {r.name for r in law.results}
+        assert {value.shape for value in results.values()} == {(12,)}
+        assert any(np.isfinite(value).any() for value in results.values())
     one = law.evaluate({}, {name: values[3] for name, values in columns.items()})
     for name, value in law.evaluate({}, columns).items():
         assert float(one[name]) == pytest.approx(value[3], rel=1e-9, nan_ok=True), name

@@ -22,16 +22,16 @@ POWER_LAWS = [
 
 
 def test_eq_5_at_1e20():
-    found = EQ_5.evaluate({}, {"C": 1e20, "context": 4096})
-    assert found["lr"] == pytest.approx(0.0010128812182032796, rel=1e-5)
-    assert found["B"] == pytest.approx(1346974.7990493882, rel=1e-5)
-    assert found["B_sequences"] == pytest.approx(328.85126929916703, rel=1e-5)
+    values = EQ_5.evaluate({}, {"C": 1e20, "context": 4096})
+    assert values["lr"] == pytest.approx(0.0010128812182032796, rel=1e-5)
+    assert values["B"] == pytest.approx(1346974.7990493882, rel=1e-5)
+    assert values["B_sequences"] == pytest.approx(328.85126929916703, rel=1e-5)
 
 
 def test_sequences_need_a_context():
-    found = EQ_5.evaluate({}, {"C": [1e19, 1e20]})
-    assert np.isnan(found["B_sequences"]).all()
-    assert np.isfinite(found["B"]).all()
+    values = EQ_5.evaluate({}, {"C": [1e19, 1e20]})
+    assert np.isnan(values["B_sequences"]).all()
+    assert np.isfinite(values["B"]).all()
 
 
 def test_table_8_does_not_follow_eq_5():
@@ -95,5 +95,5 @@ def test_each_power_law_is_a_line_in_logarithms_that_least_squares_find(ref):
     assert law.predict(law.published, {"C": C}) == pytest.approx(values, rel=1e-12)
     X = law.design({"C": C})
     theta, *_ = np.linalg.lstsq(X, law.on_scale(values), rcond=None)
-    found = dict(zip(law.names, law.natural(theta), strict=True))
-    assert found == pytest.approx(law.published, rel=1e-9)
+    estimates = dict(zip(law.names, law.natural(theta), strict=True))
+    assert estimates == pytest.approx(law.published, rel=1e-9)

@@ -11,8 +11,8 @@ from moelaws.laws.roots import bisect, rising_root
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
 def test_crossings_are_found_to_the_last_digits(where):
     target = np.array(where)
-    found = rising_root(lambda x: (x - target) ** 3, np.full(len(where), -60.0), 61.0)
-    assert found == pytest.approx(target, abs=1e-13)
+    roots = rising_root(lambda x: (x - target) ** 3, np.full(len(where), -60.0), 61.0)
+    assert roots == pytest.approx(target, abs=1e-13)
 
 
 def test_no_crossing_is_nan_and_bisection_keeps_an_end():

@@ -25,8 +25,8 @@ N, C = np.array([1e9, 2e9]), np.array([1e20, 1e21])
 
 
 def test_tokens_of_a_dense_table_follow_from_compute_and_size():
-    found, notes = derive({"N": N, "C": C}, ["D"])
-    assert found["D"] == pytest.approx(C / (6 * N))
+    derived, notes = derive({"N": N, "C": C}, ["D"])
+    assert derived["D"] == pytest.approx(C / (6 * N))
     assert list(notes.values()) == [
         "N_active = N (dense: no S, nor E and k)",
         "D = C / (6 N_active)",
@@ -34,47 +34,47 @@ def test_tokens_of_a_dense_table_follow_from_compute_and_size():
 
 
 def test_a_chain_from_the_counts_of_experts():
-    found, notes = derive(
+    derived, notes = derive(
         {"N": N, "C": C, "E": np.array([8, 16.0]), "k": np.array([2, 2.0])}, ["D"]
     )
     assert list(notes) == ["S", "N_active", "D"]
-    assert found["S"] == pytest.approx([0.75, 0.875])
-    assert found["D"] == pytest.approx(C / (6 * np.array([0.25, 0.125]) * N))
+    assert derived["S"] == pytest.approx([0.75, 0.875])
+    assert derived["D"] == pytest.approx(C / (6 * np.array([0.25, 0.125]) * N))
 
 
 def test_what_is_given_is_not_derived():
-    found, notes = derive({"N": N, "S": 0 * N, "N_active": 0.3 * N, "C": C, "D": N}, ["D", "C"])
-    assert (found, notes) == ({}, {})
-    found, notes = derive({"N": N, "N_active": 0.3 * N, "C": C}, ["D"])
+    derived, notes = derive({"N": N, "S": 0 * N, "N_active": 0.3 * N, "C": C, "D": N}, ["D", "C"])
+    assert (derived, notes) == ({}, {})
+    derived, notes = derive({"N": N, "N_active": 0.3 * N, "C": C}, ["D"])
     assert notes == {"D": "D = C / (6 N_active)"}
-    assert found["D"] == pytest.approx(C / (1.8 * N))
+    assert derived["D"] == pytest.approx(C / (1.8 * N))
 
 
 def test_activation_granularity_and_compute():
     # MoE-mini: 12 of 384 experts and a shared one; widths 2048 and 384.
     given_ = {"E": 384, "k": 12, "E_s": 1, "d_model": 2048, "d_expert": 384, "N_active": 1, "D": 2}
-    found, _ = derive({k: np.array(float(v)) for k, v in given_.items()}, ["A", "G", "C"])
-    assert float(found["A"]) == pytest.approx(13 / 385)
-    assert float(found["G"]) == pytest.approx(2 * 2048 / 384)
-    assert float(found["C"]) == 12
+    derived, _ = derive({k: np.array(float(v)) for k, v in given_.items()}, ["A", "G", "C"])
+    assert float(derived["A"]) == pytest.approx(13 / 385)
+    assert float(derived["G"]) == pytest.approx(2 * 2048 / 384)
+    assert float(derived["C"]) == 12
 
 
 def test_the_optimal_ratio_is_the_published_law():
     own = laws.get("allocation.loss").derivations
-    found, notes = derive({"C": np.array(1e21), "S": np.array(14 / 17)}, ["r_star"], own)
-    assert float(found["r_star"]) == pytest.approx(1.79468, rel=1e-5)
+    derived, notes = derive({"C": np.array(1e21), "S": np.array(14 / 17)}, ["r_star"], own)
+    assert float(derived["r_star"]) == pytest.approx(1.79468, rel=1e-5)
     assert "allocation.ratio" in notes["r_star"]
 
 
 @given(st.sets(st.sampled_from(sorted(VOCABULARY))), st.permutations(sorted(VOCABULARY)))
-def test_every_plan_can_be_followed_and_rests_on_nothing_of_its_own(available, wanted):
+def test_every_plan_can_be_followed_and_rests_on_nothing_of_its_own(available, variables):
     known = set(available)
-    steps = plan(available, wanted)
+    steps = plan(available, variables)
     for step in steps:
         assert set(step.needs) <= known
         assert step.result not in known
         known.add(step.result)
-    again = plan(sorted(available, reverse=True), wanted)
+    again = plan(sorted(available, reverse=True), variables)
     assert steps == again
 
 
@@ -149,13 +149,13 @@ def test_a_column_that_declares_the_variables_unit(variable, declared, word):
 
 def test_sources_a_mapping_before_a_name_before_a_derivation():
     law = laws.fittable("sparsity.loss")
-    found = sources(law, {"N": "size", "L": "loss"}, ["size", "N", "C", "S", "loss", "L"])
-    assert found.columns == {"N": "size", "S": "S", "L": "loss", "C": "C"}
-    assert [step.result for step in found.derivations] == ["N_active", "D"]
-    assert set(found.variables) == {"N", "S", "L", "C", "N_active", "D"}
-    found = sources(law, {"C": "flops"}, ["N", "D", "E", "k", "flops", "L"])
-    assert set(found.columns) == {"N", "D", "E", "k", "L", "C"}
-    assert [step.text for step in found.derivations] == ["S = (E - k) / E"]
+    origins = sources(law, {"N": "size", "L": "loss"}, ["size", "N", "C", "S", "loss", "L"])
+    assert origins.columns == {"N": "size", "S": "S", "L": "loss", "C": "C"}
+    assert [step.result for step in origins.derivations] == ["N_active", "D"]
+    assert set(origins.variables) == {"N", "S", "L", "C", "N_active", "D"}
+    origins = sources(law, {"C": "flops"}, ["N", "D", "E", "k", "flops", "L"])
+    assert set(origins.columns) == {"N", "D", "E", "k", "L", "C"}
+    assert [step.text for step in origins.derivations] == ["S = (E - k) / E"]
 
 
 def test_the_response_is_never_derived():
@@ -179,10 +179,10 @@ def test_a_mapping_that_cannot_be(mapping, columns, message):
 
 
 def test_a_unit_of_what_has_no_column():
-    found = sources(laws.fittable("chinchilla"), {}, ["N", "D", "L"])
-    assert unit_factors(found, {"N": "M", "L": "bits"}, {}) == {"N": 1e6, "L": np.log(2)}
+    origins = sources(laws.fittable("chinchilla"), {}, ["N", "D", "L"])
+    assert unit_factors(origins, {"N": "M", "L": "bits"}, {}) == {"N": 1e6, "L": np.log(2)}
     with pytest.raises(UserError, match=r"unit of 'C': no column stands for it; .* of N, D, L"):
-        unit_factors(found, {"C": "PF-days"}, {})
+        unit_factors(origins, {"C": "PF-days"}, {})
 
 
 def test_no_chain_of_derivations_is_a_circle():

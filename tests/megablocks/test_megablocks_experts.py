@@ -18,9 +18,9 @@ SIZES = [(16, 1, 8, 8), (16, 2, 8, 8), (12, 4, 6, 8), (9, 2, 5, 7), (16, 3, 3, 1
 @pytest.mark.parametrize(("D", "K", "E", "width"), SIZES)
 def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
     inputs = draw(10, D, E, K, width, routing)
-    found = value_and_gradients("megablocks", inputs)
+    tensors = value_and_gradients("megablocks", inputs)
     loop = value_and_gradients("reference", inputs, torch.float64)
-    for got, ours, want in zip(found, value_and_gradients("torch", inputs), loop, strict=True):
+    for got, ours, want in zip(tensors, value_and_gradients("torch", inputs), loop, strict=True):
         torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(got, ours, rtol=1e-4, atol=1e-5)
 
@@ -30,10 +30,10 @@ def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
 @pytest.mark.parametrize(("D", "K", "E", "width"), [(16, 1, 8, 8), (20, 2, 6, 24), (16, 4, 8, 9)])
 def test_output_and_all_gradients_agree_in_bf16_to_its_precision(D, K, E, width, routing):
     inputs = draw(12, D, E, K, width, routing)
-    found = value_and_gradients("megablocks", inputs, torch.bfloat16)
+    tensors = value_and_gradients("megablocks", inputs, torch.bfloat16)
     loop = value_and_gradients("reference", inputs, torch.float64)
     ours = value_and_gradients("torch", inputs, torch.bfloat16)
-    for got, beside, want in zip(found, ours, loop, strict=True):
+    for got, beside, want in zip(tensors, ours, loop, strict=True):
         assert (got.double() - want).norm() / want.norm() < 0.02
         assert (got.double() - beside.double()).norm() / want.norm() < 0.02
 
@@ -50,9 +50,9 @@ def test_a_layer_with_shared_experts_is_that_of_the_torch_back_end(top_k):
         (y_TD.square().sum() + routing.balance + routing.z).backward()
         return [y_TD, x_TD.grad, *(p.grad for p in layer.parameters())]
 
-    found, expected = (value_and_gradients(BACKENDS[name]) for name in ("megablocks", "torch"))
-    assert len(found) == 2 + 5  # router, two of the routed experts, two of the shared ones
-    for got, want in zip(found, expected, strict=True):
+    tensors, expected = (value_and_gradients(BACKENDS[name]) for name in ("megablocks", "torch"))
+    assert len(tensors) == 2 + 5  # router, two of the routed experts, two of the shared ones
+    for got, want in zip(tensors, expected, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 

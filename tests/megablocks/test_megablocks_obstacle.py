@@ -19,8 +19,9 @@ def machine(monkeypatch):
 
     def make(installed, interpreted=False):
         def find_spec(name):
-            found = name in installed
-            return importlib.util.spec_from_loader(name, None, origin="there") if found else None
+            if name not in installed:
+                return None
+            return importlib.util.spec_from_loader(name, None, origin="there")
 
         monkeypatch.setattr(package, "find_spec", find_spec)
         monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")

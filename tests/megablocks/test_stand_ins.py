@@ -54,8 +54,8 @@ def test_gmm_and_its_gradients_are_those_of_a_loop(k, m, trans_b, dtype, toleran
         runs = zip(a.split(sizes.tolist()), b, strict=True)
         return torch.cat([rows @ (w.t() if trans_b else w) for rows, w in runs])
 
-    found = gradients(lambda a, b: stand_ins.gmm(a, b, sizes, trans_b=trans_b), dtype)
-    assert found[0].is_contiguous()
-    for got, want in zip(found, gradients(loop, torch.float64), strict=True):
+    tensors = gradients(lambda a, b: stand_ins.gmm(a, b, sizes, trans_b=trans_b), dtype)
+    assert tensors[0].is_contiguous()
+    for got, want in zip(tensors, gradients(loop, torch.float64), strict=True):
         assert got.dtype == dtype
         assert (got.double() - want).norm() <= tolerance * want.norm()

@@ -63,8 +63,8 @@ def test_torch_agrees_with_the_loop_in_output_and_all_gradients(D, K, E, width, 
 def test_bf16_agrees_with_the_loop_to_its_precision(D, mlp):
     inputs = draw(64, (D, 8, 2, 24), "random", mlp)
     expected = value_and_gradients("reference", inputs, torch.float64, mlp)
-    found = value_and_gradients("torch", inputs, torch.bfloat16, mlp)
-    for got, want in zip(found, expected, strict=True):
+    tensors = value_and_gradients("torch", inputs, torch.bfloat16, mlp)
+    for got, want in zip(tensors, expected, strict=True):
         assert (got.double() - want).norm() / want.norm() < 0.02
 
 

@@ -52,22 +52,22 @@ def test_counts_are_the_assignments():
 def test_gradients_of_gates_and_losses_agree_with_a_plain_softmax(normalize):
     layer = router(6, 2, normalize)
     x_TD = torch.randn(40, 8)
-    found = layer(x_TD, 2)
+    routing = layer(x_TD, 2)
     weight = layer.weight.detach().double().requires_grad_()
     logits_TE = x_TD.double() @ weight.t()
     p_TE = F.softmax(logits_TE, dim=-1)
     gates_TK, experts_TK = p_TE.topk(2)
-    assert torch.equal(found.experts_TK, experts_TK)
+    assert torch.equal(routing.experts_TK, experts_TK)
     if normalize:
         gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
-    share_GE = F.one_hot(found.experts_TK, 6).sum(1).view(2, 20, 6).double().mean(1) / 2
+    share_GE = F.one_hot(routing.experts_TK, 6).sum(1).view(2, 20, 6).double().mean(1) / 2
     balance = 6 * (share_GE * p_TE.view(2, 20, 6).mean(1)).sum(1).mean()
     z = torch.logsumexp(logits_TE, -1).square().mean()
     c_TK = torch.linspace(-1, 1, 80).view(40, 2)
     for mine, theirs in (
-        ((found.gates_TK * c_TK).sum(), (gates_TK * c_TK).sum()),
-        (found.balance, balance),
-        (found.z, z),
+        ((routing.gates_TK * c_TK).sum(), (gates_TK * c_TK).sum()),
+        (routing.balance, balance),
+        (routing.z, z),
     ):
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-5)
         (a,) = torch.autograd.grad(mine, layer.weight, retain_graph=True)

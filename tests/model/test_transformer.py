@@ -119,13 +119,13 @@ def test_a_dense_model_agrees_with_numpy(ffn):
 @pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
 def test_back_ends_give_the_same_losses_and_gradients(mlp):
     model = spec(ROUTED.model_copy(update={"mlp": mlp}), init_std=0.2, qk_norm=True)
-    found = []
+    by_backend = []
     for name in ("torch", "reference"):
         built = Transformer(model, 3, BACKENDS[name])
         losses = built.losses(tokens(model), groups=3)
         sum(losses[:3]).backward()
-        found.append([*losses[:3], *(p.grad for p in built.parameters())])
-    for a, b in zip(*found, strict=True):
+        by_backend.append([*losses[:3], *(p.grad for p in built.parameters())])
+    for a, b in zip(*by_backend, strict=True):
         torch.testing.assert_close(a, b, rtol=2e-4, atol=1e-6)
 
 

@@ -128,8 +128,8 @@ def test_another_corpus_is_refused(tree, tmp_path):
 def test_a_run_without_weights_leaves_an_empty_table(tree):
     results, _ = tree
     weights.save_none(results.weights("0123456789abcdef"), "diverged")
-    made = run("0123456789abcdef", "--results", str(results.root))
-    assert "0 states (run diverged)" in made
+    output = run("0123456789abcdef", "--results", str(results.root))
+    assert "0 states (run diverged)" in output
     assert len(pd.read_parquet(results.hidden("0123456789abcdef"))) == 0
 
 

@@ -146,19 +146,19 @@ def test_the_site_file_says_where(sweep):
 
 
 def test_jobs_ask_for_what_their_run_is_estimated_to_need(sweep):
-    asked = _planned(sweep.plan)
+    planned = _planned(sweep.plan)
     for run, data in sweep.records("config.json").items():
         need = estimate(RunConfig.model_validate(data), CPU)
         first = min(
             (job for job in sweep.jobs() if job["Comment"].endswith(run)),
             key=lambda job: int(job["JobId"]),
         )
-        assert (_megabytes(first), _minutes(first)) == asked[run]
+        assert (_megabytes(first), _minutes(first)) == planned[run]
         assert _megabytes(first) * 1e6 > need.host_bytes
         assert _minutes(first) * 60 > need.seconds
         assert "gpu" not in first["TRES"]
     largest = sweep.cancelled["run"]
-    assert asked[largest] > max(asked[run] for run in asked if run != largest)
+    assert planned[largest] > max(planned[run] for run in planned if run != largest)
 
 
 def test_a_run_cut_off_goes_on_in_another_job_with_twice_of_both(sweep):

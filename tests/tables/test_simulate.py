@@ -61,10 +61,10 @@ def test_losses_are_the_laws_at_the_grids_points(sweep):
     frame = simulated(sweep, noise=0.0, mapping=mapping).frame
     assert frame["run_id"].tolist() == [run.run_id for run in sweep.runs]
     N, D, x = frame["N_total"], frame["D"], 1 - frame["S"]
-    wanted = 16612.50 / N**0.5962 + 5455.67 / D**0.3954
-    wanted += 0.4598 * x**0.1666 + 17.26 / (x**0.1603 * N**0.1595) + 0.94
-    np.testing.assert_allclose(frame["L"], wanted, rtol=1e-12)
-    np.testing.assert_allclose(frame["L_true"], wanted, rtol=1e-12)
+    expected = 16612.50 / N**0.5962 + 5455.67 / D**0.3954
+    expected += 0.4598 * x**0.1666 + 17.26 / (x**0.1603 * N**0.1595) + 0.94
+    np.testing.assert_allclose(frame["L"], expected, rtol=1e-12)
+    np.testing.assert_allclose(frame["L_true"], expected, rtol=1e-12)
     assert set(frame["source"]) == {"simulated"}
     assert set(frame["status"]) == {"completed"}
 
@@ -109,11 +109,11 @@ def test_repeats_are_runs_with_seeds_of_their_own(sweep):
 
 
 def test_a_missing_variable_is_derived_and_said_to_be(sweep):
-    made = simulated(sweep, laws.fittable("allocation.loss"))
-    assert "allocation.ratio" in made.origins["r_star"]
-    frame = made.frame
-    wanted = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
-    np.testing.assert_allclose(made.variables["r_star"], wanted, rtol=1e-12)
+    simulation = simulated(sweep, laws.fittable("allocation.loss"))
+    assert "allocation.ratio" in simulation.origins["r_star"]
+    frame = simulation.frame
+    expected = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
+    np.testing.assert_allclose(simulation.variables["r_star"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_command_writes_a_table_that_says_how_it_was_made(tmp_path, monkeypatch)
     assert "72 simulated runs of sparsity, demo" in result.stdout
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
-    wanted = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
-    pd.testing.assert_frame_equal(frame, wanted.frame, check_dtype=False)
+    expected = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
+    pd.testing.assert_frame_equal(frame, expected.frame, check_dtype=False)
     assert column_metadata(path)["L_true"] == ("nats/token", "the law's own value")
     about = json.loads(pq.read_schema(path).metadata[b"simulation"])
     assert about["law"] == "sparsity.loss"
@@ -199,8 +199,8 @@ def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
 
     got = command(law.id, "--rows", "C == 9e10")
     columns = {"N": got["N_active"], "S": got["S"]}
-    wanted = law.predict(report.part({"C": 9e10}).estimates(), columns)
-    np.testing.assert_allclose(got["L_true"], wanted, rtol=1e-12)
+    expected = law.predict(report.part({"C": 9e10}).estimates(), columns)
+    np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
         command(law.id)
     with pytest.raises(UserError, match=r"law is 'sparsity.isoflop'; a fit of sparsity\.loss"):
@@ -218,9 +218,9 @@ def of_a_study(sweep, **entry):
 def test_a_studys_own_simulation_says_all_there_is_to_say(sweep):
     """Law, columns, noise and seed are the entry's, unless the user says otherwise."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_active"}, noise=0.01, seed=4)
-    made, about = from_entry(of, simulation_entry(of.study))
+    simulation, about = from_entry(of, simulation_entry(of.study))
     same = simulated(sweep, noise=0.01, seed=4, mapping={"N": "N_active"}).frame
-    np.testing.assert_array_equal(made.frame["L"], same["L"])
+    np.testing.assert_array_equal(simulation.frame["L"], same["L"])
     assert about["params"] == LAW.published
     quieter = simulation_entry(of.study, noise=0.0)
     assert (quieter.noise, quieter.seed, quieter.mapping) == (0.0, 4, {"N": "N_active"})
@@ -245,8 +245,8 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     """Every column is there; what only a training measures has no values, and fits read it."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
     path = tmp_path / "t.parquet"
-    made, about = from_entry(of, simulation_entry(of.study))
-    write(made, path, about)
+    simulation, about = from_entry(of, simulation_entry(of.study))
+    write(simulation, path, about)
     assert is_study(path)
     frame = completed(read_runs(path))
     assert list(frame)[: len(COLUMNS)] == [column.name for column in COLUMNS]
@@ -265,9 +265,9 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
 
 def test_a_trained_table_still_needs_all_its_columns(sweep, tmp_path):
     """What may be missing of a simulated table is refused of any other."""
-    made = simulated(sweep)
+    simulation = simulated(sweep)
     path = tmp_path / "t.parquet"
-    write_table(made.frame, made.columns, path, {"study": "sparsity"})
+    write_table(simulation.frame, simulation.columns, path, {"study": "sparsity"})
     with pytest.raises(UserError, match="column 'epochs' has 72 missing values"):
         read_study(path)
 

@@ -42,10 +42,10 @@ def test_a_model_without_knowledge_measures_ln_v(configure):
         documents=np.repeat(np.arange(5), 2)[:, None].repeat(16, 1),
         target_bytes=np.full((10, 16), 3),
     )
-    found = evaluate(model, held_out, batch=4)
-    assert found.loss == pytest.approx(math.log(280), rel=1e-6)
-    assert found.loss_se == pytest.approx(0, abs=1e-6)
-    assert found.bits_per_byte == pytest.approx(math.log2(280) / 3, rel=1e-6)
+    evaluation = evaluate(model, held_out, batch=4)
+    assert evaluation.loss == pytest.approx(math.log(280), rel=1e-6)
+    assert evaluation.loss_se == pytest.approx(0, abs=1e-6)
+    assert evaluation.bits_per_byte == pytest.approx(math.log2(280) / 3, rel=1e-6)
 
 
 def test_the_measurement_does_not_depend_on_how_it_is_cut(configure):

@@ -14,32 +14,32 @@ from moelaws.training.expert_load import COLUMNS, WINDOWS, ExpertLoad, balance, 
 
 def test_load_metrics_of_the_sectional_papers_definitions():
     """Loads (10, 20, 30, 40) at capacity factor 1.25."""
-    found = balance(np.array([[10, 20, 30, 40]]), 1.25)
-    assert found.cv == pytest.approx(0.447213595499958)
-    assert found.entropy == pytest.approx(0.9232196723355078)
-    assert found.kl == pytest.approx(0.10644013528622318)
-    assert found.overflow == pytest.approx(0.0875)
-    assert found.unused == pytest.approx(0.27)
+    load = balance(np.array([[10, 20, 30, 40]]), 1.25)
+    assert load.cv == pytest.approx(0.447213595499958)
+    assert load.entropy == pytest.approx(0.9232196723355078)
+    assert load.kl == pytest.approx(0.10644013528622318)
+    assert load.overflow == pytest.approx(0.0875)
+    assert load.unused == pytest.approx(0.27)
 
 
 def test_load_metrics_at_the_extremes_average_over_layers():
-    found = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]), 1.25)
-    assert found.cv == pytest.approx((0 + math.sqrt(3)) / 2)
-    assert found.entropy == pytest.approx(0.5)
-    assert found.kl == pytest.approx(math.log(4) / 2)
-    assert found.never_used == 3
+    load = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]), 1.25)
+    assert load.cv == pytest.approx((0 + math.sqrt(3)) / 2)
+    assert load.entropy == pytest.approx(0.5)
+    assert load.kl == pytest.approx(math.log(4) / 2)
+    assert load.never_used == 3
     assert balance(np.array([[5]]), 1.25).entropy == 1
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=40).filter(any), st.floats(1, 4))
 def test_what_overflows_is_what_free_capacity_lacks(counts, factor):
     """Assignments beyond capacity + those within it = all; KL + entropy = ln E."""
-    found = metrics(np.array([counts]), factor)
-    within = (1 - found["unused"][0]) * factor
-    assert within + found["overflow"][0] == pytest.approx(1)
+    load = metrics(np.array([counts]), factor)
+    within = (1 - load["unused"][0]) * factor
+    assert within + load["overflow"][0] == pytest.approx(1)
     most = math.log(len(counts))
-    assert found["entropy"][0] * most + found["kl"][0] == pytest.approx(most)
-    assert found["never_used"][0] == counts.count(0)
+    assert load["entropy"][0] * most + load["kl"][0] == pytest.approx(most)
+    assert load["never_used"][0] == counts.count(0)
 
 
 @pytest.mark.parametrize("steps", [7, WINDOWS, 33, 100])

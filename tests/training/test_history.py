@@ -48,10 +48,10 @@ def test_training_loss_is_the_mean_of_the_last_tenth():
 def test_long_runs_are_thinned_and_keep_the_last_step(tmp_path):
     steps = 2 * ROWS + 501
     history_of([4.0] * steps).write(tmp_path / "h.parquet")
-    found = pq.read_table(tmp_path / "h.parquet").to_pydict()["step"]
-    assert len(found) <= ROWS + 1
-    assert found[-1] == steps
-    assert {b - a for a, b in itertools.pairwise(found[:-1])} == {3}
+    kept = pq.read_table(tmp_path / "h.parquet").to_pydict()["step"]
+    assert len(kept) <= ROWS + 1
+    assert kept[-1] == steps
+    assert {b - a for a, b in itertools.pairwise(kept[:-1])} == {3}
 
 
 def test_every_column_says_its_unit_and_meaning(tmp_path):

@@ -79,10 +79,10 @@ def test_a_backward_pass_that_fails_halfway_leaves_no_gradient(configure, corpus
 
     monkeypatch.setattr(loop.torch.autograd, "backward", fails_once)
     sizes = []
-    found, same = after(trainer(config, corpus, 4, on_lack=sizes.append), 1)
+    params, same = after(trainer(config, corpus, 4, on_lack=sizes.append), 1)
     assert sizes == [2]
     assert rows[0][:7] == same[0][:7]
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(params, expected, strict=True))
 
 
 def test_noise_differs_by_seed_step_and_group(configure, corpus):

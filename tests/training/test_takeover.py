@@ -55,8 +55,8 @@ def test_where_the_other_died_too_the_newest_checkpoint_is_continued(
     folder = results.run(config.run_id)
     away((folder / "lock").unlink)
     lines = []
-    found = train(config, checkpoint_seconds=0.0, log=lines.append)
-    assert found.loss == whole.loss
+    summary = train(config, checkpoint_seconds=0.0, log=lines.append)
+    assert summary.loss == whole.loss
     assert any(f"resumed at step {config.steps}/" in line for line in lines)
     assert not (folder / "lock").exists()
     assert len(read_json(folder / "provenance.json")["resumed_from"]) == 1

@@ -46,8 +46,8 @@ def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant)
         assert continued.run()
         rows, windows, parameters = outcome(continued)
         assert rows == expected[0]
-        for found, want in zip([*windows, *parameters], [*expected[1], *expected[2]], strict=True):
-            assert torch.equal(found, want)
+        for tensor, want in zip([*windows, *parameters], [*expected[1], *expected[2]], strict=True):
+            assert torch.equal(tensor, want)
 
 
 def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for(corpus):
@@ -56,8 +56,8 @@ def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for
     states = []
     whole = trainer(config, corpus[1], micro_batch=2)
     whole.run(lambda: states.append(through_a_file(whole.state())))
-    for asked, used in ((None, 2), (2, 2), (4, 2), (1, 1)):
-        continued = trainer(config, corpus[1], asked)
+    for requested, used in ((None, 2), (2, 2), (4, 2), (1, 1)):
+        continued = trainer(config, corpus[1], requested)
         continued.restore(states[1])
         assert continued.micro_batch == used
         if used == 2:
@@ -75,7 +75,7 @@ def test_continued_inside_a_window_the_load_is_counted_whole(corpus):
         continued.restore(state)
         continued.run()
         assert len(continued.expert_load.windows) == len(whole.expert_load.windows)
-        for found, want in zip(
+        for tensor, want in zip(
             continued.expert_load.windows, whole.expert_load.windows, strict=True
         ):
-            assert torch.equal(found, want)
+            assert torch.equal(tensor, want)

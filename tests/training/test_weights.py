@@ -16,8 +16,8 @@ from moelaws.training.evaluation import evaluate
 def test_kept_weights_measure_what_the_run_measured(configure, train, results, corpus):
     config = configure(model={"tied_embeddings": True})
     summary = train(config, keep_weights=True)
-    found, model = weights.load(results.weights(config.run_id))
-    assert found == config
+    kept_config, model = weights.load(results.weights(config.run_id))
+    assert kept_config == config
     held_out = validation(PreparedCorpus.open(corpus[1]), 64, 16)
     assert evaluate(model, held_out, 16).loss == pytest.approx(summary.loss, rel=1e-6)
 

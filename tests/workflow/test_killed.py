@@ -34,14 +34,14 @@ def start(copy, *words):
 
 def trainers(copy):
     """Processes that are training in this copy: they hold a run's lock."""
-    found = []
+    processes = []
     for lock in (copy.root / "results/runs").glob("*/lock"):
         try:
             pid = json.loads(lock.read_text())["pid"]
-            found.append(psutil.Process(pid))
+            processes.append(psutil.Process(pid))
         except (OSError, ValueError, psutil.NoSuchProcess):
             continue
-    return found
+    return processes
 
 
 def wait_for(condition, seconds=60):

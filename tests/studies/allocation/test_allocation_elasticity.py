@@ -31,9 +31,9 @@ def eq_3(ln_r, C, a, e, alpha_A, alpha_E):
 
 
 def test_exact_optimum_and_its_slope():
-    found = LAW.evaluate({}, CASE)
-    assert found["r"] == pytest.approx(2.8843812650377445, rel=1e-6)
-    assert found["slope"] == pytest.approx(0.07847717403221514, rel=1e-6)
+    values = LAW.evaluate({}, CASE)
+    assert values["r"] == pytest.approx(2.8843812650377445, rel=1e-6)
+    assert values["slope"] == pytest.approx(0.07847717403221514, rel=1e-6)
     assert elasticity.local_exponent(2.8843812650377445, 0.3, 0.2) == pytest.approx(
         0.07847717403221514, rel=1e-6
     )
@@ -63,8 +63,8 @@ def test_exact_optimum_fulfils_the_condition_and_its_slope_the_difference(point)
     assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
 
     C = point["C"] * np.exp([-1e-3, 1e-3])
-    found = LAW.evaluate({}, point | {"C": C})
-    slope = np.diff(np.log(found["r"]))[0] / 2e-3
+    values = LAW.evaluate({}, point | {"C": C})
+    slope = np.diff(np.log(values["r"]))[0] / 2e-3
     assert slope == pytest.approx(float(LAW.evaluate({}, point)["slope"]), rel=1e-4, abs=1e-9)
 
 
@@ -72,9 +72,9 @@ def test_exact_optimum_fulfils_the_condition_and_its_slope_the_difference(point)
 def test_equal_elasticities_give_a_constant_ratio(point):
     case = point | {"e": point["a"]}
     pull = case["alpha_E"] / case["alpha_A"]
-    found = LAW.evaluate({}, case)
-    assert found["r"] == pytest.approx(pull ** (1 / (1 + case["a"])), rel=1e-9)
-    assert found["slope"] == 0
+    values = LAW.evaluate({}, case)
+    assert values["r"] == pytest.approx(pull ** (1 / (1 + case["a"])), rel=1e-9)
+    assert values["slope"] == 0
     printed = PRINTED.evaluate({}, case)["r"]
     assert printed == pytest.approx(pull ** (1 / (1 + 2 * case["a"])), rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_texts_say_what_is_computed():
 
 
 def test_shapes_broadcast():
-    found = elasticity.optimal_ratio(np.geomspace(1e18, 1e21, 4)[:, None], 1.3, [1, 2], 0.3, 0.2)
-    assert found.shape == (4, 2)
+    optimum = elasticity.optimal_ratio(np.geomspace(1e18, 1e21, 4)[:, None], 1.3, [1, 2], 0.3, 0.2)
+    assert optimum.shape == (4, 2)
     one = elasticity.optimal_ratio(1e21, 1.3, 2, 0.3, 0.2)
-    assert found[3, 1] == pytest.approx(float(one), rel=1e-14)
+    assert optimum[3, 1] == pytest.approx(float(one), rel=1e-14)

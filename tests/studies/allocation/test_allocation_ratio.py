@@ -15,8 +15,8 @@ E17, E33, E65, E129 = ratio.sparsity([17, 33, 65, 129])
 
 def test_sparsities_of_the_sweep():
     expected = [0.8235294117647058, 0.9090909090909091, 0.9538461538461539, 0.9767441860465116]
-    found = ratio.sparsity([17, 33, 65, 129])
-    assert found == pytest.approx(expected, rel=1e-9)
+    sparsities = ratio.sparsity([17, 33, 65, 129])
+    assert sparsities == pytest.approx(expected, rel=1e-9)
 
 
 def test_coefficients_at_one_sparsity():
@@ -44,8 +44,8 @@ def test_optimal_ratio(C, E, expected):
 
 def test_ratio_of_the_least_and_the_most_sparse():
     # "Over 40 %" is true beyond the largest budget alone, and below 5.4e18 the order reverses.
-    found = ratio.ratio(1e21, E17) / ratio.ratio(1e21, E129)
-    assert found == pytest.approx(1.35216574785148, rel=1e-5)
+    quotient = ratio.ratio(1e21, E17) / ratio.ratio(1e21, E129)
+    assert quotient == pytest.approx(1.35216574785148, rel=1e-5)
     beyond = ratio.compute_for_ratio(E17, E129, 1.4)
     assert beyond == pytest.approx(1.8249680798045226e21, rel=1e-4)
     same = ratio.crossing(E17, E129)
@@ -54,12 +54,12 @@ def test_ratio_of_the_least_and_the_most_sparse():
 
 
 def test_compute_at_which_attention_and_experts_are_equal():
-    found = ratio.compute_for(1.0, [E17, E65, E129])
+    budgets = ratio.compute_for(1.0, [E17, E65, E129])
     expected = [2.996753541671535e19, 1.311561566848358e20, 7.435644762537982e19]
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert budgets == pytest.approx(expected, rel=1e-4)
     # "r* > 1 for S < 90 %" and "r* < 1 for S > 95 %" hold together at no budget (E0.7).
     assert ratio.compute_for(1.0, 0.9) == pytest.approx(7.83e19, rel=1e-3)
-    assert ratio.compute_for(1.0, 0.9) > found[2]
+    assert ratio.compute_for(1.0, 0.9) > budgets[2]
 
 
 def test_ratio_is_not_monotone_in_sparsity():
@@ -80,11 +80,11 @@ def test_least_ratio_is_that_of_a_fine_grid(alpha1, beta0, beta1, C):
     ln_x = np.linspace(-60, 0, 60_001)
     curve = alpha1 * ln_x + beta0 * np.exp(beta1 * ln_x) * np.log(C)
     best = curve.argmin()
-    found = float(ratio.least_ratio_sparsity(C, params))
+    sparsity = float(ratio.least_ratio_sparsity(C, params))
     if best == 0:  # falling towards S = 1, or a least value beyond what 1 - S can hold
-        assert not found < 1 - 1e-12
+        assert not sparsity < 1 - 1e-12
     else:
-        assert found == pytest.approx(-np.expm1(ln_x[best]), abs=2e-3)
+        assert sparsity == pytest.approx(-np.expm1(ln_x[best]), abs=2e-3)
 
 
 def test_undefined_is_nan():
@@ -127,16 +127,16 @@ def test_published_values_are_recovered_without_residual_and_identified_by_the_s
 def test_two_stages_of_lines_find_the_published_values():
     """Least squares by hand on each stage's design: the paper's procedure."""
     stage1 = laws.get("allocation.ratio:stage1")
-    found = {"alpha_r": [], "beta_r": []}
+    coefficients = {"alpha_r": [], "beta_r": []}
     C, S = np.geomspace(1e19, 1e21, 6), np.array([E17, E33, E65, E129])
     for one_S in S:
         X, y = stage1.design({"C": C}), stage1.on_scale(ratio.ratio(C, one_S))
         fitted = stage1.natural(np.linalg.lstsq(X, y, rcond=None)[0])
         for name, value in zip(stage1.names, fitted, strict=True):
-            found[name].append(value)
+            coefficients[name].append(value)
     for variant, response in (("stage2_alpha", "alpha_r"), ("stage2_beta", "beta_r")):
         law = laws.get(f"allocation.ratio:{variant}")
-        X, y = law.design({"S": S}), law.on_scale(found[response])
+        X, y = law.design({"S": S}), law.on_scale(coefficients[response])
         fitted = law.natural(np.linalg.lstsq(X, y, rcond=None)[0])
         assert law.response.name == response
         assert dict(zip(law.names, fitted, strict=True)) == pytest.approx(law.published, rel=1e-9)

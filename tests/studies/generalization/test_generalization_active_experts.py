@@ -32,71 +32,71 @@ def evaluated(ref="generalization.active_experts", **columns):
 
 
 def test_published_example():
-    found = evaluated()
-    assert found["k_star"] == pytest.approx(5.144305635985333, rel=1e-6)
-    assert found["k_local_maximum"] == pytest.approx(56.403192136561536, rel=1e-6)
-    assert [found["k_whole"], found["saturated"]] == [5, 0]
+    values = evaluated()
+    assert values["k_star"] == pytest.approx(5.144305635985333, rel=1e-6)
+    assert values["k_local_maximum"] == pytest.approx(56.403192136561536, rel=1e-6)
+    assert [values["k_whole"], values["saturated"]] == [5, 0]
 
 
 def test_all_experts_where_there_is_no_stationary_point():
-    found = evaluated(n=1e6)
-    assert found["z"] == pytest.approx(13.486991523486092, rel=1e-6)
-    assert [found["k_star"], found["k_whole"], found["saturated"]] == [64, 64, 1]
-    assert np.isnan(found["k_local_maximum"])
+    values = evaluated(n=1e6)
+    assert values["z"] == pytest.approx(13.486991523486092, rel=1e-6)
+    assert [values["k_star"], values["k_whole"], values["saturated"]] == [64, 64, 1]
+    assert np.isnan(values["k_local_maximum"])
 
 
 def test_the_paper_s_iterate():
-    found = evaluated("generalization.active_experts:paper")
-    assert found["k_star"] == pytest.approx(3.656869052945944, rel=1e-6)
+    values = evaluated("generalization.active_experts:paper")
+    assert values["k_star"] == pytest.approx(3.656869052945944, rel=1e-6)
     exact = evaluated()
-    assert found["k_star"] / exact["k_star"] - 1 == pytest.approx(-0.29, abs=0.005)
-    assert found["Phi"] > exact["Phi"]
-    k = float(found["k_without_log"])
+    assert values["k_star"] / exact["k_star"] - 1 == pytest.approx(-0.29, abs=0.005)
+    assert values["Phi"] > exact["Phi"]
+    k = float(values["k_without_log"])
     assert k == pytest.approx((0.25 * 1e4 / 128) ** 0.8, rel=1e-12)
-    for step in range(int(found["iterations"])):
+    for step in range(int(values["iterations"])):
         k = (0.25 * 1e4 / (128 * math.log(math.e * 64 / k))) ** 0.8
         if step == 0:
-            assert found["k_first"] == pytest.approx(k, rel=1e-12)
-    assert found["k_star"] == pytest.approx(k, rel=1e-11)
+            assert values["k_first"] == pytest.approx(k, rel=1e-12)
+    assert values["k_star"] == pytest.approx(k, rel=1e-11)
 
 
 @settings(deadline=None)
 @given(point=points)
 def test_no_k_has_a_lower_bound_than_k_star(point):
-    found = evaluated(**point)
+    values = evaluated(**point)
     bound = Bound.of(**point)
     k = point["M"] * np.exp(-np.linspace(0, 60, 20_001))
-    k = np.append(k, found["k_star"] * np.exp(np.linspace(-1e-3, 0, 101)))
+    k = np.append(k, values["k_star"] * np.exp(np.linspace(-1e-3, 0, 101)))
     least = bound.value(k).min()
-    assert 0 < found["k_star"] <= point["M"]
-    assert found["Phi"] <= least * (1 + 1e-12)
-    at, price = found["k_star"], point["T"] * np.log(math.e * point["M"] / found["k_star"])
+    assert 0 < values["k_star"] <= point["M"]
+    assert values["Phi"] <= least * (1 + 1e-12)
+    at, price = values["k_star"], point["T"] * np.log(math.e * point["M"] / values["k_star"])
     Phi = point["A"] / at ** (2 * point["s"] / point["d"]) + at / point["n"] * (point["B"] + price)
-    assert found["Phi"] == pytest.approx(float(Phi), rel=1e-12)
+    assert values["Phi"] == pytest.approx(float(Phi), rel=1e-12)
     whole = np.arange(1, point["M"] + 1)
-    assert bound.value(found["k_whole"]) == pytest.approx(bound.value(whole).min(), rel=1e-12)
+    assert bound.value(values["k_whole"]) == pytest.approx(bound.value(whole).min(), rel=1e-12)
 
 
 @settings(deadline=None)
 @given(point=points)
 def test_an_inner_optimum_solves_the_first_order_condition_within_its_bounds(point):
-    found = evaluated(**point)
-    if found["saturated"]:
+    values = evaluated(**point)
+    if values["saturated"]:
         return
-    k, p = found["k_star"], 2 * point["s"] / point["d"]
+    k, p = values["k_star"], 2 * point["s"] / point["d"]
     gain = p * point["A"] * k ** -(p + 1)
     price = (point["B"] + point["T"] * np.log(point["M"] / k)) / point["n"]
     assert gain == pytest.approx(float(price), rel=1e-9)
-    assert found["contraction"] < 1
+    assert values["contraction"] < 1
     if k >= 1:
-        assert found["k_lower"] <= k * (1 + 1e-9)
-        assert point["B"] == 0 or k <= found["k_upper"] * (1 + 1e-9)
+        assert values["k_lower"] <= k * (1 + 1e-9)
+        assert point["B"] == 0 or k <= values["k_upper"] * (1 + 1e-9)
 
 
 @settings(deadline=None)
 @given(point=points)
 def test_stationary_points_are_lambert_s_branches(point):
-    p, found = 2 * point["s"] / point["d"], evaluated(**point)
+    p, values = 2 * point["s"] / point["d"], evaluated(**point)
     ratio = point["B"] / point["T"]
     if ratio > 100:  # e^(B/T) is beyond what the closed form can hold
         return
@@ -104,7 +104,7 @@ def test_stationary_points_are_lambert_s_branches(point):
     z = (p + 1) * p * point["A"] * point["n"] / point["T"] * K ** -(p + 1)
     if z < sys.float_info.min:  # so is K^-(p+1), some of whose digits or all of them are lost
         return
-    assert found["z"] == pytest.approx(z, rel=1e-9)
+    assert values["z"] == pytest.approx(z, rel=1e-9)
     minimum, maximum = (
         (K * np.exp(lambertw(-z, branch) / (p + 1))).real if z < 1 / math.e else math.nan
         for branch in (-1, 0)
@@ -112,11 +112,11 @@ def test_stationary_points_are_lambert_s_branches(point):
     if abs(z * math.e - 1) < 1e-4:  # the branches meet: neither is determined to many digits
         return
     if maximum < point["M"] * (1 - 1e-9):
-        assert found["k_local_maximum"] == pytest.approx(maximum, rel=1e-6)
+        assert values["k_local_maximum"] == pytest.approx(maximum, rel=1e-6)
     elif not maximum < point["M"] * (1 + 1e-9):
-        assert np.isnan(found["k_local_maximum"])
-    if not found["saturated"]:
-        assert found["k_star"] == pytest.approx(minimum, rel=1e-6)
+        assert np.isnan(values["k_local_maximum"])
+    if not values["saturated"]:
+        assert values["k_star"] == pytest.approx(minimum, rel=1e-6)
 
 
 @settings(deadline=None)
@@ -148,15 +148,15 @@ def test_the_paper_s_iterate_settles_below_the_optimum(point):
 
 def test_costly_experts_need_no_large_exponentials():
     """B/T = 1e9: e^(B/T) is no number, the optimum that of Eq 10 without the routing term."""
-    found = evaluated(B=1.28e11, n=1e13)
-    assert found["k_star"] == pytest.approx((0.25 * 1e13 / 1.28e11) ** 0.8, rel=1e-7)
-    assert found["z"] == 0
+    values = evaluated(B=1.28e11, n=1e13)
+    assert values["k_star"] == pytest.approx((0.25 * 1e13 / 1.28e11) ** 0.8, rel=1e-7)
+    assert values["z"] == 0
 
 
 def test_the_end_is_lower_than_a_local_minimum_beyond_the_maximum():
     """Phi falls again above W_0's root: M can win although a local minimum lies inside."""
     bound = Bound.of(**CASE | {"n": 2.3e4})
-    found = evaluated(n=2.3e4)
+    values = evaluated(n=2.3e4)
     assert 16 < bound.local_minimum() < 17 < 42 < bound.local_maximum() < 43
     assert bound.value(bound.local_minimum()) > bound.value(64)
-    assert found["k_star"] == 64
+    assert values["k_star"] == 64

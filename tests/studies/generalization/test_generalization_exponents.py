@@ -39,13 +39,13 @@ def evaluated(ref, **columns):
 
 
 def test_exponents_at_smoothness_1_in_8_dimensions():
-    found = evaluated("generalization.exponents", s=1, d=8)
+    values = evaluated("generalization.exponents", s=1, d=8)
     names = ("alpha_N", "alpha_D", "alpha_C", "N_exponent", "n_exponent")
-    assert [found[name] for name in names] == pytest.approx(
+    assert [values[name] for name in names] == pytest.approx(
         [1 / 4, 1 / 5, 1 / 9, 4 / 9, 5 / 9], rel=1e-12
     )
-    assert found["alpha_D_slow"] == pytest.approx(1 / 6, rel=1e-12)  # erratum E3.1
-    assert np.isnan(found["N_star"])  # no compute given
+    assert values["alpha_D_slow"] == pytest.approx(1 / 6, rel=1e-12)  # erratum E3.1
+    assert np.isnan(values["N_star"])  # no compute given
 
 
 def test_smoothness_from_either_slope():
@@ -59,16 +59,16 @@ def test_smoothness_from_either_slope():
 
 @given(s=positive, d=positive)
 def test_slopes_give_back_the_smoothness_they_came_from(s, d):
-    found = evaluated("generalization.exponents", s=s, d=d)
-    from_N = evaluated("generalization.exponents:from_N", alpha_N=found["alpha_N"], d=d)
-    from_D = evaluated("generalization.exponents:from_D", alpha_D=found["alpha_D"], d=d)
+    values = evaluated("generalization.exponents", s=s, d=d)
+    from_N = evaluated("generalization.exponents:from_N", alpha_N=values["alpha_N"], d=d)
+    from_D = evaluated("generalization.exponents:from_D", alpha_D=values["alpha_D"], d=d)
     assert [from_N["s"], from_D["s"]] == pytest.approx([s, s], rel=1e-9)
     for name in ("alpha_D", "alpha_C"):
-        assert from_N[name] == pytest.approx(found[name], rel=1e-12)
+        assert from_N[name] == pytest.approx(values[name], rel=1e-12)
     for name in ("alpha_N", "alpha_C"):
-        assert from_D[name] == pytest.approx(found[name], rel=1e-9)
-    separable = exponents.separable_alpha_C(found["alpha_N"], found["alpha_D"])
-    assert separable == pytest.approx(found["alpha_C"], rel=1e-12)  # Eq 23 under the identities
+        assert from_D[name] == pytest.approx(values[name], rel=1e-9)
+    separable = exponents.separable_alpha_C(values["alpha_N"], values["alpha_D"])
+    assert separable == pytest.approx(values["alpha_C"], rel=1e-12)  # Eq 23 under the identities
 
 
 def test_no_smoothness_has_a_data_exponent_of_1():
@@ -76,8 +76,8 @@ def test_no_smoothness_has_a_data_exponent_of_1():
 
 
 def test_table_5_at_8_experts():
-    found = evaluated("generalization.exponents:consistency", alpha_N=0.1676, alpha_D=0.2338)
-    assert [found[name] for name in DERIVED] == pytest.approx(
+    values = evaluated("generalization.exponents:consistency", alpha_N=0.1676, alpha_D=0.2338)
+    assert [values[name] for name in DERIVED] == pytest.approx(
         [
             0.09762052815146986,
             0.14354230900993492,
@@ -92,8 +92,8 @@ def test_table_5_at_8_experts():
 
 
 def test_table_5_is_truncated_to_four_decimals():
-    found = evaluated("generalization.exponents:consistency", **SLOPES)
-    cells = np.array([found[name] for name in DERIVED]).T
+    values = evaluated("generalization.exponents:consistency", **SLOPES)
+    cells = np.array([values[name] for name in DERIVED]).T
     printed = np.array([row[2:] for row in TABLE_5.values()])
     assert np.abs(cells - printed).max() < 1e-4
     truncated = np.trunc(cells * 1e4) / 1e4
@@ -104,21 +104,21 @@ def test_table_5_is_truncated_to_four_decimals():
 
 
 def test_mean_deviations_from_the_identities():
-    found = evaluated("generalization.exponents:consistency", **SLOPES)
-    means = [np.abs(found[name]).mean() for name in ("delta_D", "delta_C")]
+    values = evaluated("generalization.exponents:consistency", **SLOPES)
+    means = [np.abs(values[name]).mean() for name in ("delta_D", "delta_C")]
     assert means == pytest.approx([0.08345312264459082, 0.018588085672163874], rel=1e-5)
-    assert found["delta_D"].max() == pytest.approx(0.1305, abs=1e-4)
-    assert found["delta_C"].max() == pytest.approx(0.0259, abs=1e-4)
+    assert values["delta_D"].max() == pytest.approx(0.1305, abs=1e-4)
+    assert values["delta_C"].max() == pytest.approx(0.0259, abs=1e-4)
 
 
 @given(s=st.floats(0.1, 5), d=st.floats(1, 30), A=st.floats(0.1, 10), B=st.floats(0.1, 10))
 def test_compute_optimum_is_the_least_bound_at_fixed_compute(s, d, A, B):
     C = 1e12
-    found = evaluated("generalization.exponents", s=s, d=d, C=C, A=A, B=B)
-    assert found["N_star"] * found["n_star"] == pytest.approx(C, rel=1e-12)
-    N = found["N_star"] * np.linspace(0.9, 1.1, 201)
+    values = evaluated("generalization.exponents", s=s, d=d, C=C, A=A, B=B)
+    assert values["N_star"] * values["n_star"] == pytest.approx(C, rel=1e-12)
+    N = values["N_star"] * np.linspace(0.9, 1.1, 201)
     bound = A * N ** -(2 * s / d) + B * N**2 / C
     assert bound.argmin() == 100
     doubled = evaluated("generalization.exponents", s=s, d=d, C=2 * C, A=A, B=B)
-    slope = math.log2(doubled["N_star"] / found["N_star"])
-    assert slope == pytest.approx(float(found["N_exponent"]), rel=1e-9)
+    slope = math.log2(doubled["N_star"] / values["N_star"])
+    assert slope == pytest.approx(float(values["N_exponent"]), rel=1e-9)

@@ -21,7 +21,7 @@ def evaluated(**columns):
 
 
 def test_published_numbers():
-    found = evaluated(**CASE, s=1, d=8, n=1e6, eps=0.1)
+    values = evaluated(**CASE, s=1, d=8, n=1e6, eps=0.1)
     expected = {
         "R": 2443.5654257867677,
         "ln_patterns": 1706.0887092097034,
@@ -32,22 +32,22 @@ def test_published_numbers():
         "N_target": 1e4,
         "n_target_routing": 24435.654257867674,
     }
-    assert {name: float(found[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert {name: float(values[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
 
 
 def test_what_is_not_given_is_not_computed():
-    found = evaluated(**CASE, s=1, d=8)
-    known = {name for name, value in found.items() if not np.isnan(value)}
+    values = evaluated(**CASE, s=1, d=8)
+    known = {name for name, value in values.items() if not np.isnan(value)}
     assert known == {"R", "ln_patterns", "n_route"}
 
 
 @given(M=st.integers(1, 512), data=st.data())
 def test_the_count_of_patterns_is_exact_and_below_its_bound(M, data):
     k = data.draw(st.integers(1, M))
-    found = evaluated(k=k, M=M, L_T=3, l=7)
+    values = evaluated(k=k, M=M, L_T=3, l=7)
     exact = 21 * math.log(math.comb(M, k))
-    assert found["ln_patterns"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
-    assert found["ln_patterns"] <= found["R"]
+    assert values["ln_patterns"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
+    assert values["ln_patterns"] <= values["R"]
 
 
 @given(s=smoothness, d=dimension, n=st.floats(1e3, 1e9))
@@ -63,16 +63,16 @@ def test_each_threshold_is_where_two_terms_are_equal(s, d, n):
 
 @given(s=smoothness, d=dimension, log_n=st.floats(2, 12), log_N=st.floats(0, 12))
 def test_regimes(s, d, log_n, log_N):
-    found = evaluated(**CASE, s=s, d=d, n=10**log_n, N_active=10**log_N)
+    values = evaluated(**CASE, s=s, d=d, n=10**log_n, N_active=10**log_N)
     # Below n_route the cap of routing is the lower of the two, and only there.
-    if abs(math.log(found["n_route"]) - math.log(10**log_n)) > 1e-6:
-        assert found["routing_dominated"] == (found["N_cap"] < found["N_cross"])
+    if abs(math.log(values["n_route"]) - math.log(10**log_n)) > 1e-6:
+        assert values["routing_dominated"] == (values["N_cap"] < values["N_cross"])
     # Model scaling holds where approximation is the largest of the three terms.
-    others = max(found["estimation"], found["routing"])
-    if abs(math.log(found["approximation"] / others)) > 1e-6:
-        assert found["model_scaling"] == (found["approximation"] > others)
-    parts = found["approximation"] + found["estimation"] + found["routing"]
-    assert found["bound"] == pytest.approx(float(parts), rel=1e-12)
+    others = max(values["estimation"], values["routing"])
+    if abs(math.log(values["approximation"] / others)) > 1e-6:
+        assert values["model_scaling"] == (values["approximation"] > others)
+    parts = values["approximation"] + values["estimation"] + values["routing"]
+    assert values["bound"] == pytest.approx(float(parts), rel=1e-12)
 
 
 @given(s=smoothness, d=dimension, eps=st.floats(0.01, 0.5))

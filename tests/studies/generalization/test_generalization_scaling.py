@@ -32,5 +32,7 @@ def test_a_floor_is_found_and_a_line_without_it_is_too_flat():
 def test_without_a_floor_the_line_is_numpys():
     L = 7 * X**-0.1 * np.exp(0.01 * np.random.default_rng(0).standard_normal(len(X)))
     slope, intercept = np.polyfit(np.log(X), np.log(L), 1)
-    found = fitted(LINE, L).estimates()
-    assert [found["alpha"], np.log(found["a"])] == pytest.approx([-slope, intercept], rel=1e-9)
+    estimates = fitted(LINE, L).estimates()
+    assert [estimates["alpha"], np.log(estimates["a"])] == pytest.approx(
+        [-slope, intercept], rel=1e-9
+    )

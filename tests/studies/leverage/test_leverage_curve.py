@@ -14,19 +14,19 @@ MOE = {"alpha": 58.0, "beta": -0.0865, "b": 1.58}
 
 
 def test_algorithm_1():
-    found = efficiency_leverage(DENSE, MOE, 1e20)
-    assert pytest.approx(2.6600105392644635, rel=1e-6) == found.L
-    assert pytest.approx(4.1846545558175805, rel=1e-6) == found.EL
-    assert found.C_dense == pytest.approx(4.1846545558175805e20, rel=1e-6)
+    leverage = efficiency_leverage(DENSE, MOE, 1e20)
+    assert pytest.approx(2.6600105392644635, rel=1e-6) == leverage.L
+    assert pytest.approx(4.1846545558175805, rel=1e-6) == leverage.EL
+    assert leverage.C_dense == pytest.approx(4.1846545558175805e20, rel=1e-6)
 
 
 def test_leverage_is_undefined_where_the_dense_curve_never_gets_there():
     deep = MOE | {"b": 1.0}
-    found = efficiency_leverage(DENSE, deep, [1e18, 1e20, 1e24])
+    leverage = efficiency_leverage(DENSE, deep, [1e18, 1e20, 1e24])
     L = LAW.predict(deep, {"C": [1e18, 1e20, 1e24]})
     assert (L > 1.6).tolist() == [True, True, False]
-    assert np.isfinite(found.EL).tolist() == [True, True, False]
-    assert pytest.approx(L, rel=1e-12) == found.L
+    assert np.isfinite(leverage.EL).tolist() == [True, True, False]
+    assert pytest.approx(L, rel=1e-12) == leverage.L
     # L* = b is reached at no compute; that is undefined too, and not infinite.
     limit = efficiency_leverage(DENSE, {"alpha": 0.0, "beta": -0.1, "b": 1.6}, 1e20)
     assert np.isnan([limit.EL, limit.C_dense]).all()
@@ -45,10 +45,10 @@ def test_the_dense_model_has_the_same_loss_at_its_compute(alpha, beta, b, moe_al
     dense = {"alpha": alpha, "beta": beta, "b": b}
     moe = {"alpha": moe_alpha, "beta": -0.1, "b": b + 0.01}
     C = np.exp(ln_C)
-    found = efficiency_leverage(dense, moe, C)
-    if np.isfinite(found.C_dense) and found.C_dense > 0:
-        L = LAW.predict(dense, {"C": found.C_dense})
-        assert pytest.approx(float(found.L), rel=1e-9) == float(L)
+    leverage = efficiency_leverage(dense, moe, C)
+    if np.isfinite(leverage.C_dense) and leverage.C_dense > 0:
+        L = LAW.predict(dense, {"C": leverage.C_dense})
+        assert pytest.approx(float(leverage.L), rel=1e-9) == float(L)
     same = efficiency_leverage(dense, dense, C)
     # The loss of a nearly exhausted curve holds few digits of its compute.
     digits = 1e-15 * b / (alpha * C**beta * -beta)
@@ -62,6 +62,6 @@ def test_draws_and_computes_broadcast():
         "b": np.full((5, 1), 1.6),
     }
     C = np.geomspace(1e18, 1e21, 4)
-    found = efficiency_leverage(draws, MOE, C)
-    assert found.L.shape == found.EL.shape == (5, 4)
-    assert found.EL[3] == pytest.approx(efficiency_leverage(DENSE, MOE, C).EL, rel=1e-14)
+    leverage = efficiency_leverage(draws, MOE, C)
+    assert leverage.L.shape == leverage.EL.shape == (5, 4)
+    assert leverage.EL[3] == pytest.approx(efficiency_leverage(DENSE, MOE, C).EL, rel=1e-14)

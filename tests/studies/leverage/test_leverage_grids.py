@@ -28,7 +28,7 @@ def runs():
 
 
 def test_tables_8_to_14_have_their_rows(runs):
-    rows = {name: len(found) for name, found in runs.items()}
+    rows = {name: len(own) for name, own in runs.items()}
     assert rows == {
         "dense": 6, "activation": 48, "granularity": 36, "granularity_weak": 36, "shared": 42,
         "dense_layers": 24, "attention": 30, "heads": 26, "validation": 2,

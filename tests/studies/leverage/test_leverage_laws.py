@@ -47,13 +47,13 @@ def columns_of(law):
     ],
 )
 def test_eq_4_with_table_6(A, G, C, expected):
-    found = joint.LAW.predict(TABLE_6, {"A": A, "G": G, "C": C})
-    assert found == pytest.approx(expected, rel=1e-5)
+    leverage = joint.LAW.predict(TABLE_6, {"A": A, "G": G, "C": C})
+    assert leverage == pytest.approx(expected, rel=1e-5)
 
 
 def test_saturated_activation_ratio_of_table_6():
-    found = activation.saturated(0.031, TABLE_6["A_start"], TABLE_6["A_max"])
-    assert found == pytest.approx(0.047299999999999995, rel=1e-5)
+    saturated = activation.saturated(0.031, TABLE_6["A_start"], TABLE_6["A_max"])
+    assert saturated == pytest.approx(0.047299999999999995, rel=1e-5)
 
 
 def test_best_granularity_is_where_a_fine_grid_has_its_most():
@@ -92,8 +92,8 @@ def test_activation_ratio_for_a_leverage_of_7():
 def test_activation_for_inverts_eq_4(A, G, C, A_max):
     params = TABLE_6 | {"A_max": A_max}
     EL = joint.LAW.predict(params, {"A": A, "G": G, "C": C})
-    found = joint.activation_for(params, EL, G, C)
-    assert found == pytest.approx(A, rel=1e-6)
+    inverse = joint.activation_for(params, EL, G, C)
+    assert inverse == pytest.approx(A, rel=1e-6)
 
 
 def _saturated(A):

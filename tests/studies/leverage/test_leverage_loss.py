@@ -29,16 +29,16 @@ def test_algorithm_1_reads_the_leverage_back_from_the_losses():
     C, A, G = 1e20, 0.03125, 8.0
     L = float(LAW.predict(LAW.published, {"C": C, "S": 1 - A, "G": G}))
     flat = {"alpha": L - 1.0, "beta": 0.0, "b": 1.0}  # any curve through that loss
-    found = efficiency_leverage(ASSUMED_DENSE, flat, C)
-    assert pytest.approx(4.485056704247889, rel=1e-9) == found.EL  # Table 6 at this point
+    leverage = efficiency_leverage(ASSUMED_DENSE, flat, C)
+    assert pytest.approx(4.485056704247889, rel=1e-9) == leverage.EL  # Table 6 at this point
 
 
 def test_the_assumed_curve_is_no_published_one():
     assert any("assumed here, not published" in text for text in LAW.errata)
     assert "assumed" in LAW.title
     assert CURVE.published is None
-    found = {("beta" if n == "beta_G" else n): LAW.published[n] for n in LAW.names[3:]}
-    assert found == dict(joint.LAW.published)
+    shared_params = {("beta" if n == "beta_G" else n): LAW.published[n] for n in LAW.names[3:]}
+    assert shared_params == dict(joint.LAW.published)
 
 
 def test_activation_and_granularity_sweeps_identify_all_but_A_max():

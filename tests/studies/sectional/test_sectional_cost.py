@@ -41,12 +41,12 @@ def test_cost_of_two_experts():
 
 
 def test_reduction_factors_at_eight_experts():
-    found, printed = (evaluated(ref, **SHAPE, alpha=0, E=8) for ref in FORMS)
-    assert [found["projection_factor"], printed["projection_factor"]] == pytest.approx(
+    corrected, printed = (evaluated(ref, **SHAPE, alpha=0, E=8) for ref in FORMS)
+    assert [corrected["projection_factor"], printed["projection_factor"]] == pytest.approx(
         [0.9980506822612085, 21.291747888239115], rel=1e-9
     )
     assert [
-        found["attention_factor"],
+        corrected["attention_factor"],
         printed["attention_factor_eq14"],
         printed["attention_factor"],
     ] == pytest.approx([0.12496948987063705, 0.49902534113060426, 8.138018246327004e-05], rel=1e-9)
@@ -55,13 +55,13 @@ def test_reduction_factors_at_eight_experts():
 @pytest.mark.parametrize("ref", FORMS)
 @given(L=sizes, d0=sizes, alpha=overheads)
 def test_no_cost_has_its_least_beyond_the_cube_root_of_2(ref, L, d0, alpha):
-    found = evaluated(ref, L=L, d0=d0, alpha=alpha)
-    assert 0 < found["E_opt"] <= 2 ** (1 / 3)
-    E = found["E_opt"] * np.array([0.5, 0.999, 1.0, 1.001, 2.0])
+    values = evaluated(ref, L=L, d0=d0, alpha=alpha)
+    assert 0 < values["E_opt"] <= 2 ** (1 / 3)
+    E = values["E_opt"] * np.array([0.5, 0.999, 1.0, 1.001, 2.0])
     S = evaluated(ref, L=L, d0=d0, alpha=alpha, E=E)["S"]
     assert S.argmin() == 2
     whole = evaluated(ref, L=L, d0=d0, alpha=alpha, E=np.arange(1, 65))["S"]
-    assert whole.argmin() + 1 == found["E_whole"] == 1
+    assert whole.argmin() + 1 == values["E_whole"] == 1
 
 
 @given(L=sizes, d0=sizes, alpha=overheads)
@@ -79,15 +79,15 @@ def test_a_second_expert_always_costs_more(L, d0, alpha):
 
 @given(E=st.floats(1, 1000), L=sizes, d0=sizes)
 def test_factors_are_ratios_of_costs_and_below_1(E, L, d0):
-    found = evaluated(L=L, d0=d0, alpha=0, E=E)
-    attention = found["attention_before"] + found["attention_experts"]
-    assert E * 3 * L * d0**2 / found["projections"] == pytest.approx(
-        float(found["projection_factor"]), rel=1e-9
+    values = evaluated(L=L, d0=d0, alpha=0, E=E)
+    attention = values["attention_before"] + values["attention_experts"]
+    assert E * 3 * L * d0**2 / values["projections"] == pytest.approx(
+        float(values["projection_factor"]), rel=1e-9
     )
-    assert E * 2 * L**2 * d0 / attention == pytest.approx(float(found["attention_factor"]))
+    assert E * 2 * L**2 * d0 / attention == pytest.approx(float(values["attention_factor"]))
     traditional = E * (3 * L * d0**2 + 2 * L**2 * d0)
-    assert traditional / found["S"] == pytest.approx(float(found["total_factor"]), rel=1e-9)
-    factors = [found[f"{name}_factor"] for name in ("projection", "attention", "total")]
+    assert traditional / values["S"] == pytest.approx(float(values["total_factor"]), rel=1e-9)
+    factors = [values[f"{name}_factor"] for name in ("projection", "attention", "total")]
     assert all(0 < factor < 1 for factor in factors)
     printed = evaluated("sectional.cost:printed", L=L, d0=d0, alpha=0, E=E)
     # Eq 2 as printed halves the traditional attention, Eq 14 as printed has E in place of E^2.
@@ -97,10 +97,10 @@ def test_factors_are_ratios_of_costs_and_below_1(E, L, d0):
 
 @pytest.mark.parametrize("ref", FORMS)
 def test_parts_add_up(ref):
-    found = evaluated(ref, L=[512, 4096], d0=768, alpha=1e7, E=[[1.0], [3.0], [8.0]])
+    values = evaluated(ref, L=[512, 4096], d0=768, alpha=1e7, E=[[1.0], [3.0], [8.0]])
     parts = ("projections", "attention_before", "attention_experts", "overhead")
-    assert found["S"].shape == (3, 2)
-    assert found["S"] == pytest.approx(sum(found[name] for name in parts), rel=1e-14)
+    assert values["S"].shape == (3, 2)
+    assert values["S"] == pytest.approx(sum(values[name] for name in parts), rel=1e-14)
 
 
 def test_printed_eq_21_is_the_derivative_of_neither_cost():

@@ -24,11 +24,11 @@ def test_eq_6_with_table_3(N, D, S, expected):
 
 
 def test_optimal_sparsity_rises_with_size_and_falls_with_compute():
-    found = loss.optimal_sparsity(
+    S_opt = loss.optimal_sparsity(
         PAPER, [1e9, 1e10, 1e9, 1e8, 1e10], [1e20, 1e20, 1e21, 1e21, 1e21]
     )
     expected = [0.8723786514788564, 0.9832562970424884, 0.6232976665577132, 0.0, 0.942304]
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert S_opt == pytest.approx(expected, rel=1e-5)
     budgets = loss.optimal_sparsity(PAPER, 1e9, [3e19, 1e20, 1e21])  # erratum E2.1
     assert budgets == pytest.approx([0.9335, 0.8724, 0.6233], abs=5e-5)
 
@@ -82,8 +82,8 @@ def test_start_grid_of_table_2():
 
 def test_rows_implied_by_the_reported_huber_error():
     """As sums of Huber losses the paper's two errors are of about 196 and 18 rows (E2.3)."""
-    found = loss.implied_rows([0.0036, 0.0011], [0.00056, 0.0058])
-    assert found == pytest.approx([195.85020744953064, 18.25269360303175], rel=1e-4)
+    rows = loss.implied_rows([0.0036, 0.0011], [0.00056, 0.0058])
+    assert rows == pytest.approx([195.85020744953064, 18.25269360303175], rel=1e-4)
     # The exact mean of a Huber loss over Gaussian residuals, by integration.
     z = np.linspace(-10, 10, 400_001)
     r = np.abs(z) * 0.00056**0.5
