@@ -89,7 +89,7 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert read_fit(tmp_path / "all.json") == report
     (part,) = report.parts
     assert list(part.profile) == ["beta"]
-    assert [entry["below"] for entry in part.rollout] == [1.0, 2.0]
+    assert [entry.below for entry in part.rollout] == [1.0, 2.0]
     assert part.intervals == "percentile bootstrap over blocks of rows by budget"
     assert set(part.delta_method) == set(law.names)
     assert part.support.variables == ["N", "D"]

@@ -46,7 +46,7 @@ def test_a_slope_with_laplace_noise(line, seed, level):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 2, 200)
     y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
-    found = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
+    profile = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
 
     def total(slope):
         r = y - slope * x
@@ -60,10 +60,10 @@ def test_a_slope_with_laplace_noise(line, seed, level):
         return 200 * np.log(total(slope) / totals.min()) - chi2.ppf(level, 1) / 2
 
     low, high = brentq(beyond, -2.5, best), brentq(beyond, best, -1.5)
-    assert found["estimate"] == pytest.approx(best, abs=1e-3)
-    assert found["low"] == pytest.approx(low, abs=0.05 * (high - low))
-    assert found["high"] == pytest.approx(high, abs=0.05 * (high - low))
-    for slope, nll in found["curve"]:
+    assert profile.estimate == pytest.approx(best, abs=1e-3)
+    assert profile.low == pytest.approx(low, abs=0.05 * (high - low))
+    assert profile.high == pytest.approx(high, abs=0.05 * (high - low))
+    for slope, nll in profile.curve:
         exact = 200 * (np.log(2 * total(slope) / 200) + 1)
         assert nll == pytest.approx(exact, abs=2e-3)
 
@@ -73,24 +73,24 @@ def test_the_intercept_is_profiled_as_the_slope_is(line):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 2, 200)
     y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
-    found = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
-    assert list(found) == ["p0", "p1"]
+    profiles = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
+    assert list(profiles) == ["p0", "p1"]
     turned = _profile(line, pd.DataFrame({"x": -x, "y": -y}), "p0", "p1")
     for name, sign in (("p0", -1), ("p1", 1)):
-        ends = sorted(sign * turned[name][end] for end in ("low", "high"))
-        assert ends == pytest.approx([found[name]["low"], found[name]["high"]], abs=2e-4)
+        ends = sorted(sign * end for end in (turned[name].low, turned[name].high))
+        assert ends == pytest.approx([profiles[name].low, profiles[name].high], abs=2e-4)
 
 
 def test_curves_of_a_dense_law_rise_on_both_sides(dense):
     law = laws.fittable("chinchilla")
-    found = _profile(law, dense(sizes=9, tokens=8), *law.names, protocol={"sample": 20})
-    for name, profile in found.items():
-        values = [value for value, _ in profile["curve"]]
+    profiles = _profile(law, dense(sizes=9, tokens=8), *law.names, protocol={"sample": 20})
+    for name, profile in profiles.items():
+        values = [value for value, _ in profile.curve]
         assert values == sorted(values)
-        assert profile["low"] < profile["estimate"] < profile["high"], name
-        for side in _rises(profile["curve"]):
+        assert profile.low < profile.estimate < profile.high, name
+        for side in _rises(profile.curve):
             assert (np.diff(side) > -1e-3).all(), name
-    assert found["beta"]["low"] < law.published["beta"] < found["beta"]["high"]
+    assert profiles["beta"].low < law.published["beta"] < profiles["beta"].high
 
 
 def test_a_parameter_without_effect_is_not_held_above():
@@ -101,11 +101,11 @@ def test_a_parameter_without_effect_is_not_held_above():
     table = pd.DataFrame(dict(zip("AGC", (x.ravel() for x in grid), strict=True)))
     truth = law.predict(law.published, table)
     table["EL"] = truth * np.exp(0.03 * rng.standard_normal(len(table)))
-    found = _profile(law, table, "A_max", "a", protocol={"sample": 12})
-    assert found["A_max"]["high"] is None
-    low = found["A_max"]["low"]
+    profiles = _profile(law, table, "A_max", "a", protocol={"sample": 12})
+    assert profiles["A_max"].high is None
+    low = profiles["A_max"].low
     assert low is None or low < 1e6
-    assert found["a"]["low"] < law.published["a"] < found["a"]["high"]
+    assert profiles["a"].low < law.published["a"] < profiles["a"].high
 
 
 def test_a_term_that_vanished_is_not_held_below(dense):
@@ -114,7 +114,7 @@ def test_a_term_that_vanished_is_not_held_below(dense):
     table = dense(noise=0.0, sizes=8, tokens=8)
     errors = 0.01 * np.random.default_rng(0).standard_normal(len(table))
     table["L"] = (table["L"] - 0.9999 * law.published["E"]) * np.exp(errors)
-    found = _profile(law, table, "E", "alpha", protocol={"sample": 40})
-    assert found["E"]["low"] is None
-    assert found["E"]["high"] < 0.5
-    assert found["alpha"]["low"] < law.published["alpha"] < found["alpha"]["high"]
+    profiles = _profile(law, table, "E", "alpha", protocol={"sample": 40})
+    assert profiles["E"].low is None
+    assert profiles["E"].high < 0.5
+    assert profiles["alpha"].low < law.published["alpha"] < profiles["alpha"].high

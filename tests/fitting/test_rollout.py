@@ -30,11 +30,11 @@ def budgets(dense):
 
 def test_each_budget_but_the_largest_or_the_reason_why_not(budgets):
     (part,) = _fit(budgets, rollout="C").parts
-    assert [entry["below"] for entry in part.rollout] == [1e17, 1e18, 1e19, 1e20]
-    assert "4 rows for 5 parameters; at least 10 are wanted" in part.rollout[0]["reason"]
-    assert "8 rows for 5 parameters; at least 10 are wanted" in part.rollout[1]["reason"]
-    assert [entry.get("n") for entry in part.rollout] == [None, None, 30, 55]
-    assert [entry["errors"]["n"] for entry in part.rollout[2:]] == [42, 17]
+    assert [entry.below for entry in part.rollout] == [1e17, 1e18, 1e19, 1e20]
+    assert "4 rows for 5 parameters; at least 10 are wanted" in part.rollout[0].reason
+    assert "8 rows for 5 parameters; at least 10 are wanted" in part.rollout[1].reason
+    assert [entry.n for entry in part.rollout] == [None, None, 30, 55]
+    assert [entry.errors["n"] for entry in part.rollout[2:]] == [42, 17]
     assert part.n == 72
     assert part.holdout is None
 
@@ -43,20 +43,20 @@ def test_errors_are_those_of_a_hold_out(budgets):
     (part,) = _fit(budgets, rollout="C").parts
     (by_hand,) = _fit(budgets, holdout="C > 1e19").parts
     entry = part.rollout[2]
-    assert entry["params"] == by_hand.estimates()
-    assert entry["errors"] == pytest.approx(by_hand.holdout, rel=1e-12)
+    assert entry.params == by_hand.estimates()
+    assert entry.errors == pytest.approx(by_hand.holdout, rel=1e-12)
 
 
 def test_a_variable_of_the_law_rolls_out_by_quantiles_where_it_has_many_values(dense):
     table = dense(sizes=15, tokens=12)
     (part,) = _fit(table, rollout="N").parts
-    below = [entry["below"] for entry in part.rollout]
+    below = [entry.below for entry in part.rollout]
     assert len(below) == 8
     assert set(below) <= set(table["N"])
     for entry, share in zip(part.rollout, np.arange(1, 9) / 9, strict=True):
-        assert (table["N"] <= entry["below"]).mean() == pytest.approx(share, abs=1 / 15)
-        if "errors" in entry:
-            assert entry["n"] + entry["errors"]["n"] == len(table)
+        assert (table["N"] <= entry.below).mean() == pytest.approx(share, abs=1 / 15)
+        if entry.errors:
+            assert entry.n + entry.errors["n"] == len(table)
 
 
 def test_rows_and_split_hold_for_every_roll_out(budgets):
@@ -65,10 +65,10 @@ def test_rows_and_split_hold_for_every_roll_out(budgets):
     for part in report.parts:
         chosen = table[(table["N"] > 6e7) & (table["part"] == part.where["part"])]
         for entry in part.rollout:
-            if "errors" in entry:
-                assert entry["n"] == (chosen["C"] <= entry["below"]).sum()
-                assert entry["errors"]["n"] == (chosen["C"] > entry["below"]).sum()
-    assert sum("errors" in entry for part in report.parts for entry in part.rollout) >= 2
+            if entry.errors:
+                assert entry.n == (chosen["C"] <= entry.below).sum()
+                assert entry.errors["n"] == (chosen["C"] > entry.below).sum()
+    assert sum(entry.errors is not None for part in report.parts for entry in part.rollout) >= 2
 
 
 def test_each_part_has_budgets_of_its_own(dense):
@@ -77,7 +77,7 @@ def test_each_part_has_budgets_of_its_own(dense):
     table["C"] = 6 * table["N"] * table["D"] * 1e3 ** table["part"]
     for part in _fit(table, rollout="C", split_by="part").parts:
         own = table.loc[table["part"] == part.where["part"], "C"]
-        below = [entry["below"] for entry in part.rollout]
+        below = [entry.below for entry in part.rollout]
         assert len(below) == 8
         assert set(below) < set(own)
         assert max(below) < own.max()
@@ -87,7 +87,7 @@ def test_many_rows_at_the_largest_budget_are_above_all(dense):
     table = dense(sizes=10, tokens=10)
     table["C"] = np.minimum(np.arange(100), 60.0)
     (part,) = _fit(table, rollout="C").parts
-    assert all(entry["errors"]["n"] >= 40 for entry in part.rollout)
+    assert all(entry.errors["n"] >= 40 for entry in part.rollout)
 
 
 def test_a_column_with_a_variables_name_is_cut_where_a_hold_out_cuts_it(budgets):
@@ -95,25 +95,25 @@ def test_a_column_with_a_variables_name_is_cut_where_a_hold_out_cuts_it(budgets)
     own = {"mapping": {"N": "size"}}
     (part,) = _fit(table, rollout="N", **own).parts
     (by_hand,) = _fit(table, holdout="N > 1e20", **own).parts
-    assert [entry["below"] for entry in part.rollout] == [1e18, 1e19, 1e20, 1e21]
-    assert part.rollout[2]["errors"] == pytest.approx(by_hand.holdout, rel=1e-12)
+    assert [entry.below for entry in part.rollout] == [1e18, 1e19, 1e20, 1e21]
+    assert part.rollout[2].errors == pytest.approx(by_hand.holdout, rel=1e-12)
 
 
 def test_a_row_without_a_value_is_neither_below_nor_above(budgets):
     table = budgets.assign(C=budgets["C"].where(np.arange(72) % 9 > 0))
     (part,) = _fit(table, rollout="C").parts
-    assert [e["n"] + e["errors"]["n"] for e in part.rollout if "errors" in e] == [64, 64]
+    assert [e.n + e.errors["n"] for e in part.rollout if e.errors] == [64, 64]
 
 
 def test_one_block_of_the_bootstrap_can_be_rolled_out_from(budgets):
     (part,) = _fit(budgets.query("C >= 1e19"), rollout="C", resample_by="C").parts
-    assert [entry["n"] for entry in part.rollout] == [22, 47]
+    assert [entry.n for entry in part.rollout] == [22, 47]
 
 
 def test_columns_of_any_name(budgets):
     table = budgets.rename(columns={"C": "train FLOP"}).assign(**{"my part": 1.0})
     (part,) = _fit(table, rollout="train FLOP", split_by="my part").parts
-    assert [entry.get("n") for entry in part.rollout] == [None, None, 30, 55]
+    assert [entry.n for entry in part.rollout] == [None, None, 30, 55]
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     if part.profile:
         print_table(
             ("profile likelihood", "estimate", f"low ({percent})", "high"),
-            [(name, p["estimate"], p["low"], p["high"]) for name, p in part.profile.items()],
+            [(name, p.estimate, p.low, p.high) for name, p in part.profile.items()],
         )
     errors = [(k, v, (part.holdout or {}).get(k)) for k, v in part.metrics.items()]
     print_table(("error", "fitted", "held out"), errors)
@@ -226,7 +226,7 @@ def _print_part(report: FitReport, part: FitPart) -> None:
 
 def _print_rollout(column: str, part: FitPart) -> None:
     rows = []
-    for entry in part.rollout:
-        errors = [entry.get("errors", {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-        rows.append((entry["below"], entry.get("n"), *errors, entry.get("reason", "")))
+    for rollout in part.rollout:
+        errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
+        rows.append((rollout.below, rollout.n, *errors, rollout.reason or ""))
     print_table((f"{column} <=", "fitted", "above", "rmse", "bias", "r2", "not fitted"), rows)

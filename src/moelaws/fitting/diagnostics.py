@@ -122,6 +122,44 @@ class Residuals:
 
 
 @dataclass(frozen=True)
+class ProfileInterval:
+    """A parameter's profile-likelihood interval (see ``fitting.profile``), natural scale.
+
+    Attributes:
+        estimate: where the likelihood is greatest.
+        low, high: None where the rows do not hold the parameter on that side.
+        curve: [value, negative log-likelihood], by rising value; the interval is read from it.
+    """
+
+    estimate: float
+    low: float | None
+    high: float | None
+    curve: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What the rows up to one value of the roll-out's column say of the rows above it.
+
+    Attributes:
+        below: the largest value that is fitted.
+        reason: why the law could not be fitted; None where it was.
+        n, params: rows fitted, and the estimates; None where it was not fitted.
+        errors: on the rows above (see ``fitting.goodness.errors``); None where it was not fitted.
+    """
+
+    below: float
+    reason: str | None = None
+    n: int | None = None
+    params: dict[str, float] | None = None
+    errors: dict[str, float | None] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as JSON data, without those that are None."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
 class Support:
     """Where a fit's rows lie: their convex hull (see ``fitting.support``).
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
+from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.intervals import delta_method
 from moelaws.fitting.likelihood import sigma_huber
 from moelaws.fitting.objective import Objective
@@ -28,11 +28,11 @@ DELTA = 1e-3  # of the likelihood, in units of its scale
 
 def profile(
     fitted: Problem, solution: Solution, spec: Fit, progress: Callable[[str, int, int], None]
-) -> dict[str, dict[str, Any]]:
-    """Returns for each parameter of ``spec.profile`` its interval, and the curve it is read from.
+) -> dict[str, ProfileInterval]:
+    """Returns the interval of each parameter of ``spec.profile``.
 
-    ``low`` and ``high`` are None where the likelihood never falls far enough before the bound or
-    within twenty standard errors: the rows do not hold the parameter on that side.
+    An end is None where the likelihood does not fall far enough before the bound or within twenty
+    standard errors.
     """
     law, theta = fitted.law, fitted.working(solution.phi)
     likelihood = dataclasses.replace(fitted.protocol, objective="huber_scale", sample=1)
@@ -49,7 +49,7 @@ def profile(
 
 def _one(
     task: Problem, place: int, theta: Array, solution: Solution, level: float
-) -> dict[str, Any]:
+) -> ProfileInterval:
     law, path = task.law, task.path()
     linear = isinstance(law, LinearLaw)
     axis = len(theta) - 1 if linear else place
@@ -80,12 +80,12 @@ def _one(
     curve.sort(key=lambda point: float(point[0][axis]))
     if natural(curve[0][0]) > natural(curve[-1][0]):  # a coordinate that runs the other way
         ends.reverse()
-    return {
-        "estimate": natural(best),
-        "low": ends[0],
-        "high": ends[1],
-        "curve": [[natural(phi), nll] for phi, nll in curve],
-    }
+    return ProfileInterval(
+        estimate=natural(best),
+        low=ends[0],
+        high=ends[1],
+        curve=[[natural(phi), nll] for phi, nll in curve],
+    )
 
 
 def _along(

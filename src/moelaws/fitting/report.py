@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.fitting.decode import decode
-from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
+from moelaws.fitting.diagnostics import (
+    Diagnostics,
+    ProfileInterval,
+    Residuals,
+    Rollout,
+    Support,
+)
 from moelaws.records import seal
 from moelaws.records.files import finite, read_json, write_json
 from moelaws.spec.errors import UserError
@@ -53,10 +59,10 @@ class FitPart:
         diagnostics: starts, bounds, condition number, near-equivalent optima, draws.
         intervals: how the parameters' intervals were made.
         delta_method: parameter -> standard error and interval for large n, for comparison.
-        profile: parameter -> profile-likelihood interval, for those asked for.
+        profile: parameter -> profile-likelihood interval, for those that the entry names.
         residuals: their spread, normality and quantiles, on the law's scale.
         support: where the fitted rows lie; None where that is not known. Its JSON key is ``hull``.
-        rollout: errors above each of the budgets below which the law was fitted.
+        rollout: the fit below each budget and its errors above, or why there is none.
         left_out: reason -> number of rows, over the whole table.
         notes: how columns became variables: unit conversions and derivations.
         warnings: what limits the trust in this fit, in sentences.
@@ -72,10 +78,10 @@ class FitPart:
     diagnostics: Diagnostics
     intervals: str = ""
     delta_method: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    profile: dict[str, dict[str, Any]] = field(default_factory=dict)
+    profile: dict[str, ProfileInterval] = field(default_factory=dict)
     residuals: Residuals = field(default_factory=Residuals)
     support: Support | None = None
-    rollout: list[dict[str, Any]] = field(default_factory=list)
+    rollout: list[Rollout] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -86,7 +92,9 @@ class FitPart:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, in which numbers that are not finite are null."""
-        data = asdict(self) | {"diagnostics": self.diagnostics.to_json()}
+        data = asdict(self)
+        data["diagnostics"] = self.diagnostics.to_json()
+        data["rollout"] = [rollout.to_json() for rollout in self.rollout]
         data["support"] = data["support"] or {}
         return {"hull" if key == "support" else key: finite(data[key]) for key in data}
 

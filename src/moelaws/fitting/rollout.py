@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from moelaws.fitting.diagnostics import Rollout
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.observations import Observations
@@ -27,21 +27,18 @@ def roll_out(
     protocol: FitProtocol,
     seed: int,
     progress: Callable[[str, int, int], None],
-) -> list[dict[str, Any]]:
+) -> list[Rollout]:
     """Fits the rows below each value of ``rows.rollout`` but the largest, and predicts the others.
 
-    Of more than eight values eight quantiles are taken. ``name`` is what messages call it. Rows
-    where it is NaN are neither below nor above.
-
-    Returns for each: ``below``, the largest value fitted; ``n`` rows fitted; ``params``; ``errors``
-    on the rows above, as ``goodness.errors`` gives them; or ``reason`` why it was not fitted.
+    Of more than eight values eight quantiles are taken. ``name`` is what messages call the column.
+    A row whose value is NaN is neither below nor above.
 
     Raises:
         UserError: where no value can be fitted.
     """
     assert rows.rollout is not None
     thresholds = _thresholds(rows.rollout[np.isfinite(rows.rollout)])
-    entries: list[dict[str, Any]] = []
+    rollouts: list[Rollout] = []
     for i, below in enumerate(thresholds):
         progress("roll-out", i, len(thresholds))
         fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
@@ -53,14 +50,14 @@ def roll_out(
                     f"{n} rows for {len(law.names)} parameters; at least {needed} are wanted"
                 )
         except UserError as error:
-            entries.append({"below": below, "reason": str(error)})
+            rollouts.append(Rollout(below, reason=str(error)))
         else:
-            entries.append({"below": below} | _one(law, fitted, above, protocol, seed))
+            rollouts.append(_one(law, fitted, above, below, protocol, seed))
     progress("roll-out", len(thresholds), len(thresholds))
-    if not any("errors" in entry for entry in entries):
-        reason = entries[-1]["reason"] if entries else f"{name} has one value"
+    if all(rollout.reason for rollout in rollouts):
+        reason = rollouts[-1].reason if rollouts else f"{name} has one value"
         raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
-    return entries
+    return rollouts
 
 
 def _where(rows: Rows, mask: Mask) -> Observations:
@@ -70,17 +67,19 @@ def _where(rows: Rows, mask: Mask) -> Observations:
 
 
 def _one(
-    law: FittableLaw, fitted: Observations, above: Observations, protocol: FitProtocol, seed: int
-) -> dict[str, Any]:
+    law: FittableLaw,
+    fitted: Observations,
+    above: Observations,
+    below: float,
+    protocol: FitProtocol,
+    seed: int,
+) -> Rollout:
     task = problem(law, fitted, protocol, seed)
     theta = task.working(solve(task, seed).phi)
     params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     predicted = law.predict(params, above.columns)
-    return {
-        "n": len(fitted.response),
-        "params": params,
-        "errors": errors(above.response, predicted, protocol.delta),
-    }
+    own_errors = errors(above.response, predicted, protocol.delta)
+    return Rollout(below, n=len(fitted.response), params=params, errors=own_errors)
 
 
 def _thresholds(values: Array) -> list[float]:
