@@ -35,8 +35,8 @@ MEASURED = {
         "made_of",
     ),
 }
-# Claims went by `id` once.
-RENAMED = {"id": "name"}
+# Keys of older versions: of claims, of near optima and of counts of draws.
+RENAMED = {"id": "name", "found": "optima", "asked": "requested"}
 WORDS = {"statement", "rule"}
 WORDED_LINES = ("- *Claim*", "- *Rule*", r"\caption{")
 

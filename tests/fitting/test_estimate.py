@@ -61,7 +61,7 @@ def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm
     for objective in ("absolute", "huber_scale"):
         protocol = {"objective": objective, "sample": 15}
         part = fitted_part(law, table, bootstrap=1, protocol=protocol)
-        optima = part.diagnostics.near_equivalent.found
+        optima = part.diagnostics.near_equivalent.optima
         excess[objective] = [other.objective_excess for other in optima]
     assert len(excess["absolute"]) >= 1
     assert excess["huber_scale"] == pytest.approx(excess["absolute"], rel=1e-2)

@@ -176,9 +176,26 @@ def test_draws_of_another_fit_are_refused(split, tmp_path):
         part_draws(path, back, back.parts[0])
 
 
+@pytest.mark.parametrize(
+    ("group", "key", "old"),
+    [("near_equivalent", "optima", "found"), ("draws", "requested", "asked")],
+)
+def test_a_fit_with_the_keys_of_an_older_version_is_to_be_made_again(
+    dense, tmp_path, group, key, old
+):
+    path = tmp_path / "old.json"
+    report = fitted(laws.get("chinchilla"), dense(), bootstrap=2, protocol={"sample": 20})
+    write_fit(report, path)
+    data = json.loads(path.read_text())
+    data["diagnostics"][group][old] = data["diagnostics"][group].pop(key)
+    path.write_text(json.dumps(data))
+    with pytest.raises(UserError, match=rf"old\.json: .*the key '{key}' is missing.*again"):
+        read_fit(path)
+
+
 def test_foreign_files_are_refused(tmp_path):
     (tmp_path / "other.json").write_text('{"law": "sparsity.loss"}')
-    with pytest.raises(UserError, match=r"other\.json: not a fit report"):
+    with pytest.raises(UserError, match=r"other\.json: this is not a fit report"):
         read_fit(tmp_path / "other.json")
     with pytest.raises(UserError, match="no such file"):
         read_fit(tmp_path / "none.json")

@@ -65,7 +65,7 @@ def _of_the_search(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
         )
     if starts is not None and starts.reached <= 1 < starts.survived:
         yield f"only {starts.reached} of {starts.survived} starts reached the optimum"
-    for other in near.found if near is not None else ():
+    for other in near.optima if near is not None else ():
         if other.objective_excess > EQUIVALENT:
             continue
         yield (
@@ -102,9 +102,9 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterato
 def _of_the_sample(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
     n, P, draws = fitted.n, len(law.names), fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
-    if draws.used < 0.9 * draws.asked and n > P and bootstrapped:
+    if draws.used < 0.9 * draws.requested and n > P and bootstrapped:
         yield (
-            f"only {draws.used} of {draws.asked} bootstrap samples could tell the parameters "
+            f"only {draws.used} of {draws.requested} bootstrap samples could tell the parameters "
             "apart: the intervals rest on those"
         )
     if n == P:

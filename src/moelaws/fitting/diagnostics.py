@@ -45,7 +45,7 @@ class NearOptima:
     """The near optima, best first, whose objective is within a factor of ``within`` of the best."""
 
     within: float
-    found: list[NearOptimum]
+    optima: list[NearOptimum]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Subsamples:
 
 @dataclass(frozen=True)
 class DrawCount:
-    """How many draws the fit's entry asked for, and how many the intervals rest on."""
+    """How many draws the fit's entry requests, and how many the intervals rest on."""
 
-    asked: int
+    requested: int
     used: int
 
 

@@ -240,9 +240,10 @@ def read_fit(path: Path) -> FitReport:
             raise ValueError(f"a part's where does not say its {head.split_by}")
         return FitReport(parts=parts, **vars(head))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
+        reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise UserError(
-            f"{path}: not a fit report of this version of moelaws ({error}); "
-            "`moelaws fit ... --out FILE.json` writes one: make the fit again"
+            f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
+            f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
         ) from None
 
 
