@@ -144,7 +144,7 @@ def gpu(args: argparse.Namespace) -> dict[str, Any]:
     peak = args.peak or peak_flops(name)
     if peak is None:
         return {"not_measured": f"the peak FLOP/s of {name} is not known: give it by --peak"}
-    rows = measure_throughput("cuda", peak, **GPU, seconds=args.seconds)
+    rows = measure_throughput(peak, **GPU, seconds=args.seconds)
     return {"device": name, "peak_flops": peak, **GPU, "rows": rows}
 
 

@@ -95,10 +95,10 @@ def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> Fit
             draws.append({"C": C, "draw": draw, **dict(zip(law.names, drawn, strict=True))})
         params = {n: Estimate(v, None, None) for n, v in zip(law.names, estimate, strict=True)}
         parts.append(_part({"C": float(C)}, len(L), params))
-    return _report(
-        "sparsity.isoflop", f"isoflop_{size.removeprefix('N_')}", "C", parts, pd.DataFrame(draws),
-        {"N": size, "S": "S", "L": "L"}, frame,
-    )  # fmt: skip
+    mapping = {"N": size, "S": "S", "L": "L"}
+    name = f"isoflop_{size.removeprefix('N_')}"
+    spec = Fit(name=name, law=law.id, mapping=mapping, split_by="C")
+    return _report(spec, parts, pd.DataFrame(draws), frame)
 
 
 def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
@@ -107,9 +107,9 @@ def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
     true = dict(law.published)
     for coefficient, exponent in (("a", "alpha"), ("b", "beta"), ("d", "gamma")):
         true[coefficient] *= setting.scale ** true[exponent]
-    params = {name: Estimate(value, None, None) for name, value in true.items()}
     mapping = {"N": "N_total", "D": "D", "S": "S", "L": "L"}
-    return _whole(law.id, "loss", params, mapping, frame, setting)
+    spec = Fit(name="loss", law=law.id, mapping=mapping, holdout=setting.holdout)
+    return _whole(spec, true, frame)
 
 
 def baselines(frame: pd.DataFrame, setting: Setting) -> list[FitReport]:
@@ -118,38 +118,31 @@ def baselines(frame: pd.DataFrame, setting: Setting) -> list[FitReport]:
     chinchilla = dict(laws.get("chinchilla").published)
     wang = {"a": 400.0, "b": 410.0, "tau": 1.7, "alpha": 0.34, "beta": 0.28, "gamma": 0.05}
     return [
-        _whole(law, name, {k: Estimate(v, None, None) for k, v in params.items()}, mapping, frame,
-               setting)
+        _whole(Fit(name=name, law=law, mapping=mapping, holdout=setting.holdout), params, frame)
         for law, name, params, mapping in (
             ("chinchilla", "chinchilla", chinchilla, columns),
             ("wang.loss", "wang", wang, {**columns, "E": "E"}),
         )
-    ]  # fmt: skip
+    ]
 
 
-def _whole(
-    law: str,
-    name: str,
-    params: dict[str, Estimate],
-    mapping: dict[str, str],
-    frame: pd.DataFrame,
-    setting: Setting,
-) -> FitReport:
+def _whole(spec: Fit, values: dict[str, float], frame: pd.DataFrame) -> FitReport:
     """A report of one part, its errors as measured and some draws around its estimates."""
-    fittable = laws.fittable(law)
+    fittable = laws.fittable(spec.law)
+    params = {name: Estimate(value, None, None) for name, value in values.items()}
     rng = np.random.default_rng(3)
-    around = fittable.vector({k: p.estimate for k, p in params.items()})
+    around = fittable.vector(values)
     drawn = fittable.natural(around + rng.normal(0, 1e-3, (20, len(around))))
     draws = pd.DataFrame(drawn, columns=list(fittable.names))
-    held = frame["S"] >= float(setting.holdout.split()[-1])
+    held = frame["S"] >= float(spec.holdout.split()[-1])
     part = _part({}, int((~held).sum()), params)
-    values = {k: frame[c].to_numpy(float) for k, c in mapping.items() if k != "L"}
-    predicted = fittable.predict(part.estimates(), values)
+    columns = {k: frame[c].to_numpy(float) for k, c in spec.mapping.items() if k != "L"}
+    predicted = fittable.predict(values, columns)
     L = frame["L"].to_numpy()
     part.metrics.update(errors(L[~held], predicted[~held], 1e-3))
     if held.any():
         part = replace(part, holdout=errors(L[held], predicted[held], 1e-3))
-    return _report(law, name, "", [part], draws, mapping, frame, setting.holdout)
+    return _report(spec, [part], draws, frame)
 
 
 def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
@@ -165,20 +158,18 @@ def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPa
     )
 
 
-def _report(
-    law: str,
-    name: str,
-    split_by: str,
-    parts: list[FitPart],
-    draws: pd.DataFrame,
-    mapping: dict[str, str],
-    frame: pd.DataFrame,
-    holdout: str = "",
-) -> FitReport:
-    spec = Fit(name=name, law=law, mapping=mapping, split_by=split_by, holdout=holdout)
-    source = str(frame["source"].iloc[0])
+def _report(spec: Fit, parts: list[FitPart], draws: pd.DataFrame, frame: pd.DataFrame) -> FitReport:
     return FitReport(
-        law, name, source, split_by, 0.9, parts, spec.model_dump(mode="json"), {}, {}, draws=draws
+        spec.law,
+        spec.name,
+        str(frame["source"].iloc[0]),
+        spec.split_by,
+        0.9,
+        parts,
+        spec.model_dump(mode="json"),
+        {},
+        {},
+        draws=draws,
     )
 
 

@@ -25,9 +25,9 @@ def attention(q_shape, k_shape, v_shape, *args, out_shape=None, **kwargs):
     return sdpa_flop_count(q_shape, k_shape, v_shape)
 
 
-def attention_backward(dy_shape, q_shape, k_shape, v_shape, *args, out_shape=None, **kwargs):
+def attention_backward(dy_shape, *shapes, out_shape=None, **kwargs):
     # Four products for the forward pass' two. The kernel computes the scores again to save memory.
-    return 2 * sdpa_flop_count(q_shape, k_shape, v_shape)
+    return 2 * sdpa_flop_count(*shapes[:3])  # of queries, keys and values
 
 
 # What torch has no formula for: grouped products and the CPU's attention kernel.

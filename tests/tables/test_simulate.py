@@ -50,9 +50,9 @@ def sweep():
     return Sweep(study, "demo", tuple(runs))
 
 
-def simulated(sweep, law=LAW, rows="", repeats=1, noise=0.003, seed=1, **options):
+def simulated(sweep, law=LAW, rows="", repeats=1, **options):
     frame = design(sweep, rows, repeats)
-    return simulate(frame, law, law.published, noise=noise, seed=seed, **options)
+    return simulate(frame, law, law.published, **{"noise": 0.003, "seed": 1} | options)
 
 
 def test_losses_are_the_laws_at_the_grids_points(sweep):
