@@ -100,7 +100,7 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     memory = max(r["estimated_memory"] for r in rows) / 1e9
     click.echo(
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
-        f"the largest run wants about {memory:.2g} GB"
+        f"the largest run needs about {memory:.2g} GB"
     )
     if sweep.study.keep_weights.strip():
         kept = kept_runs(sweep)
