@@ -28,8 +28,8 @@ def ended(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("fit.txt", r"--out is '.*fit.txt'; a path ending in .json is wanted"),
-        ("folder.json", "a folder; give a file"),
+        ("fit.txt", r"--out is '.*fit.txt'; its name must end in .json"),
+        ("folder.json", "a folder; give the name of a file"),
         ("file/a/fit.json", r"but .*file is no folder"),
         ("locked/a/fit.json", r"but the folder .*locked cannot be written to"),
     ],

@@ -120,7 +120,7 @@ def change(path, **values):
     [
         ({"source": "simulated"}, "rests on simulated losses; only trained ones are pinned"),
         ({"converged": False}, "did not converge"),
-        ({"law": "leverage.allocation:M"}, "one of leverage.hyperparameters:lr can be pinned"),
+        ({"law": "leverage.allocation:M"}, "only a fit of leverage.hyperparameters:lr can be"),
     ],
 )
 def test_what_is_not_pinned(project, values, message):

@@ -43,7 +43,7 @@ def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--corpus", "gone.txt"], "gone.txt: no such file"),
+        (["--corpus", "gone.txt"], "gone.txt does not exist"),
         (
             ["--vocab-size", "200"],
             "vocab_size is 200; it must be at least 257",

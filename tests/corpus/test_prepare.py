@@ -75,7 +75,7 @@ def test_a_file_changed_while_it_is_read_is_refused(texts: Path, tmp_path: Path)
     train = split(corpus, sources).train
     changed = train.paths[train.records["file"][train.chosen[-1]]]
     changed.write_text("changed")
-    with pytest.raises(UserError, match=f"{changed}: changed while it was read"):
+    with pytest.raises(UserError, match=f"{changed} changed while it was read"):
         list(train)
 
 
@@ -85,13 +85,13 @@ def test_damage_is_found_and_mended_by_preparing_again(prepared: Prepare, name: 
     path = corpus.folder / name
     good = path.read_bytes()
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(UserError, match=f"{name}: not what meta.json says.*prepare the corpus"):
+    with pytest.raises(UserError, match=f"{name} is damaged or was changed.*prepare the corpus"):
         PreparedCorpus.open(corpus.folder)
     path.write_bytes(good[:-1])
-    with pytest.raises(UserError, match=f"{name}: not what meta.json says"):
+    with pytest.raises(UserError, match=f"{name} is damaged or was changed"):
         PreparedCorpus.open(corpus.folder, verify=False)
     path.unlink()
-    with pytest.raises(UserError, match=f"{name}: missing"):
+    with pytest.raises(UserError, match=f"{name} is missing"):
         PreparedCorpus.open(corpus.folder)
     assert prepared().shard_hashes == corpus.shard_hashes
     assert path.read_bytes() == good
@@ -131,7 +131,7 @@ def test_an_interrupted_preparation_leaves_nothing(texts: Path, tmp_path: Path) 
 
 def test_a_folder_with_other_files_is_never_replaced(texts: Path) -> None:
     sources = resolve("*.txt", texts)
-    with pytest.raises(UserError, match="not a prepared corpus"):
+    with pytest.raises(UserError, match="no part of a prepared corpus"):
         prepare(corpus_of(sources), sources, texts)
     assert len(list(texts.iterdir())) == 40
 

@@ -103,8 +103,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(texts: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("missing.txt", "missing.txt: no such file"),
-        (["00.txt", "gone.txt"], "gone.txt: no such file"),
+        ("missing.txt", "missing.txt does not exist"),
+        (["00.txt", "gone.txt"], "gone.txt does not exist"),
         ("*.md", r"\*.md matches no file"),
         (".", r"\. is a folder; name its text files, such as \./\*\*/\*.txt"),
         ("empty", "no text"),
@@ -123,7 +123,7 @@ def test_what_is_not_text_is_named(texts: Path, setting: object, says: str) -> N
 @pytest.mark.parametrize("data", [b"\xff\xfe", "é".encode("latin-1"), "é".encode()[:1]])
 def test_text_that_is_not_utf8_is_named(texts: Path, data: bytes) -> None:
     (texts / "17.txt").write_bytes(b"x" * module.BLOCK + data)
-    with pytest.raises(UserError, match=r"17\.txt: not UTF-8"):
+    with pytest.raises(UserError, match=r"17\.txt is not UTF-8"):
         resolve("*.txt", texts).digest()
 
 

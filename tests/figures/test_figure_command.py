@@ -82,8 +82,8 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
         ),
         (["F3a"], "optima.parquet: no such table"),
         (["F2b", "--tier", "gpu"], "results/gpu/tables/sparsity.parquet: no such table"),
-        (["F2b", "--fit", "loss=x.json"], "the study's entry declares isoflop_total"),
-        (["F2b", "--fit", "isoflop_total"], "NAME=FILE is wanted"),
+        (["F2b", "--fit", "loss=x.json"], "does not declare; it declares isoflop_total"),
+        (["F2b", "--fit", "isoflop_total"], "is not NAME=FILE"),
         (["F2b", "--fit", "isoflop_total=x.json"], "x.json: no such file"),
     ],
 )

@@ -60,14 +60,14 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"mapping": {"L": "loss"}}, "runs.parquet: no column 'loss' for L of sparsity.loss"),
         (
             {"mapping": {"M": "N"}},
-            "mapping of 'M': not a variable of sparsity.loss; it has N, D, S, L .others may be",
+            "mapping: 'M' is not a variable of sparsity.loss; it has N, D, S, L .others may be",
         ),
-        ({"mapping": {"N": "status"}}, "row 1: column status is 'completed'; a number is wanted"),
+        ({"mapping": {"N": "status"}}, "row 1: column status is 'completed'; it must be a number"),
         ({"rows": "S >> 0"}, "'S >> 0' is not COLUMN OP NUMBER"),
         ({"rows": "width > 3"}, "no column 'width'"),
         ({"rows": "S > 2"}, r"no row is left to fit; left out: 72 \(not in rows: S > 2\)"),
         ({"split_by": "budget"}, "no column 'budget' for split_by"),
-        ({"holdout": "S > 0.99"}, "holdout 'S > 0.99' selects no row of the 72 used"),
+        ({"holdout": "S > 0.99"}, "holdout 'S > 0.99' selects none of the 72 rows"),
         ({"holdout": "S >= 0"}, "0 rows are left to fit the 10 parameters .* held out: 72"),
         ({"rows": "S < 0.1 and C < 1e20"}, "4 rows are left to fit the 10 parameters"),
         ({"split_by": "N"}, "1 rows at N = .* are left to fit the 10 parameters"),
@@ -79,7 +79,7 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"protocol": {"delta": "x"}}, "protocol: could not convert"),
         ({"protocol": {"delta": 0}}, "protocol.delta is 0.0; it must be above 0"),
         ({"protocol": {"grid": {"z": [1]}}}, "protocol.grid.z is no parameter"),
-        ({"protocol": {"grid": {"a": []}}}, "protocol.grid.a: a list of finite numbers"),
+        ({"protocol": {"grid": {"a": []}}}, "protocol.grid.a must be a list of finite numbers"),
     ],
 )
 def test_an_entry_that_does_not_fit_the_table(simulated, fields, message):
@@ -98,7 +98,7 @@ def test_all_rows_at_one_size_are_not_identifiable(simulated):
 
 def test_a_run_that_stands_twice(simulated):
     table = simulated(sizes=4).assign(run_id="abc")
-    with pytest.raises(UserError, match="column run_id: abc stands twice"):
+    with pytest.raises(UserError, match="column run_id is abc in both"):
         _fit(table)
 
 
@@ -115,22 +115,26 @@ def test_a_term_that_vanishes_is_said_to(simulated):
     ("change", "fields", "message"),
     [
         ({"N": 1.5}, {}, r"N is at most 1\.5 parameters; say its unit with --unit N=M or"),
-        ({"D": 20.0}, {}, r"D is at most 20 tokens; .* --unit D=B .*; --unit D=1 says that it is"),
+        (
+            {"D": 20.0},
+            {},
+            r"D is at most 20 tokens; .* --unit D=B .*; if the column is right, say --unit D=1",
+        ),
         ({"S": 75.0}, {}, r"S is 75 at most and should not be above 1; .* --unit S=percent"),
         (
             {"L": 300.0},
             {},
             "L is 300 nats/token in the median row; map .* its logarithm .* perplex",
         ),
-        ({"N": True}, {}, "row 1: column N is .*True.*; a number is wanted"),
-        ({"N": "1,000"}, {}, "row 1: column N is '1,000'; a number is wanted"),
+        ({"N": True}, {}, "row 1: column N is .*True.*; it must be a number"),
+        ({"N": "1,000"}, {}, "row 1: column N is '1,000'; it must be a number"),
         ({}, {"units": {"N": "percent"}}, "unit of N is 'percent'; allowed for parameters: K, M"),
-        ({}, {"units": {"C": "PF-days"}}, "unit of 'C': no column stands for it"),
+        ({}, {"units": {"C": "PF-days"}}, "unit of 'C': the table has no column for it"),
         ({}, {"weights": "L_se"}, "no column 'L_se' for weights; there are C, S, N"),
         ({"L_se": 0.0}, {"weights": "L_se"}, "row 1: column L_se is 0, as the standard error of L"),
         ({"L_se": None}, {"weights": "L_se"}, "row 1: column L_se is nan, as the standard error"),
         ({}, {"resample_by": "run"}, "no column 'run' for resample_by"),
-        ({"run": None}, {"resample_by": "run"}, "row 1: column run is empty; resample_by wants"),
+        ({"run": None}, {"resample_by": "run"}, "row 1: column run is empty; resample_by needs"),
         ({"run": "a"}, {"resample_by": "run"}, "resample_by run: all 72 rows are one block"),
     ],
 )
@@ -142,7 +146,7 @@ def test_a_table_in_other_units_or_without_what_is_asked_of_it(simulated, change
 def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
     table = simulated(sizes=4)
     small = table.assign(N=table["N"] / 1e9)
-    with pytest.raises(UserError, match="--unit N=1 says that it is meant"):
+    with pytest.raises(UserError, match="if the column is right, say --unit N=1"):
         _parts(small)
     (meant,) = _parts(small, units={"N": 1})
     (billions,) = _parts(small, units={"N": "B"})
@@ -199,9 +203,13 @@ def test_what_cannot_be_derived_says_from_what_it_could(simulated):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("N,D,L\n1e9,x,2.5\n", ["--law", "chinchilla"], "row 1: column D is 'x'; a number"),
+        (
+            "N,D,L\n1e9,x,2.5\n",
+            ["--law", "chinchilla"],
+            "row 1: column D is 'x'; it must be a number",
+        ),
         ("N;D;L\n1;2;3\n", ["--law", "chinchilla"], "';' seems to separate them"),
-        ("N,D,L\n1,2,3\n", ["--law", "chinchilla", "--map", "Q=N"], "mapping of 'Q': not a var"),
+        ("N,D,L\n1,2,3\n", ["--law", "chinchilla", "--map", "Q=N"], "mapping: 'Q' is not a var"),
         ("N,D,L\n1,2,3\n", ["--law", "sectional.cost"], "is a formula: it has nothing to fit"),
     ],
 )

@@ -136,9 +136,9 @@ def test_eval_gives_the_papers_number():
         (["fit", "t.csv", "--law", "chinchilla", "--level", "2"], "level is 2"),
         (["fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0"], "bootstrap is 0"),
         (["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"], "N is given twice: 1e+09 and 2e+09"),
-        (["fit", "t.csv", "--spec", "{bad"], "--spec: not JSON"),
+        (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
         (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
-        (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "a path ending in .json"),
+        (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "its name must end in .json"),
     ],
 )
 def test_a_users_mistake_is_one_line(arguments, message):

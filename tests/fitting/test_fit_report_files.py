@@ -200,7 +200,7 @@ def test_foreign_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         read_fit(tmp_path / "none.json")
     (tmp_path / "cut.bootstrap.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="not a readable Parquet file"):
+    with pytest.raises(UserError, match="no readable Parquet file"):
         read_draws(tmp_path / "cut.json")
 
 

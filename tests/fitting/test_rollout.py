@@ -31,8 +31,8 @@ def budgets(dense):
 def test_each_budget_but_the_largest_or_the_reason_why_not(budgets):
     (part,) = _fit(budgets, rollout="C").parts
     assert [entry.below for entry in part.rollout] == [1e17, 1e18, 1e19, 1e20]
-    assert "4 rows for 5 parameters; at least 10 are wanted" in part.rollout[0].reason
-    assert "8 rows for 5 parameters; at least 10 are wanted" in part.rollout[1].reason
+    assert "4 rows are too few for 5 parameters; at least 10 are needed" in part.rollout[0].reason
+    assert "8 rows are too few for 5 parameters; at least 10 are needed" in part.rollout[1].reason
     assert [entry.n for entry in part.rollout] == [None, None, 30, 55]
     assert [entry.errors["n"] for entry in part.rollout[2:]] == [42, 17]
     assert part.n == 72
@@ -122,7 +122,10 @@ def test_columns_of_any_name(budgets):
         ({"rollout": "C", "holdout": "C > 1e20"}, "rollout holds out .*; leave holdout out"),
         ({"rollout": "budget"}, "no column 'budget' for rollout"),
         ({"rollout": "same"}, "rollout same: no value of it can be fitted: same has one value"),
-        ({"rollout": "late"}, "late: no value of it can be fitted: 6 rows for 5 parameters"),
+        (
+            {"rollout": "late"},
+            "late: no value of it can be fitted: 6 rows are too few for 5 parameters",
+        ),
         ({"rollout": "large"}, "no value .* the 8 rows cannot tell alpha from A apart"),
     ],
 )

@@ -45,8 +45,8 @@ def test_a_run_is_refused_or_has_its_least_steps_whole_groups_and_its_budget(
     except UserError as error:
         message = str(error)
         assert f"C is {C:g} with batch = " in message
-        assert f"(by the rule {rule}): enough for " in message
-        assert f"at least min_steps = {min_steps} are wanted: raise C, set a smaller" in message
+        assert f"(by the rule {rule}); that pays for " in message
+        assert f"at least min_steps = {min_steps} are needed: raise C, set a smaller" in message
         return
     assert config.steps >= min_steps
     assert config.balance_group == (group or config.batch)
@@ -80,7 +80,7 @@ def test_steps_that_are_set_are_held_to_the_least_number_too(rule):
     with pytest.raises(UserError) as caught:
         run_of({"steps": 99, "batch": 8}, steps=rule)
     assert str(caught.value).endswith(
-        "steps is 99 with batch = 8 (set); at least min_steps = 100 are wanted: raise steps, or "
+        "steps is 99 with batch = 8 (set); at least min_steps = 100 are needed: raise steps, or "
         "lower min_steps under derive"
     )
 

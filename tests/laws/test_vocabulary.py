@@ -167,7 +167,7 @@ def test_the_response_is_never_derived():
 @pytest.mark.parametrize(
     ("mapping", "columns", "message"),
     [
-        ({"M": "x"}, ["x"], "mapping of 'M': not a variable of chinchilla; it has N, D, L .*C, S"),
+        ({"M": "x"}, ["x"], "mapping: 'M' is not a variable of chinchilla; it has N, D, L .*C, S"),
         ({"C": "x"}, ["N", "L"], "no column 'x' for C of chinchilla; there are N, L"),
         ({}, ["N", "L"], "no column 'D' for D .*it can be derived from C and N_active"),
         ({}, ["N", "D"], "no column 'L' for L of chinchilla; there are N, D$"),
@@ -181,7 +181,9 @@ def test_a_mapping_that_cannot_be(mapping, columns, message):
 def test_a_unit_of_what_has_no_column():
     origins = sources(laws.fittable("chinchilla"), {}, ["N", "D", "L"])
     assert unit_factors(origins, {"N": "M", "L": "bits"}, {}) == {"N": 1e6, "L": np.log(2)}
-    with pytest.raises(UserError, match=r"unit of 'C': no column stands for it; .* of N, D, L"):
+    with pytest.raises(
+        UserError, match=r"unit of 'C': the table has no column for it; .* for N, D, L"
+    ):
         unit_factors(origins, {"C": "PF-days"}, {})
 
 

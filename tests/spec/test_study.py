@@ -76,7 +76,7 @@ def test_circles_are_named():
         ({"derived": [{"name": "a", "code": "derived.b"}]}, "code"),
         (
             {"claims": [{"name": "x", **CLAIM, "expect": {}, "figure": "F1"}]},
-            "above or below is wanted",
+            "it must have above or below",
         ),
     ],
 )

@@ -149,8 +149,8 @@ TWO = (Column("a", "int", "1", "a number"), Column("b", "float", "s", "a time", 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"a": [1]}, r"columns missing: \['b'\]"),
-        ({"a": [1], "b": [1.0], "c": [1]}, r"not declared: \['c'\]"),
+        ({"a": [1]}, r"columns are missing: \['b'\]"),
+        ({"a": [1], "b": [1.0], "c": [1]}, r"are not declared: \['c'\]"),
         ({"a": ["x"], "b": [1.0]}, "a"),
         ({"a": [None, 1], "b": [1.0, 2.0]}, "column 'a' has 1 missing values, the first in row 0"),
         ({"a": [1.5], "b": [1.0]}, "trunc"),
@@ -170,7 +170,7 @@ def test_reading_checks_too(tmp_path):
     write_table(pd.DataFrame({"a": [1, 2], "b": [0.5, None]}), TWO, path)
     with pytest.raises(UserError, match="column 'c' is missing"):
         read_table(path, (*TWO, Column("c", "int", "1", "another")))
-    with pytest.raises(UserError, match="column 'b' is double; int is wanted"):
+    with pytest.raises(UserError, match="column 'b' is double; it must be int"):
         read_table(path, (Column("b", "int", "1", "a number"),))
     with pytest.raises(UserError, match="column 'b' has 1 missing values, the first in row 1"):
         read_table(path, (Column("b", "float", "s", "a time"),))

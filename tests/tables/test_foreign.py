@@ -77,12 +77,20 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("t.xlsx", b"x", r"t\.xlsx: a table ends in one of \.parquet, \.pq, \.csv, \.tsv"),
         ("t.csv", b"", r"t\.csv: the file is empty"),
         ("t.parquet", b"", r"t\.parquet: the file is empty"),
-        ("t.csv", b"N,L\n", "no rows below its column names"),
+        ("t.csv", b"N,L\n", "has column names and no rows"),
         ("t.jsonl", b"\n\n", "no rows"),
         ("t.csv", b"N;L\n1;2\n", "one column alone, 'N;L'; ';' seems to separate them"),
         ("t.csv", b"N\tL\n1\t2\n", r"'\\t' seems to separate them; .* \(tabs in \.tsv"),
-        ("t.tsv", b"N,L\n1,2\n", "',' seems to separate them; columns separated by tabs"),
-        ("t.csv", b"L\n2\n", "one column alone, 'L'; columns separated by commas"),
+        (
+            "t.tsv",
+            b"N,L\n1,2\n",
+            "',' seems to separate them; the columns of a .tsv file must be separated by tabs",
+        ),
+        (
+            "t.csv",
+            b"L\n2\n",
+            "one column alone, 'L'; the columns of a .csv file must be separated by commas",
+        ),
         ("t.csv", b"N,L,N\n1,2,3\n", "column N stands twice; rename one of them"),
         ("t.csv", b"N,L\n1,2\n3,4,5\n", "do not match: .*line 3, saw 3"),
         ("t.csv", b"N,L\n1,2,3\n4,5,6\n", "rows and column names do not match"),
@@ -93,14 +101,14 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         (
             "t.csv",
             b"1e9,2e10,2.5\n2e9,2e10,2.4\n",
-            "no column names; the first line is '1e9,2e10,2.5'",
+            "no column names; the first line must hold them, and it is '1e9,2e10,2.5'",
         ),
         ("t.csv", b"N, N\n1,2\n", "column N stands twice"),
         ("t.jsonl", b'{"N": 1}\n{"N": 2\n', "line 2: not JSON: "),
         ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"line 2: \[1, 2\] is no JSON object"),
-        ("t.json", b'[{"N": 1}]', "a JSON array; one object a line is wanted"),
+        ("t.json", b'[{"N": 1}]', "a JSON array; it must have one object on each line"),
         ("t.jsonl", b'{"N": 1, "N": 2}\n', "line 1: column N stands twice"),
-        ("t.parquet", b"PAR1 and no more", "not a readable Parquet file"),
+        ("t.parquet", b"PAR1 and no more", "no readable Parquet file"),
     ],
 )
 def test_a_broken_file(name, content, message, tmp_path):
@@ -113,7 +121,7 @@ def test_a_parquet_file_with_a_hole_is_told_of_on_one_line(tmp_path):
     path = _write(tmp_path / "t.parquet", pd.DataFrame({"N": range(100), "L": range(100)}))
     data = path.read_bytes()
     path.write_bytes(data[:4] + bytes(400) + data[404:])
-    with pytest.raises(UserError, match="not a readable Parquet file") as error:
+    with pytest.raises(UserError, match="no readable Parquet file") as error:
         read_any(path)
     assert "\n" not in str(error.value)
 
@@ -144,5 +152,5 @@ def test_no_file_and_a_folder(tmp_path):
     with pytest.raises(UserError, match=r"none\.csv: no such table"):
         read_any(tmp_path / "none.csv")
     (tmp_path / "t.parquet").mkdir()
-    with pytest.raises(UserError, match="a folder; give the table's file"):
+    with pytest.raises(UserError, match="is a folder; give the file of a table"):
         read_any(tmp_path / "t.parquet")

@@ -122,8 +122,8 @@ def test_a_missing_variable_is_derived_and_said_to_be(sweep):
         ("sparsity.loss", {"N": "size"}, "no column 'size' for N of sparsity.loss; the grid gives"),
         ("sparsity.loss", {"N": "kind"}, "no column 'kind' for N"),
         ("sparsity.loss", {"N": "L"}, "no column 'L' for N"),
-        ("sparsity.loss", {"M": "D"}, "mapping of 'M': not a variable of sparsity.loss"),
-        ("sparsity.loss", {"M": "N"}, "mapping of 'M': not a variable of sparsity.loss"),
+        ("sparsity.loss", {"M": "D"}, "mapping: 'M' is not a variable of sparsity.loss"),
+        ("sparsity.loss", {"M": "N"}, "mapping: 'M' is not a variable of sparsity.loss"),
         ("sparsity.loss", {"S": "D"}, r"run \w{16}: S \(D\) is .*in \d+ more runs; .*below 1"),
     ],
 )
@@ -203,7 +203,9 @@ def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
         command(law.id)
-    with pytest.raises(UserError, match=r"law is 'sparsity.isoflop'; a fit of sparsity\.loss"):
+    with pytest.raises(
+        UserError, match=r"holds a fit of sparsity.isoflop; give a fit of sparsity\.loss"
+    ):
         command("sparsity.loss")
 
 
@@ -294,8 +296,8 @@ def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
         (["leverage.hyperparameters"], "is a formula"),
         (["sparsity.loss", "--noise", "-1"], "--noise is -1.0; it must be"),
         (["sparsity.loss", "--noise", "nan"], "--noise is nan; it must be"),
-        (["sparsity.loss", "--repeats", "0"], "--repeats 0; at least 0 and 1"),
-        (["sparsity.loss", "--out", "t.txt"], "a path ending in .parquet or .csv is wanted"),
+        (["sparsity.loss", "--repeats", "0"], "--repeats is 0; it must be at least 1"),
+        (["sparsity.loss", "--out", "t.txt"], "its name must end in .parquet or .csv"),
         (["sparsity.loss", "--map", "N"], "--map 'N' is not VAR=COLUMN"),
         (["sparsity.loss", "--map", "N=D", "--map", "N=C"], "--map N is given twice: 'D' and 'C'"),
         (["sparsity.loss", "--tier", "huge"], "tier is 'huge'"),

@@ -35,7 +35,7 @@ def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", ["standard input", "not JSON"]),
+        ("{", ["standard input", "not valid JSON"]),
         ("[]", ["standard input"]),
         ('{"stepz": 3}', ["unknown key stepz", "steps"]),
     ],

@@ -41,7 +41,7 @@ def test_a_diverged_run_says_why_it_has_none(configure, train, results):
     train(config, keep_weights=True)
     folder = results.weights(config.run_id)
     assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
-    with pytest.raises(UserError, match="no such file"):
+    with pytest.raises(UserError, match="does not exist"):
         weights.load(folder)
     # Also where the run was marked only after it had ended.
     weights.forget(folder)
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_refused(configure, train, tmp_path):
         with pytest.raises(UserError, match="damaged"):
             train(config, keep_weights=True, out=tmp_path)  # nothing is trained again unasked
     torch.save({"w": torch.ones(2)}, path)
-    with pytest.raises(UserError, match="not the weights of a run"):
+    with pytest.raises(UserError, match="does not hold the weights of a run"):
         weights.load(path.parent)
     path.write_bytes(content.replace(b'"final_norm.gain"', b'"final_norm.gone"'))
     seal.apply(path)

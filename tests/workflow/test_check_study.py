@@ -45,7 +45,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"law": "sectional.cost"}, "is a formula: it has nothing to fit"),
         ({"mapping": {"N": "N_totl"}}, "'N_totl' is no column of numbers; there are "),
         ({"mapping": {"N": "run_id"}}, "'run_id' is no column of numbers"),
-        ({"mapping": {"M": "N_total"}}, "mapping of 'M': not a variable of sparsity.loss"),
+        ({"mapping": {"M": "N_total"}}, "mapping: 'M' is not a variable of sparsity.loss"),
         ({"mapping": {}}, "no column 'N' for N of sparsity.loss"),
         ({"mapping": {"N": "D"}}, "column D is in tokens, and N in parameters"),
         ({"mapping": {"N": "N_total", "L": "bpb"}}, "column bpb is in bits/byte, and L in nats"),

@@ -28,7 +28,7 @@ def refused(copy, *words):
         ({"S": [1]}, "S is 1; it must be less than 1"),
         ({"S": [0.3]}, "is not whole"),
         ({"n_experts": 1, "top_k": 2}, "top_k = 2 of n_experts = 1 is S = -1"),
-        ({"C": [1e5]}, "at least min_steps = 5 are wanted"),
+        ({"C": [1e5]}, "at least min_steps = 5 are needed"),
         ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
         ({"batch": "many"}, "batch is 'many'; it must be a number"),
         ({"batches": 4}, "unknown key grids.demo.settings.batches"),
@@ -61,7 +61,7 @@ def test_mistakes_on_the_command_line(fresh, assignment, message):
         (("law: chinchilla", "law: chinchila"), "unknown law 'chinchila'"),
         (("mapping:", "maping:"), "unknown key"),
         (("N: N_total", "N: N_totl"), "fit loss: 'N_totl' is no column of numbers; there are "),
-        (("N: N_total", "M: N_total"), "mapping of 'M': not a variable of sparsity.loss"),
+        (("N: N_total", "M: N_total"), "mapping: 'M' is not a variable of sparsity.loss"),
         (("split_by: C", "split_by: budget"), "'budget' is no column of numbers"),
         (("law: chinchilla", "law: chinchilla\n  rows: S > half"), "is not COLUMN OP NUMBER"),
         (

@@ -55,7 +55,7 @@ class Inputs:
             UserError: for a study without runs.
         """
         if self.frame is None:
-            raise UserError("this study has no runs: it has no table to read")
+            raise UserError("this study has no runs, so it has no table to read")
         return self.frame
 
     @cached_property
@@ -119,7 +119,7 @@ def read_runs(table: Path | None) -> pd.DataFrame | None:
         return None
     frame = read_study(table) if is_study(table) else read_table(table)
     if not len(completed(frame)):
-        raise UserError(f"{table}: no completed run among its {len(frame)} rows")
+        raise UserError(f"{table} has {len(frame)} rows, and none is of a completed run")
     return frame
 
 
@@ -147,7 +147,7 @@ def declared(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     """
     if name not in known:
         raise UserError(
-            f"the {kind} {name!r} is read but not among those declared in the study's entry and "
-            f"given: {', '.join(sorted(known)) or 'none'}"
+            f"the code reads the {kind} {name!r}, which the study's entry does not declare or "
+            f"which was not given; it may read: {', '.join(sorted(known)) or 'none'}"
         )
     return known[name]

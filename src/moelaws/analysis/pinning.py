@@ -60,14 +60,16 @@ def pinned(
 def _checked(report: FitReport, law: str) -> FitReport:
     where = f"fit {report.name}"
     if report.law != law:
-        raise UserError(f"{where} is one of {report.law}; one of {law} can be pinned here")
+        raise UserError(f"{where} fits {report.law}; only a fit of {law} can be pinned here")
     if report.source != "trained":
         raise UserError(f"{where} rests on {report.source} losses; only trained ones are pinned")
     if report.split_by:
-        raise UserError(f"{where} is split by {report.split_by}: it is several laws, not one")
+        raise UserError(
+            f"{where} is split by {report.split_by}, so it holds several laws; pin a fit of one"
+        )
     (part,) = report.parts
     if not part.converged:
-        raise UserError(f"{where} did not converge; see moelaws fit")
+        raise UserError(f"{where} did not converge, so it cannot be pinned")
     if any(None in (p.low, p.high) for p in part.params.values()):
         raise UserError(
             f"{where} has no intervals: {part.n} near-optimal runs determine the line and nothing "

@@ -182,7 +182,7 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
     if report.law.startswith(f"{law.ref}:"):  # of the law's forms the fit has chosen one
         law = laws.fittable(report.law)
     if report.law != law.ref:
-        raise UserError(f"{path}: law is {report.law!r}; a fit of {law.ref} is wanted")
+        raise UserError(f"{path} holds a fit of {report.law}; give a fit of {law.ref}")
     part = report.part(dict(given))
     variables = {variable.name for variable in law.variables}
     for key, names, own in (

@@ -67,8 +67,8 @@ def _configuration(sweep: Sweep, prefix: str) -> str:
     runs = [run for run in sweep.runs if run.run_id.startswith(prefix)]
     if len(runs) != 1:
         raise UserError(
-            f"--run {prefix!r}: {len(runs)} runs of this sweep begin so; "
-            "moelaws grid without --run lists them"
+            f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with it; "
+            "`moelaws grid` without --run lists them"
         )
     return runs[0].config.canonical_json()
 

@@ -31,9 +31,9 @@ def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
         return
     if path.suffix not in suffixes:
         allowed = " or ".join(suffixes)
-        raise UserError(f"{option} is {str(path)!r}; a path ending in {allowed} is wanted")
+        raise UserError(f"{option} is {str(path)!r}; its name must end in {allowed}")
     if path.is_dir():
-        raise UserError(f"{option} is {str(path)!r}, a folder; give a file")
+        raise UserError(f"{option} is {str(path)!r}, which is a folder; give the name of a file")
     folder = path.absolute().parent
     while not folder.exists():  # what is not there yet is made when the file is written
         folder = folder.parent

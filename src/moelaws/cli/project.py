@@ -43,7 +43,9 @@ def gathered(
 def _assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise UserError(f"--set {text!r}: KEY=VALUE is wanted, with a key of config.yaml")
+        raise UserError(
+            f"--set {text!r} is not KEY=VALUE with a key of config.yaml, such as tier=gpu"
+        )
     try:
         return key, parse_yaml(value, f"--set {key}") if value else value
     except UserError:  # a glob, such as *.txt

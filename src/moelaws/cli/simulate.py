@@ -38,10 +38,10 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         if self.noise is not None and not (math.isfinite(self.noise) and self.noise >= 0):
             raise UserError(f"--noise is {self.noise}; it must be a finite number of at least 0")
-        if (self.seed or 0) < 0 or self.repeats < 1:
-            raise UserError(
-                f"--seed is {self.seed}, --repeats {self.repeats}; at least 0 and 1 are wanted"
-            )
+        if (self.seed or 0) < 0:
+            raise UserError(f"--seed is {self.seed}; it must be at least 0")
+        if self.repeats < 1:
+            raise UserError(f"--repeats is {self.repeats}; it must be at least 1")
 
 
 # Adds ``--noise``, ``--seed``, ``--repeats`` and ``--params``; the command receives ``options``.
@@ -190,7 +190,7 @@ def _coefficients(
     report = read_fit(Path(params))
     form = laws.fittable(report.law)  # a fit may have chosen it
     if form.id != law.id or law.variant not in ("", form.variant):
-        raise UserError(f"{params}: law is {form.ref!r}; a fit of {law.ref} is wanted")
+        raise UserError(f"{params} holds a fit of {form.ref}; give a fit of {law.ref}")
     at: dict[str, float] = {}
     if column := report.split_by:
         values = sorted(set(frame[column])) if column in frame else []

@@ -108,10 +108,13 @@ def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) ->
     for text in texts:
         name, equals, file = text.partition("=")
         if not (equals and file):
-            raise UserError(f"{option} {text!r}: NAME=FILE is wanted")
+            raise UserError(f"{option} {text!r} is not NAME=FILE")
         if name not in declared:
             names = ", ".join(sorted(declared)) or "none"
-            raise UserError(f"{option} {text!r}: the study's entry declares {names}")
+            raise UserError(
+                f"{option} {text!r} names what the study's entry does not declare; it declares "
+                f"{names}"
+            )
         files[name] = Path(file)
     return files
 

@@ -102,12 +102,12 @@ class Documents:
                 data = file.read(int(record["size"]))
                 if hashlib.sha256(data).digest()[:16] != record["digest"].tobytes():
                     raise UserError(
-                        f"{file.name}: changed while it was read; prepare the corpus again"
+                        f"{file.name} changed while it was read; prepare the corpus again"
                     )
                 try:
                     yield data.decode("utf-8")
                 except UnicodeDecodeError:
-                    raise UserError(f"{file.name}: not UTF-8 text") from None
+                    raise UserError(f"{file.name} is not UTF-8 text") from None
 
 
 @dataclass(frozen=True)

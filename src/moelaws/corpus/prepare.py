@@ -60,7 +60,10 @@ def prepare(
             "call the command again"
         )
     if (pretrained and pretrained.digest) != corpus.tokenizer:
-        raise UserError(f"corpus {sources.name}: another tokenizer; call the command again")
+        raise UserError(
+            f"corpus {sources.name}: the tokenizer changed since its digest was taken; call the "
+            "command again"
+        )
     if pretrained is not None:
         pretrained.require(corpus.vocab_size)
     try:
@@ -98,7 +101,7 @@ def _refuse_foreign(out: Path) -> None:
     foreign = sorted(set(os.listdir(out)) - ours) if out.is_dir() else []
     if foreign:
         raise UserError(
-            f"{out}: holds files that are not a prepared corpus ({', '.join(foreign[:3])}); "
+            f"{out} holds files that are no part of a prepared corpus ({', '.join(foreign[:3])}); "
             "choose an empty or new folder"
         )
 

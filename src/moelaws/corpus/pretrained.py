@@ -38,10 +38,10 @@ class Pretrained:
             _check(tokenizer, path)
             size = max(_ids(tokenizer)) + 2
         except OSError as error:
-            raise UserError(f"tokenizer: {path}: cannot be read: {error.strerror}") from None
+            raise UserError(f"tokenizer: {path} cannot be read: {error.strerror}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(
-                f"tokenizer: {path}: no tokenizer.json of the tokenizers library "
+                f"tokenizer: {path} is no tokenizer.json of the tokenizers library "
                 f"({type(error).__name__}: {str(error)[:60]})"
             ) from None
         return cls(path, text, hashlib.sha256(data).hexdigest(), size)
@@ -51,8 +51,8 @@ class Pretrained:
         if vocab_size != self.vocab_size:
             raise UserError(
                 f"vocab_size is {vocab_size}, but the tokenizer {self.path} makes it "
-                f"{self.vocab_size}, its own {self.vocab_size - 1} entries and the end of a "
-                f"document: write vocab_size: {self.vocab_size}, or leave it out"
+                f"{self.vocab_size}: it has {self.vocab_size - 1} entries, and the end of a "
+                f"document is one more. Write vocab_size: {self.vocab_size}, or leave it out"
             )
 
 
@@ -61,12 +61,12 @@ def _check(tokenizer: dict[str, Any], path: Path) -> None:
     kind = model.get("type", "BPE")  # older files leave it out
     if kind != "BPE" or not any(p["type"] == "ByteLevel" for p in _pre_tokenizers(tokenizer)):
         raise UserError(
-            f"tokenizer: {path}: a {kind} that is not byte-level; take a byte-level BPE, such "
-            "as GPT-2's or Llama 3's: of any other it is not known which bytes a token stands for"
+            f"tokenizer: {path} is a {kind} that is not byte-level, so it does not say which bytes "
+            "a token stands for; choose a byte-level BPE, such as GPT-2's or Llama 3's"
         )
     if model.get("dropout"):
         raise UserError(
-            f"tokenizer: {path}: tokenises at random (dropout is {model['dropout']}); set "
+            f"tokenizer: {path} tokenises at random (dropout is {model['dropout']}); set "
             "dropout to null in it"
         )
 

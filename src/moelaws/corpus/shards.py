@@ -48,7 +48,10 @@ class PreparedCorpus:
         """
         path = folder / META
         if not path.exists():
-            raise UserError(f"{folder}: no prepared corpus (no {META}); prepare it: moelaws corpus")
+            raise UserError(
+                f"{folder} holds no prepared corpus, for {META} is missing; `moelaws corpus` "
+                "prepares one"
+            )
         meta = read_json(path)
         try:
             corpus = parse(Corpus, meta["corpus"], path)
@@ -61,7 +64,7 @@ class PreparedCorpus:
             starts = np.load(folder / BOUNDARIES, allow_pickle=False)
         except (KeyError, TypeError, ValueError, OSError) as error:
             raise UserError(
-                f"{folder}: broken ({error!r}); delete it and prepare it again"
+                f"{folder} is damaged ({error!r}); delete it and prepare it again"
             ) from None
         token_bytes = Tokenizer.load(folder / TOKENIZER).token_bytes
         return cls(folder, corpus, meta, shards["train"], shards["validation"], starts, token_bytes)
@@ -87,10 +90,10 @@ def _check(folder: Path, files: dict[str, dict[str, Any]], verify: bool) -> None
     for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
         path, expected = folder / name, files[name]
         if not path.is_file():
-            raise UserError(f"{path}: missing; delete {folder} and prepare the corpus again")
+            raise UserError(f"{path} is missing; delete {folder} and prepare the corpus again")
         size = path.stat().st_size
         if size != expected["bytes"] or (verify and file_record(path) != expected):
             raise UserError(
-                f"{path}: not what {META} says of it (damaged or changed); "
+                f"{path} is damaged or was changed, for it is not what {META} says of it; "
                 f"delete {folder} and prepare the corpus again"
             )

@@ -160,7 +160,7 @@ def resolve(
         raise UserError(f"corpus is {setting!r}; write stdlib, or paths or globs of text files")
     if "stdlib" in patterns:
         raise UserError(
-            "corpus: stdlib cannot be mixed with files (for a file of that name: ./stdlib)"
+            "corpus: stdlib cannot be mixed with files; a file of that name is written ./stdlib"
         )
     paths = sorted({path for pattern in patterns for path in _matches(pattern, base)})
     root = Path(os.path.commonpath([path.parent for path in paths]))
@@ -216,7 +216,7 @@ def _matches(pattern: str, base: Path) -> list[Path]:
             f"such as {pattern.rstrip('/')}/**/*.txt"
         )
     if not glob.has_magic(pattern):
-        raise UserError(f"corpus: {pattern}: no such file in {base.absolute()}; check the path")
+        raise UserError(f"corpus: {pattern} does not exist in {base.absolute()}; check the path")
     paths = [Path(p) for p in glob.glob(full, recursive=True) if os.path.isfile(p)]
     if not paths:
         raise UserError(
@@ -255,7 +255,8 @@ def _text_digest(path: Path) -> str:
             decode(b"", True)
         except UnicodeDecodeError:
             raise UserError(
-                f"{path}: not UTF-8 text; convert it (iconv -t UTF-8) or leave it out of the corpus"
+                f"{path} is not UTF-8 text; convert it (iconv -t UTF-8) or leave it out of the "
+                "corpus"
             ) from None
     return digest.hexdigest()
 

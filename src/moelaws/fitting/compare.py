@@ -66,19 +66,23 @@ def compare(
 def _check(candidates: Sequence[FittableLaw], spec: Fit) -> None:
     refs = [law.ref for law in candidates]
     if len(set(refs)) < 2:
-        raise UserError(f"{', '.join(refs) or 'no law'}: two laws or more are compared")
+        raise UserError(
+            f"--laws names {', '.join(refs) or 'no law'}; a comparison needs at least two laws"
+        )
     if len(set(refs)) < len(refs):
-        raise UserError(f"{', '.join(refs)}: a law stands twice")
+        raise UserError(f"--laws names a law twice: {', '.join(refs)}")
     if len({(law.response.name, law.response.unit) for law in candidates}) > 1:
         responses = ", ".join(f"{law.ref}: {law.response.name}" for law in candidates)
-        raise UserError(f"laws of different responses do not compare ({responses})")
+        raise UserError(
+            f"these laws predict different quantities and cannot be compared ({responses})"
+        )
     if spec.split_by or spec.select or spec.rollout:
         raise UserError("a comparison takes no split_by, select or rollout")
     variables = {v.name for law in candidates for v in (*law.variables, law.response)}
     for name in spec.mapping:
         if name not in variables and name not in VOCABULARY:
             raise UserError(
-                f"mapping of {name!r}: not a variable of any of {', '.join(refs)}; they have "
+                f"mapping: {name!r} is not a variable of any of {', '.join(refs)}; they have "
                 f"{', '.join(sorted(variables))}"
             )
 

@@ -116,8 +116,8 @@ def multistart(
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
         raise UserError(
-            "the law has no finite value of these rows at any of its starts; give it others by "
-            "protocol.grid"
+            "the law has no finite value for these rows at any of its starts; set other starts "
+            "under protocol.grid"
         )
     ends, values = _distinct(objective, theta_BP, value_B, bounds)
     n = len(survivors)

@@ -307,7 +307,7 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
 
     if draws_path(path).is_file() and seal.digest(draws_path(path)) != report.draws_digest:
         raise UserError(
-            f"{draws_path(path)}: the draws of another fit than {path}; make the fit again"
+            f"{draws_path(path)} holds the draws of another fit than {path}; make the fit again"
         )
     table = _draws_table(path)
     names = list(part.params)

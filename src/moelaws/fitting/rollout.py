@@ -47,7 +47,8 @@ def roll_out(
             n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
             if n < needed:
                 raise UserError(
-                    f"{n} rows for {len(law.names)} parameters; at least {needed} are wanted"
+                    f"{n} rows are too few for {len(law.names)} parameters; at least {needed} are "
+                    "needed"
                 )
         except UserError as error:
             rollouts.append(Rollout(below, reason=str(error)))

@@ -74,7 +74,7 @@ def split_rows(
     reader.refuse_twice(used)
     held = reader.held_out()
     if spec.holdout and not (used & held).any():
-        raise UserError(f"holdout {spec.holdout!r} selects no row of the {used.sum()} used")
+        raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
     groups = reader.split(used, left_out)
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
@@ -179,8 +179,8 @@ class _Reader:
             run = again.iloc[0]
             rows = np.flatnonzero(used & (ids == run).to_numpy(dtype=bool)) + 1
             raise UserError(
-                f"rows {rows[0]} and {rows[1]}: column run_id: {run} stands twice; one row a run "
-                "is allowed"
+                f"rows {rows[0]} and {rows[1]}: column run_id is {run} in both; a table may hold "
+                "one row for each run"
             )
 
     def held_out(self) -> Mask:
@@ -246,7 +246,7 @@ class _Reader:
         if missing.any():
             raise UserError(
                 f"{row_name(self.table, int(np.argmax(missing)))}: column {name} is empty; "
-                "resample_by wants a block for every fitted row"
+                "resample_by needs a value in every fitted row"
             )
         if pd.api.types.is_numeric_dtype(column):
             return column.to_numpy(dtype=float, na_value=np.nan).astype(object)

@@ -75,7 +75,7 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise UserError(
-            f"row {row + 1}: column {column} is {cells.iloc[row]!r}; a number is wanted"
+            f"row {row + 1}: column {column} is {cells.iloc[row]!r}; it must be a number"
         )
     return np.asarray(values)
 
@@ -151,5 +151,5 @@ def _check_unit(variable: Variable, column: str, values: Array) -> None:
         text += "its logarithm if it is a perplexity"
     if text:
         raise UserError(
-            f"column {column} for {name} is {text}; --unit {name}=1 says that it is meant"
+            f"column {column} for {name} is {text}; if the column is right, say --unit {name}=1"
         )

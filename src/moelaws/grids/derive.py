@@ -66,7 +66,7 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
 def _refuse_contradictions(point: Point, rules: Derivations) -> None:
     """Refuses a setting that another overrules: it would stand in the table and mean nothing."""
     if "C" in point and "steps" in point:
-        raise UserError("C and steps are both set; one follows from the other")
+        raise UserError("C and steps are both set, but one follows from the other; set one of them")
     if "D" in point and (other := next((n for n in ("C", "steps") if n in point), "")):
         raise UserError(f"D and {other} are both set; one follows from the other")
     if "r" in point and (rules.widths is None or {"d_model", "d_expert"} & point.keys()):
@@ -107,7 +107,7 @@ def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
     """Returns d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
     width = 2 * needed(point, "d_model", rule.rule) / needed(point, "G", rule.rule)
     if width < 1:
-        raise UserError(f"G is {point['G']!r}: experts of width {width:.3g}; G must be smaller")
+        raise UserError(f"G is {point['G']!r}, which makes experts of width {width:.3g}; lower G")
     return int(width + 1e-9)
 
 
@@ -135,7 +135,7 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
         steps: int = point["steps"]
         if rule and steps < rule.min_steps:
             raise UserError(
-                f"steps is {steps} with {batch}; at least min_steps = {rule.min_steps} are wanted: "
+                f"steps is {steps} with {batch}; at least min_steps = {rule.min_steps} are needed: "
                 "raise steps, or lower min_steps under derive"
             )
         return steps
@@ -148,8 +148,8 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
     steps = round(compute / flops_per_step)
     if steps < rule.min_steps:
         raise UserError(
-            f"C is {compute:g} with {batch}: enough for {compute / flops_per_step:.3g} steps of "
-            f"{flops_per_step:.3g} FLOPs; at least min_steps = {rule.min_steps} are wanted: "
+            f"C is {compute:g} with {batch}; that pays for {compute / flops_per_step:.3g} steps of "
+            f"{flops_per_step:.3g} FLOPs, and at least min_steps = {rule.min_steps} are needed: "
             "raise C, set a smaller batch, or lower context or the model's size"
         )
     return steps
@@ -161,7 +161,7 @@ def steps_from_tokens(point: Point, context: int, rule: StepsFromTokens, batch: 
     steps: float = tokens / (point["batch"] * context)
     if round(steps) < rule.min_steps:
         raise UserError(
-            f"D is {tokens:g} with {batch}: enough for {steps:.3g} steps; at least min_steps = "
-            f"{rule.min_steps} are wanted: raise D, or set a smaller batch or context"
+            f"D is {tokens:g} with {batch}; that is enough for {steps:.3g} steps, and at least "
+            f"min_steps = {rule.min_steps} are needed: raise D, or set a smaller batch or context"
         )
     return round(steps)

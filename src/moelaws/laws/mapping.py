@@ -44,7 +44,7 @@ def _mapped(law: FittableLaw, mapping: Mapping[str, str]) -> list[tuple[str, str
     for name in mapping:
         if name not in known and name not in VOCABULARY:
             raise UserError(
-                f"mapping of {name!r}: not a variable of {law.ref}; it has {', '.join(known)} "
+                f"mapping: {name!r} is not a variable of {law.ref}; it has {', '.join(known)} "
                 f"(others may be derived from {', '.join(n for n in VOCABULARY if n not in known)})"
             )
     return [(name, mapping.get(name, name)) for name in known]
@@ -107,7 +107,7 @@ def unit_factors(
     for name in units:
         if name not in origins.columns:
             raise UserError(
-                f"unit of {name!r}: no column stands for it; units can be given of "
+                f"unit of {name!r}: the table has no column for it; units can be given for "
                 f"{', '.join(origins.columns)}"
             )
     factors = {name: factor(origins.variables[name], word) for name, word in units.items()}

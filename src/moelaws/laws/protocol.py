@@ -47,7 +47,7 @@ def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> Fit
             for key, values in dict(overrides.get("grid", {})).items()
         }
     except (TypeError, ValueError) as error:
-        raise UserError(f"fit {name}: protocol: {error}; numbers are wanted") from None
+        raise UserError(f"fit {name}: protocol: {error}; its values must be numbers") from None
     if not 0 < delta < np.inf:
         raise UserError(f"fit {name}: protocol.delta is {delta}; it must be above 0")
     if sample is not None and sample < 1:
@@ -59,7 +59,7 @@ def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> Fit
                 f"{', '.join(law.names)}"
             )
         if not values or not np.isfinite(values).all():
-            raise UserError(f"fit {name}: protocol.grid.{key}: a list of finite numbers is wanted")
+            raise UserError(f"fit {name}: protocol.grid.{key} must be a list of finite numbers")
     return dataclasses.replace(
         law.protocol,
         objective=objective,

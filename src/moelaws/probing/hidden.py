@@ -60,7 +60,7 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
     config, model = load(weights)
     data = PreparedCorpus.open(corpus)
     if data.corpus != config.corpus:
-        raise UserError(f"{corpus}: not the corpus of run {config.run_id}")
+        raise UserError(f"{corpus} is not the corpus of run {config.run_id}")
     held_out = validation(data, config.evaluation.sequences, config.model.context)
     chosen = choose(held_out, tokens, seed)
     torch.set_num_threads(threads())

@@ -13,7 +13,7 @@ from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole
 def _commit(value: str) -> str:
     if not re.fullmatch("[0-9a-f]{40}", value):
         raise ValueError(
-            "the 40 hexadecimal digits of a commit are wanted: a branch or tag moves, and runs "
+            "it must be the 40 hexadecimal digits of a commit: a branch or tag moves, and runs "
             "would then share an identity but not a text"
         )
     return value
@@ -21,7 +21,7 @@ def _commit(value: str) -> str:
 
 def _split(value: str) -> str:
     if not re.fullmatch(r"\w+(\.\w+)*", value):
-        raise ValueError("the name of one split is wanted; for a part of it set bytes")
+        raise ValueError("it must be the name of one split; to use less of it, set bytes")
     return value
 
 

@@ -132,7 +132,7 @@ class Expected(Frozen):
     @model_validator(mode="after")
     def _says_something(self) -> Expected:
         if self.above is None and self.below is None:
-            raise ValueError("above or below is wanted, or both")
+            raise ValueError("it must have above or below, or both")
         return self
 
 

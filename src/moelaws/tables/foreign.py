@@ -30,7 +30,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     """
     suffix = path.suffix.lower()
     if path.is_dir():
-        raise UserError(f"{path}: a folder; give the table's file")
+        raise UserError(f"{path} is a folder; give the file of a table")
     if not path.exists():
         raise UserError(f"{path}: no such table")
     if suffix not in (*_PARQUET, *_SEPARATORS, *_LINES):
@@ -52,7 +52,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not len(frame):
-        raise UserError(f"{path}: no rows below its column names")
+        raise UserError(f"{path} has column names and no rows")
     return frame, units
 
 
@@ -96,13 +96,13 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         kind = "tabs" if separator == "\t" else "commas"
         seen = f"; {others[0]!r} seems to separate them" if others else ""
         raise UserError(
-            f"{path}: one column alone, {''.join(names)!r}{seen}; columns separated by {kind} "
-            f"are wanted in a {path.suffix} file (tabs in .tsv, commas in .csv)"
+            f"{path} has one column alone, {''.join(names)!r}{seen}; the columns of a "
+            f"{path.suffix} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
         )
     if all(map(_is_number, names)):
         raise UserError(
-            f"{path}: no column names; the first line is {separator.join(names)[:60]!r}, and names "
-            "are wanted there"
+            f"{path} has no column names; the first line must hold them, and it is "
+            f"{separator.join(names)[:60]!r}"
         )
     _refuse_twice([name for name in names if name], path)  # a spreadsheet's empty columns have none
     try:
@@ -127,7 +127,8 @@ def _json_lines(path: Path) -> pd.DataFrame:
                 continue
             if number == 1 and line.lstrip().startswith("["):
                 raise UserError(
-                    f"{path}: a JSON array; one object a line is wanted, as `jq -c '.[]'` gives"
+                    f"{path} is a JSON array; it must have one object on each line, as "
+                    "`jq -c '.[]'` writes them"
                 )
             where = f"{path}: line {number}"
             # pandas and others write NaN for what is missing.

@@ -49,7 +49,9 @@ def write_table(
     missing = [c.name for c in columns if c.name not in frame.columns]
     extra = [name for name in frame.columns if name not in {c.name for c in columns}]
     if missing or extra:
-        raise UserError(f"{path}: columns missing: {missing}, not declared: {extra}")
+        raise UserError(
+            f"{path}: these columns are missing: {missing}; these are not declared: {extra}"
+        )
     # Nulls are let in at first, so that a missing value is told from a wrong type.
     types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
     try:
@@ -76,7 +78,7 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
             raise UserError(f"{path}: column {column.name!r} is missing ({column.description})")
         kind = table.schema.field(column.name).type
         if kind != _ARROW[column.type]:
-            raise UserError(f"{path}: column {column.name!r} is {kind}; {column.type} is wanted")
+            raise UserError(f"{path}: column {column.name!r} is {kind}; it must be {column.type}")
     _refuse_nulls(table, columns, path)
     frame: pd.DataFrame = table.to_pandas()
     return frame

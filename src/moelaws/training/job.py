@@ -102,7 +102,7 @@ class TrainingJob:
         data = PreparedCorpus.open(plan.corpus)
         if data.corpus != config.corpus:
             raise UserError(
-                f"{plan.corpus}: holds corpus {data.corpus.corpus_id}, but run {config.run_id} is "
+                f"{plan.corpus} holds corpus {data.corpus.corpus_id}, but run {config.run_id} is "
                 f"on {config.corpus.corpus_id}; prepare that one (moelaws corpus) or name its "
                 "folder"
             )

@@ -71,7 +71,7 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
             run_id = summary.run_id
         if run_id != config.run_id:
             raise UserError(
-                f"{folder}: holds run {run_id}, not {config.run_id}; choose another folder"
+                f"{folder} holds run {run_id}, not {config.run_id}; choose another folder"
             )
     return None if summary.status == "out_of_memory" else summary
 

@@ -89,7 +89,7 @@ def check_exists(path: Path) -> None:
     """Raises UserError where a file of kept weights is missing."""
     if not path.is_file():
         raise UserError(
-            f"{path}: no such file; weights are kept of the runs that a study's keep_weights "
+            f"{path} does not exist; weights are kept of the runs that a study's keep_weights "
             "selects, and by moelaws train --keep-weights"
         )
 
@@ -113,5 +113,5 @@ def load(folder: Path) -> tuple[RunConfig, Transformer]:
         model.load_state_dict(tensors)
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not the weights of a run: {reason}") from None
+        raise UserError(f"{path} does not hold the weights of a run: {reason}") from None
     return config, model

@@ -53,7 +53,10 @@ def test_steps_are_those_of_the_tokens():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"D": 2560}, r"D is 2560 with batch = 4 \(set\): enough for 10 steps; at least min_steps"),
+        (
+            {"D": 2560},
+            r"D is 2560 with batch = 4 \(set\); that is enough for 10 steps, and at least",
+        ),
         ({"D": 25_600, "C": 1e9}, "D and C are both set"),
         ({"D": 25_600, "steps": 9}, "D and steps are both set"),
         ({"seed": 1}, "D is missing; the derivation 'tokens' needs it"),
