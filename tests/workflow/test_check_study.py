@@ -50,7 +50,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"mapping": {"N": "D"}}, "column D is in tokens, and N in parameters"),
         ({"mapping": {"N": "N_total", "L": "bpb"}}, "column bpb is in bits/byte, and L in nats"),
         ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
-        ({"units": {"C": "EFLOP"}}, "unit of 'C': no column stands for it"),
+        ({"units": {"C": "EFLOP"}}, "unit of 'C': the table has no column"),
         ({"weights": "status"}, "'status' is no column of numbers"),
         ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
         ({"rollout": "budget"}, "'budget' is no column of numbers"),

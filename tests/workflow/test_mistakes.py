@@ -46,7 +46,7 @@ def test_impossible_grids(fresh, keys, message):
     [
         ("tier=huge", "command line: tier is 'huge'; it must be demo, gpu or paper"),
         ("studies=sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
-        ("corpus=nowhere.txt", "corpus: nowhere.txt: no such file"),
+        ("corpus=nowhere.txt", "corpus: nowhere.txt does not exist"),
         ("colour=red", "unknown key colour; allowed here: corpus, device"),
         ("tier=paper", "grids.paper is missing; there are: demo"),
     ],
