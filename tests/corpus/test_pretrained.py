@@ -179,11 +179,11 @@ def broken(change: Callable[[dict[str, Any]], None]) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "not JSON: "),
-        ("[]", "no tokenizer.json of the tokenizers library"),
-        ('{"model": {"type": "BPE", "vocab": {}}}', "a BPE that is not byte-level"),
-        (broken(lambda d: d["model"].update(type="WordPiece")), "a WordPiece that is not byte-l"),
-        (broken(lambda d: d.update(pre_tokenizer=None)), "a BPE that is not byte-level"),
+        ("{", "is not valid JSON: "),
+        ("[]", "is no tokenizer.json of the tokenizers library"),
+        ('{"model": {"type": "BPE", "vocab": {}}}', "is a BPE that is not byte-level"),
+        (broken(lambda d: d["model"].update(type="WordPiece")), "is a WordPiece that is not byte"),
+        (broken(lambda d: d.update(pre_tokenizer=None)), "is a BPE that is not byte-level"),
         (broken(lambda d: d["model"].update(dropout=0.1)), "tokenises at random"),
         (broken(lambda d: d.update(model=3)), "is no tokenizer.json of the tokenizers library"),
     ],

@@ -18,6 +18,7 @@ from moelaws import laws
 from moelaws.cli import cli
 from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
+from moelaws.records.files import read_json, write_json
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
@@ -186,10 +187,10 @@ def test_a_fit_with_the_keys_of_an_older_version_is_to_be_made_again(
     path = tmp_path / "old.json"
     report = fitted(laws.get("chinchilla"), dense(), bootstrap=2, protocol={"sample": 20})
     write_fit(report, path)
-    data = json.loads(path.read_text())
+    data = read_json(path)
     data["diagnostics"][group][old] = data["diagnostics"][group].pop(key)
-    path.write_text(json.dumps(data))
-    with pytest.raises(UserError, match=rf"old\.json: .*the key '{key}' is missing.*again"):
+    write_json(path, data)
+    with pytest.raises(UserError, match=rf"old\.json: .*{group}.{old} is unknown.*again"):
         read_fit(path)
 
 
@@ -236,17 +237,17 @@ def evaluated(path):
         (("hull", "variables"), ["X"], "do not fit together"),
         (("residuals", "quantiles"), [[]], "residuals.quantiles #1 is not a number"),
         (("residuals", "spread"), 1, "residuals.spread is unknown"),
-        (("diagnostics", "draws"), {"asked": 5}, "diagnostics.draws.used is missing"),
-        (("split_by",), "C", "'parts'"),
+        (("diagnostics", "draws"), {"requested": 5}, "diagnostics.draws.used is missing"),
+        (("split_by",), "C", "the key 'parts' is missing"),
     ],
 )
 def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp_path):
-    report = json.loads(written.read_text())
+    report = read_json(written)
     target = report
     for key in keys[:-1]:
         target = target[key]
     target[keys[-1]] = value
-    (tmp_path / "fit.json").write_text(json.dumps(report))
+    write_json(tmp_path / "fit.json", report)
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         evaluated(tmp_path / "fit.json")
     assert str(caught.value).startswith(str(tmp_path / "fit.json"))
@@ -256,7 +257,7 @@ def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp
 @given(data=st.data())
 def test_whatever_a_report_holds_is_read_or_refused(data, written):
     """Never a traceback: a user's error, or a prediction."""
-    report = json.loads(written.read_text())
+    report = read_json(written)
     target, key = report, data.draw(st.sampled_from(sorted(report)))
     while isinstance(target[key], dict | list) and target[key] and data.draw(st.booleans()):
         target = target[key]
@@ -264,7 +265,7 @@ def test_whatever_a_report_holds_is_read_or_refused(data, written):
         key = data.draw(st.sampled_from(keys))
     target[key] = data.draw(st.sampled_from([None, True, -1, 0.5, "x", [], {}, [1], {"x": 1}]))
     broken = written.with_name("broken.json")
-    broken.write_text(json.dumps(report))
+    write_json(broken, report)
     draws_path(broken).write_bytes(draws_path(written).read_bytes())
     with suppress(UserError):
         assert evaluated(broken) == 0

@@ -232,5 +232,5 @@ def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
             return np.full((len(theta_BP), 1, 3), np.nan)
 
     objective = Objective(Nowhere(), np.zeros(3), 1e-3)
-    with pytest.raises(UserError, match="no finite value of these rows at any of its starts"):
+    with pytest.raises(UserError, match="no finite value for these rows at any of its starts"):
         multistart(objective, np.zeros((4, 1)), np.array([[-1.0, 1.0]]))

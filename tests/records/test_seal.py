@@ -114,7 +114,7 @@ def test_files_of_before_and_of_others_are_read_as_they_are(tmp_path):
     assert len(read_table(foreign)) == 3
     assert [seal.inspect(path)[0] for path in (old, foreign)] == ["unverified", "unverified"]
     (tmp_path / "empty.json").touch()
-    with pytest.raises(UserError, match="not a JSON file"):
+    with pytest.raises(UserError, match="is not valid JSON"):
         read_json(tmp_path / "empty.json")
 
 

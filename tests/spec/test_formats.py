@@ -79,20 +79,21 @@ def test_yaml_that_is_refused(text, message):
         ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 levels deep"),
         ("9" * 5000, "value has 5000 digits"),
         ('{"a": NaN}', "NaN is no number of JSON"),
-        ('{"a": 1', "not JSON: Expecting ',' delimiter: line 1"),
-        (b"\xff", "not JSON: byte 0 is not UTF-8"),
+        ('{"a": 1', "is not valid JSON: Expecting ',' delimiter: line 1"),
+        (b"\xff", "is not valid JSON: byte 0 is not UTF-8"),
     ],
 )
 def test_json_that_is_refused(text, message):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         parse_json(text, "a.json")
-    assert str(caught.value).startswith("a.json: ")
+    assert str(caught.value).startswith("a.json")
     assert "sys." not in str(caught.value)
 
 
 def test_every_file_of_a_user_goes_through_these_readers():
     """A loader of one's own would have none of these limits."""
     own = {"spec/from_json.py", "spec/from_yaml.py"}
+    own |= {"tables/query.py", "tables/confined.py"}  # what these two write to each other
     loaders = re.compile(r"\b(json\.loads?|yaml\.\w*load\w*|model_validate_json)\(")
     users = {
         str(path.relative_to(REPOSITORY / "src/moelaws"))

@@ -115,7 +115,7 @@ def test_a_run_without_a_summary_makes_no_table(sweep):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [('{"run_id": "x"', "not JSON"), ("{}", "run_id is missing"), ("", "not JSON")],
+    [('{"run_id": "x"', "not valid JSON"), ("{}", "run_id is missing"), ("", "not valid JSON")],
 )
 def test_a_broken_summary_is_named(sweep, text, message):
     results, runs = sweep

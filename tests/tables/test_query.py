@@ -184,7 +184,7 @@ def ended(monkeypatch, capsys):
         (["SELECT " + "[" * 300 + "]" * 300], "nested too deeply; cast it to VARCHAR"),
         (["SELECT '\udcff'"], "is not UTF-8"),
         (["SELECT 1", "--csv", "x.csv", "--json"], "give one of them"),
-        (["SELECT 1", "--csv", "x.parquet"], "--csv is 'x.parquet'; a path ending in .csv"),
+        (["SELECT 1", "--csv", "x.parquet"], "--csv is 'x.parquet'; its name must end in .csv"),
         (["SELECT 1", "--csv", "results/demo/figures/x.csv"], "give a file elsewhere"),
         (["SELECT 1", "--csv", "link/x.csv"], "give a file elsewhere"),
     ],
@@ -230,7 +230,7 @@ def test_a_broken_table_matters_to_the_queries_that_read_it_alone(tree, ended):
     assert ended("SELECT count(*) FROM sparsity")[0] == 0
     code, _, error = ended("SELECT count(*) FROM leverage")
     assert (code, error.count("\n")) == (2, 1)
-    assert "leverage.parquet: not a readable Parquet file" in error
+    assert "leverage.parquet is no readable Parquet file" in error
 
 
 def test_ctrl_c_ends_the_query(tree):

@@ -91,7 +91,7 @@ def test_a_diverging_run_is_a_result(configure, train, results):
 
 
 def test_lack_of_memory_is_told_and_tried_again(configure, train):
-    experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 10**12}
+    experts = {"kind": "moe", "n_experts": 10**6, "top_k": 2, "d_expert": 10**6}
     config = configure(experts)
     for _ in range(2):
         lines = []

@@ -94,5 +94,5 @@ def test_a_damaged_file_is_refused(configure, train, tmp_path):
         weights.load(path.parent)
     path.write_bytes(content.replace(b'"final_norm.gain"', b'"final_norm.gone"'))
     seal.apply(path)
-    with pytest.raises(UserError, match=r"not the weights of a run: .*final_norm.gain"):
+    with pytest.raises(UserError, match=r"does not hold the weights of a run: .*final_norm.gain"):
         weights.load(path.parent)

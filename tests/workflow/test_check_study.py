@@ -95,7 +95,7 @@ def test_simulations_that_no_law_can_give(fields, message):
         ("allocation", "derived", "runs", "fits", "reads 'ratio', which runs does not declare"),
         ("sparsity", "derived", "trends", "fits", "reads 'isoflop_"),
         ("generalization", "derived", "identities", "fits", "reads 'by_experts'"),
-        ("leverage", "figures", "F1a", "fits", "reads 'curve_dense'"),
+        ("leverage", "figures", "F1a", "fits", "reads 'curve_"),
         ("sparsity", "figures", "F1a", "fits", "write fits: [isoflop_total]"),
         ("leverage", "derived", "forms", "derived", "write derived: [points]"),
         ("allocation", "derived", "stages", "fits", "reads all declared fits, and stages has none"),

@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from moelaws.records.leftovers import discard, lives, process_of, sweep, temporary
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
 
 HEARTBEAT = 10.0  # seconds between heartbeats
 STALE = 90.0  # seconds without one after which a lock from another node is broken
@@ -181,7 +182,7 @@ def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        data = parse_json(path.read_bytes(), path)
+    except (FileNotFoundError, UserError):
         return {}
     return data if isinstance(data, dict) else {}

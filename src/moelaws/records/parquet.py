@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from moelaws.records import seal
 from moelaws.records.files import replacing
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
 
 _ORIGIN = "made_of"
 # What Arrow raises for bytes that are no Parquet file, or one of a kind that it does not know.
@@ -66,11 +67,11 @@ def read_origin(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such table; run the workflow first") from None
     except UNREADABLE as error:
         raise unreadable(path, error) from None
-    origin: dict[str, Any] = json.loads(words.get(_ORIGIN.encode(), "{}"))
+    origin: dict[str, Any] = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
     return origin
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
     """Returns what to raise for a file that Arrow cannot read: its reason on one line."""
     reason = " ".join(str(error).split())
-    return UserError(f"{path}: not a readable Parquet file, or one cut short: {reason}")
+    return UserError(f"{path} is no readable Parquet file, or it was cut short: {reason}")

@@ -25,11 +25,11 @@ def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
     except RecursionError:
         raise UserError(f"{where}: {TOO_DEEP}") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{where}: not JSON: byte {error.start} is not UTF-8") from None
+        raise UserError(f"{where} is not valid JSON: byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON: {error}") from None
+        raise UserError(f"{where} is not valid JSON: {error}") from None
     except ValueError as error:  # of ``int``, for a text of thousands of digits
-        raise UserError(f"{where}: not JSON: {error}".partition("; use sys.")[0]) from None
+        raise UserError(f"{where} is not valid JSON: {error}".partition("; use sys.")[0]) from None
     level = [data]
     for _ in range(DEEPEST + 1):
         inner = [list(x.values()) if isinstance(x, dict) else x for x in level if _holds(x)]
