@@ -53,6 +53,7 @@ REACHES_OUT = [
     "PRAGMA memory_limit = '1TB'",
     "SET VARIABLE x = 1",
     "CALL enable_logging(storage = 'file', storage_path = 'log')",
+    "FROM enable_logging(storage = 'file', storage_path = 'log')",
     "FROM python_variable",
     "CREATE TABLE new AS SELECT 1",
     "EXPLAIN CREATE TABLE new AS SELECT 1",
@@ -107,6 +108,22 @@ def test_what_reaches_further_is_refused(sql, folder):
     with pytest.raises((duckdb.Error, confined.RefusedError)):
         confined.answer(sql, TABLES, GIGABYTE)
     assert files(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("enable_external_access", False),
+        ("lock_configuration", True),
+        ("autoinstall_known_extensions", False),
+        ("autoload_known_extensions", False),
+        ("python_enable_replacements", False),
+        ("temp_directory", ""),  # nowhere to spill to
+    ],
+)
+def test_each_way_out_is_closed_even_where_another_one_is_too(setting, value):
+    sql = f"SELECT current_setting('{setting}')"
+    assert confined.answer(sql, {}, GIGABYTE)["rows"] == [(value,)]
 
 
 @pytest.mark.parametrize(
