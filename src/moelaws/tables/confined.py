@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 MOST_ROWS = 1_000_000  # of an answer
-DEEPEST = 200  # lists and structs in one column, of which Python's JSON knows some thousand
+DEEPEST = 100  # lists and structs in one column; the recursion of JSON has its limit
 THREADS = 4  # each takes memory for its stack
 NO_MEMORY = 3  # exit status; a library that lacks memory may also end by a signal
 
