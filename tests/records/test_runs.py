@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moelaws.cli import cli
 from moelaws.records.code import closure, digest, training_code
 from moelaws.records.files import read_json, replacing, write_json
 from moelaws.records.layout import Results
@@ -74,6 +76,15 @@ def test_the_command_line_lists_and_retries(results):
     missing = moelaws("show", "zz", cwd=cwd)
     assert missing.returncode == 2
     assert "Traceback" not in missing.stderr
+
+
+def test_a_status_that_no_run_can_have_is_refused(results, monkeypatch):
+    monkeypatch.chdir(results.root.parent)
+    for status in ("completed", "diverged", "out_of_memory", "running", "interrupted", "damaged"):
+        assert CliRunner().invoke(cli, ["runs", "--status", status]).exit_code == 0
+    refused = CliRunner().invoke(cli, ["runs", "--status", "zz", "--retry"])
+    assert refused.exit_code == 2
+    assert "'zz' is not one of 'completed', 'diverged'" in refused.stderr
 
 
 nested = st.recursive(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.records.runs import STATUSES
 
 # Heading -> key of the record.
 COLUMNS = {
@@ -23,7 +24,7 @@ COLUMNS = {
 
 @click.command(name="runs")
 @click.argument("chosen", metavar="[RUN]...", nargs=-1)
-@click.option("--status", help="Only runs in this state, such as diverged or running.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs in this state.")
 @click.option("--stale", is_flag=True, help="Only runs that other training code made.")
 @click.option(
     "--retry",

@@ -7,15 +7,17 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from moelaws.records.code import training_code
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import holder
 from moelaws.records.seal import DamagedError
+from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
 
+STATUSES = (*get_args(Status), "running", "interrupted", "damaged", "unknown")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 
 
@@ -32,7 +34,7 @@ class Record:
 
     @property
     def status(self) -> str:
-        """Is completed, diverged or out_of_memory; or running, interrupted or damaged."""
+        """Is one of ``STATUSES``; unknown where the summary says none."""
         if self.damaged:
             return "damaged"
         if self.summary:
