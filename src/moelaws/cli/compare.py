@@ -36,6 +36,7 @@ def command(
 
     Forms of one law compare too: --laws allocation.loss,allocation.loss:abslog+log1p. Sorted by
     the error on held-out rows where there are any, else by AIC; both rest on ln of the response.
+    A law that cannot be fitted to the table is refused with its reason, and the others compared.
     """
     check_out(out, ".json")
     from moelaws import laws
@@ -50,14 +51,18 @@ def command(
     candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
     with reporting() as progress, located(table):
-        entries = compare(candidates, frame, spec, seed=seed, units=declared, progress=progress)
-    data = {"holdout": spec.holdout, "level": spec.level, "laws": entries}
+        entries, refused = compare(
+            candidates, frame, spec, seed=seed, units=declared, progress=progress
+        )
+    data = {"holdout": spec.holdout, "level": spec.level, "laws": entries, "refused": refused}
     if out is not None:
         write_json(out, data)
     if as_json:
         print_json(data)
     else:
         _print(entries, spec.level, spec.holdout)
+    for name, reason in refused.items():
+        click.echo(f"refused: {name}: {reason}", err=True)
     for law in entries:
         for warning in law["warnings"]:
             click.echo(f"warning: {law['law']}: {warning}", err=True)

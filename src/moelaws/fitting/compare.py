@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,13 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.study import Fit
 
 
+class _Fitted(NamedTuple):
+    law: FittableLaw
+    rows: Rows
+    report: FitReport
+    entry: dict[str, Any]
+
+
 def compare(
     candidates: Sequence[FittableLaw],
     table: pd.DataFrame,
@@ -27,40 +34,50 @@ def compare(
     seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
     ``spec.law`` is not read; a mapping holds for those laws that have the variable.
 
-    Returns for each law, best held-out (else AIC) first:
+    Returns the laws that were fitted, best held-out (else AIC) first, and for each law that was
+    refused, why. Of each of the first:
         law, n, n_params, converged, params (as of a fit), r2, rmse, aic, bic and their excess over
         the least, warnings; and where rows are held out, ``holdout``: n, r2, rmse with its
         interval, and ``rmse_excess`` over the first law's with its interval. Those intervals
         resample the held-out rows, the same for all laws, and the parameters' draws.
 
     Raises:
-        UserError: for fewer than two laws, laws of different responses, and as ``fit`` does.
+        UserError: for fewer than two laws, laws of different responses, and where every law is
+            refused.
     """
     _check(candidates, spec)
-    rows = [split_rows(law, table, _own(law, spec), units)[0] for law in candidates]
-    reports = []
+    fitted: list[_Fitted] = []
+    refused: dict[str, str] = {}
     for law in candidates:
 
         def shown(stage: str, done: int, total: int, name: str = law.ref) -> None:
             progress(f"{name}: {stage}", done, total)
 
         own = _own(law, spec)
-        reports.append(fit(law, table, own, seed=seed, units=units, progress=shown))
-    entries = [_entry(report) for report in reports]
+        try:
+            rows = split_rows(law, table, own, units)[0]
+            report = fit(law, table, own, seed=seed, units=units, progress=shown)
+        except UserError as error:
+            refused[law.ref] = str(error)
+        else:
+            fitted.append(_Fitted(law, rows, report, _entry(report)))
+    if not fitted:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+        raise UserError(f"no law can be fitted; {reasons}")
+    entries = [one.entry for one in fitted]
     for criterion in ("aic", "bic"):
         values = [entry[criterion] for entry in entries if entry[criterion] is not None]
         for entry in entries:
             value = entry[criterion]
             entry[f"{criterion}_excess"] = None if value is None else value - min(values)
     if spec.holdout:
-        _held_out(candidates, reports, rows, entries, seed)
-    entries.sort(key=_rank)
-    return entries
+        _held_out(fitted, seed)
+    return sorted(entries, key=_rank), refused
 
 
 def _check(candidates: Sequence[FittableLaw], spec: Fit) -> None:
@@ -110,34 +127,30 @@ def _entry(report: FitReport) -> dict[str, Any]:
     }
 
 
-def _held_out(
-    candidates: Sequence[FittableLaw],
-    reports: Sequence[FitReport],
-    rows: Sequence[Rows],
-    entries: Sequence[dict[str, Any]],
-    seed: int,
-) -> None:
+def _held_out(fitted: Sequence[_Fitted], seed: int) -> None:
     """Fill each entry's ``holdout``."""
-    squares, held = [], len(rows[0].held_response)  # of each law: (draws, held-out rows)
-    for law, report, own, entry in zip(candidates, reports, rows, entries, strict=True):
+    squares, held = [], len(fitted[0].rows.held_response)  # of each law: (draws, held-out rows)
+    for law, rows, report, entry in fitted:
         (part,) = report.parts
         assert part.holdout is not None
         entry["holdout"] = {name: part.holdout[name] for name in ("n", "r2", "rmse")}
         assert report.draws is not None
         draws = report.draws[list(law.names)].to_numpy()
-        predicted = of_draws(law, draws, own.held_columns) if len(draws) else np.empty((0, held))
-        squares.append((predicted - own.held_response) ** 2)
+        predicted = of_draws(law, draws, rows.held_columns) if len(draws) else np.empty((0, held))
+        squares.append((predicted - rows.held_response) ** 2)
     count = min(len(s) for s in squares)
     if not count:
         return
     resample = np.random.default_rng(seed).integers(held, size=(count, held))
     rmse = [np.sqrt(np.take_along_axis(s[:count], resample, axis=1).mean(axis=1)) for s in squares]
+    entries = [one.entry for one in fitted]
+    level = fitted[0].report.level
     best = int(np.argmin([entry["holdout"]["rmse"] for entry in entries]))
     for entry, values in zip(entries, rmse, strict=True):
         own = entry["holdout"]
-        own["rmse_interval"] = _interval(values, reports[0].level)
+        own["rmse_interval"] = _interval(values, level)
         own["rmse_excess"] = own["rmse"] - entries[best]["holdout"]["rmse"]
-        own["rmse_excess_interval"] = _interval(values - rmse[best], reports[0].level)
+        own["rmse_excess_interval"] = _interval(values - rmse[best], level)
 
 
 def _interval(values: Array, level: float) -> list[float]:
