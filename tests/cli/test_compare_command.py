@@ -37,6 +37,7 @@ def test_a_law_that_is_refused_leaves_the_others(table, holdout):
 
 
 def test_where_no_law_is_refused_all_are_there(table):
+    """Not even one that no table could determine: of losses without noise, E the same as N."""
     done = compare(table, "wang.loss,chinchilla", "--map", "E=N", "--json")
     data = json.loads(done.stdout)
     assert {law["law"] for law in data["laws"]} == {"chinchilla", "wang.loss"}

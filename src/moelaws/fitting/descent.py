@@ -75,7 +75,11 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
     A *= free[:, :, None] & free[:, None, :]
     slight = 1e-9 * damping[:, None] * np.diag(metric)  # the metric may be singular
     A[:, range(P), range(P)] += slight + ~free + np.finfo(float).tiny
-    step = np.linalg.solve(A, -(gradient * free)[..., None])[..., 0]
+    downhill = -(gradient * free)[..., None]
+    try:
+        step = np.linalg.solve(A, downhill)[..., 0]
+    except np.linalg.LinAlgError:  # two columns that are the same, and next to no noise
+        step = (np.linalg.pinv(A, hermitian=True) @ downhill)[..., 0]
     longest = np.abs(step).max(axis=1, keepdims=True)
     shortened: Array = step * (MAX_STEP / np.maximum(longest, MAX_STEP))
     return shortened
