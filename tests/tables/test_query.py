@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 
 import duckdb
@@ -257,3 +259,9 @@ def test_ctrl_c_ends_the_query(tree):
         query(ENDLESS, tree, "demo", seconds=30)
     with pytest.raises(ChildProcessError):  # nothing that it started is left
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_the_process_ends_by_itself_where_the_one_that_asked_is_gone():
+    request = json.dumps({"sql": ENDLESS, "bytes": GIGABYTE, "seconds": 1}).encode() + b"\n"
+    done = subprocess.run([sys.executable, confined.__file__], input=request, timeout=20)
+    assert done.returncode == -signal.SIGALRM

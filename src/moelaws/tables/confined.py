@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 from decimal import Decimal
 from typing import Any
@@ -48,12 +49,11 @@ def main() -> None:
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Limits memory, and processor time should no one be left to end this process."""
-    cpu = seconds * THREADS + 1
-    for kind, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, cpu)):
-        _, hard = resource.getrlimit(kind)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+    """Limits memory, and the time should no one be left to end this process."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    signal.alarm(seconds + 1)
 
 
 def answer(sql: str, tables: dict[str, pa.Table], memory: int) -> dict[str, Any]:
