@@ -51,15 +51,6 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return value, np.stack([np.broadcast_to(row, value.shape) for row in rows], axis=1)
 
 
-def cutoff(params: Mapping[str, float]) -> float:
-    """The base size in parameters from which more experts no longer lower the loss: 10^(-b/c).
-
-    NaN where b >= 0 or c <= 0, so that there is no such size. Source: Clark et al. 2022, sec 5.
-    """
-    b, c = params["b"], params["c"]
-    return float(10.0 ** (-b / c)) if b < 0 < c else float("nan")
-
-
 E_START = Parameter("E_start", "experts", 0.1, 1e3, "Eh at one expert", "log")
 E_MAX = Parameter("E_max", "experts", 1.0, 1e9, "Eh at infinitely many experts", "log")
 _PARAMETERS = (

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Variable
 from moelaws.laws.forms import LinearLaw, power_law
 from moelaws.laws.leverage.hyperparameters import over_compute
@@ -102,17 +99,3 @@ VARIANTS: dict[str, Law] = {
     "dense_M": _fitted("dense_M", "M", _DENSE, DENSE),
     "dense_D": _fitted("dense_D", "D", _DENSE, DENSE),
 }
-
-
-def optimal_tokens(constants: Mapping[str, ArrayLike], M: ArrayLike) -> Array:
-    """D = C / M at the compute C at which ``M`` (FLOP per token) is the best scale; broadcasts.
-
-    Args:
-        constants: coefficient and exponent of M as in ``MOE`` and ``DENSE``.
-        M: training FLOPs per token, without logits.
-
-    Source: the law of M of Table 5, inverted. A run's D over it says how far it is overtrained.
-    """
-    M = np.asarray(M, float)
-    factor, power = (np.asarray(constants[f"M_{x}"], float) for x in ("coefficient", "exponent"))
-    return np.asarray((M / factor) ** (1 / power) / M)

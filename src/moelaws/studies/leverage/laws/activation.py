@@ -37,19 +37,15 @@ def activation_ratio(
     return np.asarray(active / (E + E_s if convention == "formal" else E))
 
 
-def saturated(x: ArrayLike, start: ArrayLike, most: ArrayLike) -> Array:
-    """x-hat: ``x`` bent so that it stays between ``start`` and ``most`` for all x >= 0.
-
-    1/xhat = 1/(x + 1/(1/start - 1/most)) + 1/most, with 0 < start < most; broadcasts. Source:
-    leverage, Eq 1, after Clark et al. 2022, with the least meaningful x set to 0.
-    """
-    return np.exp(ln_saturated(x, np.log(start), np.log(most))[0])
-
-
 def ln_saturated(
     x: ArrayLike, ln_start: ArrayLike, ln_most: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """ln of :func:`saturated` and its derivatives by ``ln_start`` and by ``ln_most``."""
+    """ln of x-hat and its derivatives by ``ln_start`` and by ``ln_most``; broadcasts.
+
+    x-hat is ``x`` bent so that it stays between ``start`` and ``most`` for all x >= 0:
+    1/xhat = 1/(x + 1/(1/start - 1/most)) + 1/most, with 0 < start < most. Source: leverage, Eq 1,
+    after Clark et al. 2022, with the least meaningful x set to 0.
+    """
     x, start, most = np.asarray(x, float), np.exp(ln_start), np.exp(ln_most)
     shift = 1 / (1 / start - 1 / most)
     x_hat = 1 / (1 / (x + shift) + 1 / most)

@@ -126,23 +126,6 @@ def optimal_size(params: Mapping[str, float], S: ArrayLike, C: ArrayLike) -> Opt
     return Optimum(N, x * N, LAW.predict(params, {"N": N, "D": C / (6 * x * N), "S": S}))
 
 
-def dense_threshold(params: Mapping[str, float], C: ArrayLike) -> Array:
-    """N_th(C): the size below which S* = 0, so that a dense model is best, in parameters.
-
-    NaN where there is no such size between 1 and 1e30.
-    """
-    C = np.asarray(C, float)
-    p = params
-
-    def slope(ln_N: Array) -> Array:  # dL / d ln(1-S) at S = 0
-        data = p["beta"] * p["b"] * (6 / C) ** p["beta"] * np.exp(p["beta"] * ln_N)
-        return np.asarray(
-            data - p["lambda"] * p["c"] - p["delta"] * p["d"] * np.exp(-p["gamma"] * ln_N)
-        )
-
-    return np.exp(rising_root(slope, np.zeros(C.shape), _LARGEST_LN_N))
-
-
 def implied_rows(huber_sum: ArrayLike, mse: ArrayLike, delta: float = 1e-3) -> Array:
     """Rows that a sum of Huber losses and a mean squared error are of, if both are of one sample.
 
