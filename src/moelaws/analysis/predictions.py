@@ -11,6 +11,7 @@ from moelaws import laws
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
 from moelaws.laws.base import Mask
@@ -44,14 +45,13 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
     law = laws.fittable(report.law)
     used, held = selected_rows(rows, law, spec, {})
     natural = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
-    theta = [law.vector(dict(zip(law.names, row, strict=True))) for row in natural]
-    value, draws = np.full(len(rows), np.nan), np.full((len(theta), len(rows)), np.nan)
+    value, draws = np.full(len(rows), np.nan), np.full((len(natural), len(rows)), np.nan)
     known = used | held
     if known.any():
         variables = read_variables(law, rows[known], spec).values
         value[known] = law.predict(report.part({}).estimates(), variables)
-        if theta:
-            draws[:, known] = law.predict_batch(np.array(theta), variables)
+        if len(natural):
+            draws[:, known] = of_draws(law, natural, variables)
     return Prediction(rows, used, held, value, draws)
 
 

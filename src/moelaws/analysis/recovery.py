@@ -57,16 +57,8 @@ class Recovered:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns its numbers, for JSON."""
-        return {
-            "reference": self.reference,
-            "simulated": self.simulated,
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "relative_width": self.relative_width,
-            "identified": self.identified,
-            "holds": self.holds,
-        }
+        numbers = ("reference", "simulated", "estimate", "low", "high", "relative_width")
+        return {name: getattr(self, name) for name in (*numbers, "identified", "holds")}
 
 
 def recovered(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -16,20 +15,20 @@ from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """One kind of entry: its command, its key in a study, and the files that are written."""
+def _command(
+    verb: str,
+    key: str,
+    code: str,
+    path: Callable[[TierFolder, str, str], Path],
+    suffixes: tuple[str, ...],
+    purpose: str,
+) -> click.Command:
+    """Returns the command ``verb`` of the entries below a study's ``key``.
 
-    command: str
-    key: str
-    code: str  # of the function (study, name, inputs, out) that writes the files
-    path: Callable[[TierFolder, str, str], Path]
-    suffixes: tuple[str, ...]
-    help: str
+    The function at ``code`` takes study, name, inputs and ``path``, and writes a file a suffix.
+    """
 
-
-def _command(kind: _Kind) -> click.Command:
-    @click.command(name=kind.command, help=kind.help)
+    @click.command(name=verb, help=purpose)
     @click.argument("name")
     @click.option(
         "--study",
@@ -42,7 +41,7 @@ def _command(kind: _Kind) -> click.Command:
     @click.option(
         "--out",
         type=click.Path(path_type=Path),
-        help=f"The {kind.suffixes[0]} file to write; results/... by default.",
+        help=f"The {suffixes[0]} file to write; results/... by default.",
     )
     @json_option
     def command(
@@ -53,14 +52,14 @@ def _command(kind: _Kind) -> click.Command:
         out: Path | None,
         as_json: bool,
     ) -> None:
-        study = load_study(study_name) if study_name else study_with(kind.key, name)
-        inputs = files.inputs(study, kind.key, [study.entry(kind.key, name)], project)
-        out = out or kind.path(files.folder(project), study.study, name)
-        warnings: list[str] = resolve("moelaws", kind.code)(study, name, inputs, out)
+        study = load_study(study_name) if study_name else study_with(key, name)
+        inputs = files.inputs(study, key, [study.entry(key, name)], project)
+        out = out or path(files.folder(project), study.study, name)
+        warnings: list[str] = resolve("moelaws", code)(study, name, inputs, out)
         report_warnings(warnings)
-        written = [str(out.with_suffix(suffix)) for suffix in kind.suffixes]
+        written = [str(out.with_suffix(suffix)) for suffix in suffixes]
         if as_json:
-            about = {kind.command: name, "study": study.study}
+            about = {verb: name, "study": study.study}
             print_json({**about, "files": written, "warnings": warnings})
         else:
             click.echo("\n".join(written))
@@ -69,33 +68,26 @@ def _command(kind: _Kind) -> click.Command:
 
 
 derive = _command(
-    _Kind(
-        command="derive",
-        key="derived",
-        code="analysis.derive:derive",
-        path=TierFolder.derived,
-        suffixes=(".parquet",),
-        help="Make a study's derived table NAME, with what limits it as warnings.",
-    )
+    "derive",
+    "derived",
+    "analysis.derive:derive",
+    TierFolder.derived,
+    (".parquet",),
+    "Make a study's derived table NAME, with what limits it as warnings.",
 )
 figure = _command(
-    _Kind(
-        command="figure",
-        key="figures",
-        code="figures.draw:draw",
-        path=TierFolder.figure,
-        suffixes=(".pdf", ".png", ".csv", ".json"),
-        help="Draw the figure NAME, as in its paper (F1a): PDF, PNG and the plotted numbers as "
-        "CSV.",
-    )
+    "figure",
+    "figures",
+    "figures.draw:draw",
+    TierFolder.figure,
+    (".pdf", ".png", ".csv", ".json"),
+    "Draw the figure NAME, as in its paper (F1a): PDF, PNG and the plotted numbers as CSV.",
 )
 table = _command(
-    _Kind(
-        command="table",
-        key="tables",
-        code="figures.draw:tabulate",
-        path=TierFolder.paper_table,
-        suffixes=(".csv", ".md", ".tex", ".json"),
-        help="Set the table NAME, as in its paper (T3): CSV in full precision, Markdown and LaTeX.",
-    )
+    "table",
+    "tables",
+    "figures.draw:tabulate",
+    TierFolder.paper_table,
+    (".csv", ".md", ".tex", ".json"),
+    "Set the table NAME, as in its paper (T3): CSV in full precision, Markdown and LaTeX.",
 )

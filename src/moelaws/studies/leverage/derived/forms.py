@@ -16,9 +16,9 @@ from moelaws.fitting.fit import fit
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
-from moelaws.studies.leverage.derived.series import of_sweep
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 # Each form with the sweep of its points and the column of its variable.
 FORMS: tuple[tuple[Law, str, str], ...] = (
@@ -45,7 +45,7 @@ def derive(inputs: Inputs) -> Rows:
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
     records = []
     for law, sweep, column in FORMS:
-        own = of_sweep(points, sweep)
+        own = points[in_sweep(points, sweep)]
         for C in sorted(own["C"].unique()):
             records.append({"law": law.ref, "C": C, **_errors(law, at(own, "C", C), column)})
     return records

@@ -43,11 +43,6 @@ class Series:
         return np.log2(values) if self.log2 else values
 
 
-def of_sweep(points: pd.DataFrame, sweep: str) -> pd.DataFrame:
-    """Returns the points of the architectures of ``sweep``; a row may name several sweeps."""
-    return points[points["sweep"].astype(str).str.split(",").map(lambda names: sweep in names)]
-
-
 def attention_share(frame: pd.DataFrame) -> pd.Series:
     """Returns attention's share of non-embedding FLOPs a token, 1 / (1 + r).
 

@@ -10,13 +10,13 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves
-from moelaws.studies.leverage.derived.series import of_sweep
 from moelaws.studies.leverage.figures.common import (
     compute_axis,
     leverage_axis,
     leverage_points,
     percent,
 )
+from moelaws.tables.sweeps import in_sweep
 
 POINTS = 81
 
@@ -71,7 +71,7 @@ def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
     names = [_name(moe, sweep) for moe in mixtures]
     colours = style.palette(value for value, _ in names)
     points = inputs.derived("points")
-    points = of_sweep(points[points["measured"] == 1], sweep)
+    points = points[(points["measured"] == 1) & in_sweep(points, sweep)]
     dense = curve(inputs, DENSE)
     _curve(losses, "dense", dense, style.INK)
     leverage.ax.plot([], [], color=style.INK, marker="o", linewidth=0.9, label="dense")

@@ -13,7 +13,6 @@ from moelaws.analysis.inputs import at
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.report import FitReport
-from moelaws.studies.leverage.derived.series import of_sweep
 from moelaws.studies.leverage.figures import published
 from moelaws.studies.leverage.figures.common import (
     BUDGET,
@@ -24,6 +23,7 @@ from moelaws.studies.leverage.figures.common import (
     log_axis,
     percent,
 )
+from moelaws.tables.sweeps import in_sweep
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
@@ -104,7 +104,8 @@ def _start(
 ) -> tuple[Sheet, Panel, pd.DataFrame]:
     """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
     sheet, panel = one_panel()
-    points = of_sweep(inputs.derived("points"), sweep)
+    points = inputs.derived("points")
+    points = points[in_sweep(points, sweep)]
     points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
     if not len(points):
         panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
