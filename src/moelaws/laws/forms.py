@@ -93,6 +93,17 @@ def _texts(terms: Sequence[Term], stated: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def log_sum_exp(z_BTn: Array) -> Array:
+    """Returns ln of the sum of exp(z) over the terms (B, n); ``z_BTn`` becomes their shares."""
+    top = z_BTn.max(axis=1)
+    z_BTn -= top[:, None]
+    np.maximum(z_BTn, LOWEST_LOG_SHARE, out=z_BTn)
+    np.exp(z_BTn, out=z_BTn)
+    total = z_BTn.sum(axis=1)
+    z_BTn /= total[:, None]
+    return np.asarray(top + np.log(total))
+
+
 class PowerLawModel:
     """ln of a sum of log-linear terms over fixed rows: a ``Model`` whose state is the shares.
 
@@ -118,14 +129,7 @@ class PowerLawModel:
     def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
         """ln prediction (B, n) and each term's share of the prediction (B, T, n)."""
         z_BTn = (theta_BP @ self._design).reshape(len(theta_BP), self.n_terms, self.n)
-        top = z_BTn.max(axis=1)
-        z_BTn -= top[:, None]
-        np.maximum(z_BTn, LOWEST_LOG_SHARE, out=z_BTn)
-        share_BTn = np.exp(z_BTn, out=z_BTn)
-        total = share_BTn.sum(axis=1)
-        share_BTn /= total[:, None]
-        ln_prediction: Array = top + np.log(total)
-        return ln_prediction, share_BTn
+        return log_sum_exp(z_BTn), z_BTn
 
     def jacobian(self, share_BTn: Array) -> Array:
         jacobian = np.zeros((len(share_BTn), self.n_params, self.n))

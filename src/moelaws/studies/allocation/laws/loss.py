@@ -21,7 +21,7 @@ from moelaws.laws.base import (
     signed,
     with_published,
 )
-from moelaws.laws.forms import LOWEST_LOG_SHARE
+from moelaws.laws.forms import log_sum_exp
 from moelaws.laws.terms import QUARTERS, irreducible_loss, over, parameters_of, term
 from moelaws.laws.vocabulary import LOSS, variable
 from moelaws.studies.allocation.laws import ratio
@@ -147,14 +147,7 @@ class AllocationModel:
         penalty_Bn *= self._deviation
         z_BTn[:, _PENALTY] += penalty_Bn
         z_BTn[:, _SHARE] += self._ln_share
-        top = z_BTn.max(axis=1)
-        z_BTn -= top[:, None]
-        np.maximum(z_BTn, LOWEST_LOG_SHARE, out=z_BTn)
-        np.exp(z_BTn, out=z_BTn)
-        total = z_BTn.sum(axis=1)
-        z_BTn /= total[:, None]
-        ln_prediction: Array = top + np.log(total)
-        return ln_prediction, state
+        return log_sum_exp(z_BTn), state
 
     def jacobian(self, state: Array) -> Array:
         jacobian: Array = np.empty((len(state), self.n_params, self.n))

@@ -20,32 +20,30 @@ from moelaws.laws.roots import bisect
 # Every optimum lies at or below it: the cost that falls with E is of order E^-2, its rise linear.
 _LARGEST_OPTIMUM = 2 ** (1 / 3)
 
+Number = Array | float
 
-def projections(E: ArrayLike, L: ArrayLike, d0: ArrayLike) -> Array:
+
+def projections(E: Number, L: Number, d0: Number) -> Array:
     """3 L d0^2 (E + 1/E^2): query, key and value projections before and in the experts. Eq 6."""
-    E, L, d0 = _arrays(E, L, d0)
     return np.asarray(3 * L * d0**2 * (E + E**-2))
 
 
-def attention_before(E: ArrayLike, L: ArrayLike, d0: ArrayLike) -> Array:
+def attention_before(E: Number, L: Number, d0: Number) -> Array:
     """2 (L E)^2 d0: attention of the pre-expert block. Source: Eq 11 before its misprint (E4.4)."""
-    E, L, d0 = _arrays(E, L, d0)
     return np.asarray(2 * (L * E) ** 2 * d0)
 
 
-def printed_attention_before(E: ArrayLike, L: ArrayLike, d0: ArrayLike) -> Array:
+def printed_attention_before(E: Number, L: Number, d0: Number) -> Array:
     """2 E L^2 d0, as printed in Eq 11, 14, 17, 20 and 22 (E4.4)."""
-    E, L, d0 = _arrays(E, L, d0)
     return np.asarray(2 * E * L**2 * d0)
 
 
-def attention_experts(E: ArrayLike, L: ArrayLike, d0: ArrayLike) -> Array:
+def attention_experts(E: Number, L: Number, d0: Number) -> Array:
     """2 L^2 d0 / E^2: attention of the experts. Source: Eq 13."""
-    E, L, d0 = _arrays(E, L, d0)
     return np.asarray(2 * L**2 * d0 / E**2)
 
 
-def cost(E: ArrayLike, L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
+def cost(E: Number, L: Number, d0: Number, alpha: Number) -> Array:
     """S(E) with E4.4 corrected: projections, both attentions and alpha E^2, in operations.
 
     Args:
@@ -53,12 +51,12 @@ def cost(E: ArrayLike, L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
         L, d0: tokens an expert, width of an embedding.
         alpha: overhead, operations; half of what each pair of experts costs (Eq 19).
     """
-    return _cost(attention_before, *_arrays(E, L, d0, alpha))
+    return _cost(attention_before, E, L, d0, alpha)
 
 
-def printed_cost(E: ArrayLike, L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
+def printed_cost(E: Number, L: Number, d0: Number, alpha: Number) -> Array:
     """S(E) as printed; arguments as of :func:`cost`. Source: Eq 20, 22."""
-    return _cost(printed_attention_before, *_arrays(E, L, d0, alpha))
+    return _cost(printed_attention_before, E, L, d0, alpha)
 
 
 def optimal_experts(L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
@@ -92,37 +90,33 @@ def eq_21_root(L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
     )
 
 
-def projection_factor(E: ArrayLike) -> Array:
+def projection_factor(E: Number) -> Array:
     """E^3/(E^3+1) < 1: projections of E traditional experts over the sectional ones. E4.5."""
-    cube = np.asarray(E, float) ** 3
+    cube = E**3
     return np.asarray(cube / (cube + 1))
 
 
-def attention_factor(E: ArrayLike) -> Array:
+def attention_factor(E: Number) -> Array:
     """E^3/(E^4+1) < 1: attention of E traditional experts over the sectional one. E4.6."""
-    E = np.asarray(E, float)
     return np.asarray(E**3 / (E**4 + 1))
 
 
-def total_factor(E: ArrayLike, L: ArrayLike, d0: ArrayLike) -> Array:
+def total_factor(E: Number, L: Number, d0: Number) -> Array:
     """E traditional experts over sectional ones without overhead: below 1 at every E >= 1. E4.8."""
-    E, L, d0 = _arrays(E, L, d0)
     return np.asarray(E**3 * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * E**3 + 2 * L + 3 * d0))
 
 
-def printed_projection_factor(E: ArrayLike) -> Array:
+def printed_projection_factor(E: Number) -> Array:
     """E^5/(3 (E^3+1)), as printed in Eq 15 (E4.5)."""
-    E = np.asarray(E, float)
     return np.asarray(E**5 / (3 * (E**3 + 1)))
 
 
-def printed_attention_factor(E: ArrayLike, L: ArrayLike) -> Array:
+def printed_attention_factor(E: Number, L: Number) -> Array:
     """E^3/(2 + 3 E^3 L), as printed in Eq 16 (E4.6)."""
-    E, L = _arrays(E, L)
     return np.asarray(E**3 / (2 + 3 * E**3 * L))
 
 
-def eq_14_attention_factor(E: ArrayLike) -> Array:
+def eq_14_attention_factor(E: Number) -> Array:
     """E^3/(2 (E^3+1)), which Eq 2 and 14 as printed give in place of Eq 16 (E4.6)."""
     return projection_factor(E) / 2
 
@@ -135,7 +129,7 @@ def _root(slope: Callable[[Array], Array], like: Array) -> Array:
     return bisect(slope, np.zeros(like.shape), np.full(like.shape, _LARGEST_OPTIMUM))
 
 
-def _cost(before: Callable[..., Array], E: Array, L: Array, d0: Array, alpha: Array) -> Array:
+def _cost(before: Callable[..., Array], E: Number, L: Number, d0: Number, alpha: Number) -> Array:
     total = projections(E, L, d0) + before(E, L, d0) + attention_experts(E, L, d0)
     return np.asarray(total + alpha * E**2)
 
