@@ -26,6 +26,7 @@ from moelaws.spec.errors import located
 @click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
 @click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
+@click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
 @click.option("--out", type=click.Path(path_type=Path), help="FILE.json for the comparison.")
 @json_option

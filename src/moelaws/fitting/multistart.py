@@ -30,7 +30,7 @@ MAX_UNPRUNED = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
 SAMPLE = 256  # starts that are never pruned, at most
-PRUNED = 0.7  # of the work is done once the starts are pruned, as the progress bar has it
+WHOLE = 60  # steps that a descent to the end takes, as the progress has it
 REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
 NEARLY = 1.5  # the objective of another end that is still of interest, relatively
 APART = 1.0  # between parameters of different ends: a factor e of a coefficient
@@ -96,21 +96,21 @@ def multistart(
         UserError: where the objective is a finite number nowhere that they lead to.
     """
     rng = np.random.default_rng(seed)
-    total = len(starts)
+    total, milestones = len(starts), _milestones(objective.model.n, *starts.shape)
     if total <= MAX_UNPRUNED:
         survivors, sample = starts, starts[:0]
     else:
         sample = starts[rng.choice(total, _checked(total), replace=False)]
 
-        def pruning(share: float) -> None:
-            progress(int(PRUNED * share * total), total)
+        def pruning(rung: int, share: float) -> None:
+            before, after = milestones[rung : rung + 2]
+            progress(int((before + (after - before) * share) * total), total)
 
         survivors = _pruned(objective, starts, bounds, rng, pruning)
     last = np.concatenate([survivors, sample])
-    before = PRUNED * total if len(sample) else 0.0
 
     def shown(done: int) -> None:
-        progress(int(before + (total - before) * done / len(last)), total)
+        progress(int((milestones[2] + (1 - milestones[2]) * done / len(last)) * total), total)
 
     theta_BP, value_B = descend_all(objective, last, bounds, progress=shown)
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
@@ -168,18 +168,16 @@ def _pruned(
     starts: Array,
     bounds: Array,
     rng: np.random.Generator,
-    progress: Callable[[float], None],
+    progress: Callable[[int, float], None],
 ) -> Array:
-    """Where the starts that survive both rungs have come to."""
+    """Where the starts that survive both rungs have come to; of a rung, the share is told."""
     steps, total = FIRST[0], len(starts)
     some = objective.rows(_some_rows(objective, starts.shape[1], rng))
-    theta, value = descend_all(
-        some, starts, bounds, steps, lambda done: progress(0.85 * done / total)
-    )
+    theta, value = descend_all(some, starts, bounds, steps, lambda done: progress(0, done / total))
     theta = theta[_best(value, _survivors(FIRST, total))]
     steps, second = SECOND[0], len(theta)
     theta, value = descend_all(
-        objective, theta, bounds, steps, lambda done: progress(0.85 + 0.15 * done / second)
+        objective, theta, bounds, steps, lambda done: progress(1, done / second)
     )
     return theta[_best(value, _survivors(SECOND, second))]
 
@@ -196,8 +194,19 @@ def _checked(total: int) -> int:
 
 def _some_rows(objective: Objective, n_params: int, rng: np.random.Generator) -> NDArray[np.intp]:
     n = objective.model.n
-    count = min(n, max(40, 4 * n_params))
-    return np.sort(rng.choice(n, count, replace=False))
+    return np.sort(rng.choice(n, _few(n, n_params), replace=False))
+
+
+def _few(n: int, n_params: int) -> int:
+    return min(n, max(40, 4 * n_params))
+
+
+def _milestones(n: int, total: int, n_params: int) -> list[float]:
+    """The share of all work, in steps times rows, that lies before each rung and the descents."""
+    second, whole = descents(total)
+    few = total * FIRST[0] * _few(n, n_params) if second else 0
+    work = np.cumsum([0, few, second * SECOND[0] * n, whole * WHOLE * n])
+    return [float(share) for share in work / work[-1]]
 
 
 def _best(value: Array, count: int) -> NDArray[np.intp]:
