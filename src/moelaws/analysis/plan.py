@@ -14,7 +14,8 @@ from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.analysis.recovery import Recovered, recovered
-from moelaws.fitting.fit import Progress, fit
+from moelaws.fitting.estimate import Progress
+from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
 from moelaws.records.layout import TierFolder
 from moelaws.spec.errors import UserError, located

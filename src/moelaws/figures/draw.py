@@ -48,7 +48,7 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     Raises:
         UserError: as ``draw``.
     """
-    entry = study.figure(figure)
+    entry = study.entry("figures", figure)
     own = inputs.declared_by(entry)
     with mpl.rc_context(style.RC):
         sheet: Sheet = resolve(study.home, entry.code)(own, **entry.arguments)
@@ -68,7 +68,7 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
     Raises:
         UserError: as ``draw``.
     """
-    entry, tabular = study.paper_table(table), set_table(study, table, inputs)
+    entry, tabular = study.entry("tables", table), set_table(study, table, inputs)
     mark = _mark(study, inputs.declared_by(entry).sources)
     caption = f"{entry.name}: {' '.join(entry.caption.split())}"
     tabular.write(out, caption, f"tab:{study.study}-{entry.name}", mark)
@@ -82,7 +82,7 @@ def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
     Raises:
         UserError: as ``draw``.
     """
-    entry = study.paper_table(table)
+    entry = study.entry("tables", table)
     tabular: Tabular = resolve(study.home, entry.code)(inputs.declared_by(entry), **entry.arguments)
     return tabular
 

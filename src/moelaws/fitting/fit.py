@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.cost import check_cost
-from moelaws.fitting.estimate import fit_part
+from moelaws.fitting.estimate import Progress, fit_part
 from moelaws.fitting.identifiability import require_identifiable
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitPart, FitReport, place
@@ -24,8 +24,6 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.study import Fit
-
-Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def fit(

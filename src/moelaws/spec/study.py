@@ -265,14 +265,6 @@ class Study(Frozen):
         """Returns the derived table ``name``."""
         return _named(self, "derived", self.derived, name)
 
-    def figure(self, name: str) -> Figure:
-        """Returns the figure ``name``."""
-        return _named(self, "figures", self.figures, name)
-
-    def paper_table(self, name: str) -> PaperTable:
-        """Returns the paper table ``name``."""
-        return _named(self, "tables", self.tables, name)
-
     def of_simulated(self) -> Study:
         """Returns the study without what simulated losses cannot give, nor what needs that."""
         lost: set[str] = set()  # fits and derived tables
@@ -301,7 +293,7 @@ def _lacks(entry: Reader, lost: set[str]) -> bool:
     return not entry.simulated or bool(lost & {*entry.fits, *entry.derived})
 
 
-E = TypeVar("E", Fit, Derived, Figure, PaperTable)
+E = TypeVar("E", Fit, Derived)
 
 
 def _named(study: Study, key: str, entries: Sequence[E], name: str) -> E:

@@ -248,7 +248,7 @@ def test_diverged_runs_are_left_out(tmp_path: Path) -> None:
 
 def test_a_figure_reads_only_what_it_declares(make_case: MakeCase) -> None:
     case = make_case(DEMO)
-    undeclared = case.study.figure("F2b").model_copy(update={"fits": ()})
+    undeclared = case.study.entry("figures", "F2b").model_copy(update={"fits": ()})
     study = case.study.model_copy(update={"figures": (undeclared,)})
     with pytest.raises(UserError, match="fit 'isoflop_total' is read but not among"):
         make(study, "F2b", case.inputs)

@@ -52,34 +52,12 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
 
 def best_granularity(inputs: Inputs) -> Evidence:
     """Returns the granularity of least loss."""
-    series = SERIES["granularity"]
-    runs = series.compared(inputs)
-    parabola = series.parabola(runs)
-    if parabola is None:
-        return Evidence(f"{len(runs)} runs determine no parabola in log2 G.")
-    value, low, high = (2.0**end for end in _optimum(parabola))
-    best = Estimate(value, low, high, parabola.n)
-    measured = (
-        f"Least loss at G = {best} of {2**parabola.low:.3g} to "
-        f"{2**parabola.high:.3g} measured ({best.n} runs, {parabola.budgets} budgets)."
-    )
-    return Evidence(measured, *best.interval)
+    return _least_loss(inputs, "granularity", "G", "log2 G", digits=3)
 
 
 def few_shared_experts(inputs: Inputs) -> Evidence:
     """Returns the share of shared experts of least loss."""
-    series = SERIES["shared"]
-    runs = series.compared(inputs)
-    parabola = series.parabola(runs)
-    if parabola is None:
-        return Evidence(f"{len(runs)} runs determine no parabola in the share.")
-    value, low, high = _optimum(parabola)
-    best = Estimate(value, max(low, 0.0), high, parabola.n)  # no share is below none
-    measured = (
-        f"Least loss at E_s/(E_a+E_s) = {best} of {parabola.low:.2g} to "
-        f"{parabola.high:.2g} measured ({best.n} runs, {parabola.budgets} budgets)."
-    )
-    return Evidence(measured, *best.interval)
+    return _least_loss(inputs, "shared", "E_s/(E_a+E_s)", "the share", digits=2)
 
 
 def attention_share(inputs: Inputs) -> Evidence:
@@ -131,6 +109,26 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
         f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96."
     )
     return Evidence(measured, *elasticity.interval)
+
+
+def _least_loss(inputs: Inputs, sweep: str, name: str, scaled: str, digits: int) -> Evidence:
+    """The value of least loss of what a sweep varies; ``scaled`` says what its parabola is in."""
+    series = SERIES[sweep]
+    runs = series.compared(inputs)
+    parabola = series.parabola(runs)
+    if parabola is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in {scaled}.")
+
+    def x(t: float) -> float:
+        return 2.0**t if series.log2 else t
+
+    value, low, high = (x(end) for end in _optimum(parabola))
+    best = Estimate(value, max(low, 0.0), high, parabola.n)  # no share is below none
+    measured = (
+        f"Least loss at {name} = {best} of {x(parabola.low):.{digits}g} to "
+        f"{x(parabola.high):.{digits}g} measured ({best.n} runs, {parabola.budgets} budgets)."
+    )
+    return Evidence(measured, *best.interval)
 
 
 def _optimum(parabola: Parabola) -> tuple[float, float, float]:
