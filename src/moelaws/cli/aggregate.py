@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.project import Project
 
@@ -14,11 +14,7 @@ from moelaws.spec.project import Project
 @click.command(name="aggregate")
 @click.argument("study")
 @project_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="The Parquet file; results/<tier>/tables/<study>.parquet by default.",
-)
+@out_option("The Parquet file; results/<tier>/tables/<study>.parquet by default.")
 @json_option
 def command(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Collect the summaries of STUDY's runs in one Parquet table."""

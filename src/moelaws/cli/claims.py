@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.project import Project
 
@@ -15,7 +15,7 @@ from moelaws.spec.project import Project
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @project_options
 @click.option("--simulated", is_flag=True, help="Read and write below results/TIER/simulated.")
-@click.option("--out", type=click.Path(path_type=Path), help="The Markdown file to write.")
+@out_option("The Markdown file to write.")
 @json_option
 def command(
     verdicts: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from moelaws.cli.fit import OBJECTIVES, from_options, map_option, read, seed_option, unit_option
-from moelaws.cli.output import check_out, json_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
@@ -28,7 +28,7 @@ from moelaws.spec.errors import located
 @click.option("--level", type=float, help="Of the intervals (default 0.9).")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
-@click.option("--out", type=click.Path(path_type=Path), help="FILE.json for the comparison.")
+@out_option("FILE.json for the comparison.")
 @json_option
 def command(
     table: Path, refs: str, seed: int, out: Path | None, as_json: bool, **options: Any

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.output import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.spec.project import Project
 
@@ -35,7 +35,7 @@ VOCABULARY = 512
     type=int,
     help=f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="[default: results/corpora/ID]")
+@out_option("[default: results/corpora/ID]")
 @json_option
 def command(
     project: Project,

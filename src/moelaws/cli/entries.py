@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
 from moelaws.records.layout import TierFolder
@@ -38,11 +38,7 @@ def _command(
     )
     @project_options
     @file_options
-    @click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        help=f"The {suffixes[0]} file to write; results/... by default.",
-    )
+    @out_option(f"The {suffixes[0]} file to write; results/... by default.")
     @json_option
     def command(
         name: str,

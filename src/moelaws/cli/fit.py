@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
 
@@ -66,7 +66,7 @@ seed_option = click.option(
 @click.option("--profile", multiple=True, metavar="PARAMETER", help="Profile its likelihood.")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
-@click.option("--out", type=click.Path(path_type=Path), help="FILE.json; draws go beside it.")
+@out_option("FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
 @click.option("--study", metavar="FILE", help="YAML file of your own study, whose laws it needs.")
 @json_option

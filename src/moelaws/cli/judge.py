@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.output import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.spec.project import Project
@@ -16,7 +16,7 @@ from moelaws.spec.project import Project
 @click.argument("study")
 @project_options
 @file_options
-@click.option("--out", type=click.Path(path_type=Path), help="The JSON file to write.")
+@out_option("The JSON file to write.")
 @json_option
 def command(
     study: str,

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from moelaws.records.files import finite
 from moelaws.spec.errors import UserError
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def out_option(help: str) -> Callable[[Command], Command]:
+    """Returns the option ``--out``, which a command receives as a path or None."""
+    return click.option("--out", type=click.Path(path_type=Path), help=help)
 
 
 def print_json(data: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
@@ -26,7 +26,7 @@ from moelaws.spec.run import RunConfig
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of their choice."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="RESULTS/hidden/RUN_ID.parquet.")
+@out_option("RESULTS/hidden/RUN_ID.parquet.")
 @json_option
 def command(
     run_id: str, results: str, tokens: int, seed: int, out: Path | None, as_json: bool

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.fit import pairs
-from moelaws.cli.output import check_out, json_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import gathered, project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -79,11 +79,7 @@ simulation_options = gathered(
     metavar="VAR=COLUMN",
     help="The grid's column of a variable; by default as the fit or the study has it.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.",
-)
+@out_option("FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.")
 @json_option
 def command(
     law_ref: str,
