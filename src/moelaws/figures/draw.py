@@ -38,7 +38,7 @@ def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
         sheet.figure.savefig(path, metadata={"Software": None})
     with replacing(out.with_suffix(".pdf")) as path, mpl.rc_context(style.RC):
         sheet.figure.savefig(path, metadata={"CreationDate": None})
-    _record(study, figure, inputs.declared_by(study.figure(figure)), out, FIGURE)
+    _record(study, figure, inputs.declared_by(study.entry("figures", figure)), out, FIGURE)
     return sheet.warnings
 
 
