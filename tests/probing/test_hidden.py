@@ -1,7 +1,5 @@
 """Hidden states: those that the trained model itself passes through, at the same tokens always."""
 
-import random
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,18 +9,16 @@ from click.testing import CliRunner
 
 from moelaws.cli.probe import command
 from moelaws.corpus.batches import validation
-from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.corpus.sources import resolve
 from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import weights
+from random_corpus import VOCABULARY, random_corpus
 
 SEQUENCES, CONTEXT, LAYERS, WIDTH = 32, 16, 3, 16
 
@@ -31,18 +27,12 @@ SEQUENCES, CONTEXT, LAYERS, WIDTH = 32, 16, 3, 16
 def tree(tmp_path_factory):
     """(results, configuration) of a run with kept weights, untrained, and its corpus."""
     root = tmp_path_factory.mktemp("probing")
-    draw = random.Random(3)
-    words = ["".join(draw.choices("abcdefghij", k=draw.randint(2, 7))) for _ in range(200)]
-    for i in range(30):
-        (root / f"{i:02}.txt").write_text(" ".join(draw.choices(words, k=300)))
-    sources = resolve("*.txt", root)
-    corpus = Corpus(source=Text(digest=sources.digest()), vocab_size=280, validation=0.3)
+    corpus, _ = random_corpus(root)
     results = Results(root / "results")
-    prepare(corpus, sources, results.corpus(corpus.corpus_id))
     data = {
         "model": {
             "n_layers": LAYERS, "d_model": WIDTH, "n_heads": 2, "n_kv": 2, "context": CONTEXT,
-            "vocab_size": 280, "init_std": 0.3,
+            "vocab_size": VOCABULARY, "init_std": 0.3,
             "ffn": {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "mlp": "gelu"},
         },
         "corpus": corpus.model_dump(), "steps": 1, "batch": 2, "balance_group": 2,

@@ -1,18 +1,14 @@
 """A small prepared corpus, and configurations of runs that take less than a second."""
 
-import random
-
 import pytest
 import torch
 
-from moelaws.corpus.prepare import prepare
-from moelaws.corpus.sources import resolve
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.run import RunConfig
 from moelaws.training import run
 from moelaws.training.job import TrainingOptions
+from random_corpus import VOCABULARY, random_corpus
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +20,8 @@ def on_the_cpu(monkeypatch):
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """(identity, folder) of a corpus of sixty documents of made-up words."""
-    folder = tmp_path_factory.mktemp("corpus")
-    draw = random.Random(3)
-    words = ["".join(draw.choices("abcdefghij", k=draw.randint(2, 7))) for _ in range(200)]
-    for i in range(60):
-        lines = (" ".join(draw.choices(words, k=9)) for _ in range(draw.randint(20, 60)))
-        (folder / f"{i:02}.txt").write_text("\n".join(lines))
-    sources = resolve("*.txt", folder)
-    identity = Corpus(source=Text(digest=sources.digest()), vocab_size=280, validation=0.2)
-    prepare(identity, sources, folder / "prepared")
-    return identity, folder / "prepared"
+    """(identity, folder) of a small prepared corpus."""
+    return random_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture
@@ -46,7 +33,7 @@ def configure(corpus):
         data = {
             "model": {
                 "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
-                "vocab_size": 280, "ffn": ffn or experts, **(model or {}),
+                "vocab_size": VOCABULARY, "ffn": ffn or experts, **(model or {}),
             },
             "corpus": corpus[0].model_dump(),
             "steps": 30,
