@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from leverage_case import DEMO, DEMO_LAW, PAPER, POOR
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from moelaws.figures.draw import make, set_table, tabulate
 from moelaws.records.layout import Results
 from moelaws.studies.leverage.figures import training
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.tables import NO_RUNS
+from picture import assert_legible, words
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +43,8 @@ def sheets(make_case):
 )
 def test_nothing_is_clipped_and_simulated_losses_are_named(setting, sheets):
     for name, sheet in sheets(setting).items():
-        canvas = FigureCanvasAgg(sheet.figure)
-        canvas.draw()
-        picture = np.asarray(canvas.buffer_rgba())[..., :3]
-        for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
-            assert (edge == 255).all(), f"{name}: a clipped word leaves ink at the page's edge"
-        assert ("SIMULATED DATA" in _words(sheet)) == (setting.source == "simulated"), name
+        assert_legible(sheet)
+        assert ("SIMULATED DATA" in words(sheet)) == (setting.source == "simulated"), name
 
 
 def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_case, sheets):
@@ -106,7 +101,7 @@ def test_a_sub_experiment_without_runs_says_so(make_case, tmp_path):
     inputs = replace(case.inputs, frame=rest)
     for figure in ("F12a", "F16"):
         sheet = make(case.study, figure, inputs)
-        assert "of this sub-experiment" in _words(sheet)
+        assert "of this sub-experiment" in words(sheet)
         assert sheet.warnings
     assert len(set_table(case.study, "T14", inputs).frame) == 0
     assert tabulate(case.study, "T14", inputs, tmp_path / "T14.csv") == [NO_RUNS]
@@ -155,7 +150,3 @@ def test_coefficients_stand_beside_the_published_ones(make_case):
     T6 = set_table(case.study, "T6", case.inputs).frame.set_index("coefficient")
     assert T6.loc["a", "published"] == 1.23
     assert T6.loc["best G", "published"] == pytest.approx(11.337, abs=1e-3)
-
-
-def _words(sheet):
-    return " ".join(text.get_text().replace("\n", " ") for text in sheet.figure.findobj(Text))
