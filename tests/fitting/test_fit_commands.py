@@ -113,21 +113,9 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_eval_gives_the_papers_number():
-    result = _run("eval", "sparsity.loss", "N=1e9", "D=2e10", "S=0", "--json")
-    data = json.loads(result.stdout)
-    assert data["value"] == pytest.approx(2.5656813083550216, rel=1e-9)
-    assert data["law"] == "sparsity.loss"
-    assert set(data) == {"law", "value", "unit", "inputs", "params"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["eval", "sparsity.loss", "N=1e9", "D=2e10", "S=1"], "S is 1; it must be at least 0 and"),
-        (["eval", "sparsity.loss", "N=1e9", "D=2e10"], "variable S is missing"),
-        (["eval", "sparsity.loss", "N=1e9", "K=2"], "K is no variable of sparsity.loss"),
-        (["eval", "sparsity.loss", "N=big"], "'N=big' is not VAR=VALUE"),
         (["eval", "sparsity.isoflop", "N=1e9", "S=0"], "no published coefficients; give --params"),
         (["eval", "sparsity.l"], "unknown law 'sparsity.l' (did you mean sparsity.loss?); known: "),
         (["fit", "none.parquet", "--law", "chinchilla"], "none.parquet: no such table"),

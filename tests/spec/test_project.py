@@ -23,12 +23,6 @@ def edit(root, old, new, file="config/studies/sparsity.yaml"):
     path.write_text(text.replace(old, new, 1))
 
 
-def test_the_shipped_configuration_loads(root):
-    assert load_project(root).tier == "demo"
-    study = load_study("sparsity", root)
-    assert {"demo", "paper"} <= set(study.grids)
-
-
 def test_numbers_that_yaml_leaves_as_strings(tmp_path):
     (tmp_path / "x.yaml").write_text("lr: 3e-3\nC: 1e20\n")
     assert read_yaml(tmp_path / "x.yaml") == {"lr": "3e-3", "C": "1e20"}  # why numbers are coerced

@@ -75,10 +75,6 @@ def test_dense_is_best_below_a_threshold():
     assert (loss.optimal_sparsity(PAPER, 1.015 * threshold, C) > 0).all()
 
 
-def test_start_grid_of_table_2():
-    assert loss.LAW.protocol.n_starts == 437_400
-
-
 def test_rows_implied_by_the_reported_huber_error():
     """As sums of Huber losses the paper's two errors are of about 196 and 18 rows (E2.3)."""
     rows = loss.implied_rows([0.0036, 0.0011], [0.00056, 0.0058])
