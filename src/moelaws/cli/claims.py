@@ -20,7 +20,7 @@ from moelaws.spec.project import Project
 def command(
     verdicts: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
 ) -> None:
-    """Set what the papers claim beside what these runs show: results/TIER/claims.md.
+    """Write what the papers claim beside what these runs show to results/TIER/claims.md.
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """

@@ -15,17 +15,25 @@ from moelaws.spec.errors import located
 
 @click.command("compare")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--laws", "refs", required=True, metavar="A,B,...", help="Laws, or LAW:VARIANT.")
+@click.option(
+    "--laws", "refs", required=True, metavar="A,B,...", help="The laws, each as LAW or LAW:VARIANT."
+)
 @map_option
 @unit_option
 @click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
 @click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
-@click.option("--objective", type=click.Choice(OBJECTIVES), help="Instead of each law's own.")
-@click.option("--delta", type=float, help="Huber threshold (default: each law's own).")
-@click.option("--weights", metavar="COLUMN", help="Standard error of the response, for weights.")
-@click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
-@click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
-@click.option("--level", type=float, help="Of the intervals (default 0.9).")
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), help="Objective (default: each law's own)."
+)
+@click.option(
+    "--delta", type=float, help="Threshold of the Huber losses (default: each law's own)."
+)
+@click.option("--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss.")
+@click.option("--bootstrap", type=int, help="Number of refits behind the intervals (default 200).")
+@click.option(
+    "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
+)
+@click.option("--level", type=float, help="Level of the intervals (default 0.9).")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
 @out_option("FILE.json for the comparison.")
@@ -35,9 +43,10 @@ def command(
 ) -> None:
     """Fit several laws to the same rows of TABLE and set them side by side.
 
-    Forms of one law compare too: --laws allocation.loss,allocation.loss:abslog+log1p. Sorted by
-    the error on held-out rows where there are any, else by AIC; both rest on ln of the response.
-    A law that cannot be fitted to the table is refused with its reason, and the others compared.
+    Forms of one law can be compared too: --laws allocation.loss,allocation.loss:abslog+log1p. The
+    table is sorted by the error on held-out rows, or by AIC if no row is held out. Both rest on ln
+    of the response. A law that cannot be fitted to the table is named with the reason, and the
+    others are compared.
     """
     check_out(out, ".json")
     from moelaws import laws

@@ -85,5 +85,5 @@ table = _command(
     "figures.draw:tabulate",
     TierFolder.paper_table,
     (".csv", ".md", ".tex", ".json"),
-    "Set the table NAME, as in its paper (T3): CSV in full precision, Markdown and LaTeX.",
+    "Write the paper table NAME (such as T3): CSV in full precision, Markdown and LaTeX.",
 )

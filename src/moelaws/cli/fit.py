@@ -23,7 +23,7 @@ map_option = click.option(
     *("--map", "mapping"),
     multiple=True,
     metavar="VAR=COLUMN",
-    help="Column of a variable: L=loss. One option each.",
+    help="Column of a variable, such as L=loss; may be repeated.",
 )
 unit_option = click.option(
     *("--unit", "units"),
@@ -37,7 +37,7 @@ seed_option = click.option(
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the starts and the bootstrap.",
+    help="Seed of the starts and the bootstrap.",
 )
 
 
@@ -48,27 +48,31 @@ seed_option = click.option(
 @unit_option
 @click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
 @click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
-@click.option("--rollout", metavar="COLUMN", help="Also fit below each value of it, predict above.")
+@click.option("--rollout", metavar="COLUMN", help="Fit below each value, predict above.")
 @click.option("--split-by", metavar="COLUMN", help="One fit for each value of a column.")
 @click.option("--select", is_flag=True, help="Choose among the law's forms by cross-validation.")
-@click.option("--objective", type=click.Choice(OBJECTIVES), help="Instead of the law's own.")
-@click.option("--delta", type=float, help="Huber threshold (default: the law's own).")
-@click.option("--sample", type=int, help="Starts, a sample of the law's grid (default: all).")
-@click.option("--weights", metavar="COLUMN", help="Standard error of the response, for weights.")
-@click.option("--bootstrap", type=int, help="Refits for the intervals (default 200).")
-@click.option("--resample-by", metavar="COLUMN", help="Bootstrap blocks of rows: C, run_id.")
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), help="Objective (default: the law's own)."
+)
+@click.option("--delta", type=float, help="Threshold of the Huber losses (default: the law's own).")
+@click.option("--sample", type=int, help="Run only so many of the law's starts (default: all).")
+@click.option("--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss.")
+@click.option("--bootstrap", type=int, help="Number of refits behind the intervals (default 200).")
+@click.option(
+    "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
+)
 @click.option(
     "--intervals",
     type=click.Choice(("auto", "bootstrap", "student")),
-    help="auto: Student's t for least squares, else the bootstrap.",
+    help="auto takes Student's t for least squares and the bootstrap otherwise.",
 )
-@click.option("--level", type=float, help="Of the intervals (default 0.9).")
-@click.option("--profile", multiple=True, metavar="PARAMETER", help="Profile its likelihood.")
+@click.option("--level", type=float, help="Level of the intervals (default 0.9).")
+@click.option("--profile", multiple=True, metavar="PARAMETER", help="Add its profile likelihood.")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
 @out_option("FILE.json; draws go beside it.")
-@click.option("--spec", metavar="JSON|FILE", help="A study's fit entry, instead of the options.")
-@click.option("--study", metavar="FILE", help="YAML file of your own study, whose laws it needs.")
+@click.option("--spec", metavar="JSON|FILE", help="Take a study's fit entry in place of options.")
+@click.option("--study", metavar="FILE", help="YAML file of your own study that has the law.")
 @json_option
 def command(
     table: Path,
@@ -81,7 +85,8 @@ def command(
 ) -> None:
     """Fit a law to TABLE (Parquet, CSV, TSV or JSON lines), with intervals and diagnostics.
 
-    TABLE may also be the FIT.json of a fit that was split: a row a part, a column a parameter.
+    TABLE may also be the FIT.json of a fit that was split. It then has a row for each
+    value of the split column and a column for each parameter.
 
     A column that has a variable's own name needs no --map; the loss is L. Variables that have no
     column are derived where they can be, such as D = C / (6 N_active), and the output says so.

@@ -22,7 +22,7 @@ SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
 @click.option("--latex", is_flag=True, help="The equations in LaTeX.")
 @json_option
 def command(ref: str | None, latex: bool, as_json: bool) -> None:
-    """Every law, or one: equation, source, parameters, published values, errata, variants.
+    """Show every law, or one with its equation, source, parameters, published values and errata.
 
     LAW is an id, or ID:VARIANT for another form of that law, such as the printed one.
     """

@@ -39,7 +39,7 @@ _SAMPLE = 1000
     type=click.IntRange(min=1),
     default=_SAMPLE,
     show_default=True,
-    help="How many starts a fit makes whose law's grid has more.",
+    help="Number of starts of a fit whose law has more.",
 )
 @click.option(
     "--all", "every", is_flag=True, help="Show coefficients that have no true value, too."
@@ -58,7 +58,7 @@ def command(
     """Tell how well STUDY's grid would determine the laws, and what it would cost.
 
     Nothing is trained. The study's law is simulated at each run of the grid, with noise, and the
-    study's fits are made of that: their intervals are those to expect of a sweep that follows it.
+    study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     from moelaws.analysis.plan import fits_of
     from moelaws.grids.sweep import expand_study

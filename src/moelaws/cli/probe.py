@@ -21,10 +21,10 @@ from moelaws.spec.run import RunConfig
     type=click.IntRange(min=1),
     default=2048,
     show_default=True,
-    help="Held-out tokens to look at.",
+    help="Number of held-out tokens to sample.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of their choice."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample."
 )
 @out_option("RESULTS/hidden/RUN_ID.parquet.")
 @json_option
@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Write the hidden states of RUN_ID, after each layer, at sampled held-out tokens.
 
-    The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. Of a run
-    that diverged there are none; its table is empty.
+    The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. A run
+    that diverged has none, and its table is empty.
     """
     from moelaws.probing.hidden import probe, write_none
     from moelaws.training.weights import check_exists

@@ -37,7 +37,7 @@ COLUMNS = {
 def command(
     chosen: tuple[str, ...], status: str | None, stale: bool, again: bool, as_json: bool
 ) -> None:
-    """The runs on record, or each RUN (an id or its beginning): status, loss, times, code."""
+    """List the runs on record, or each RUN (an id or its beginning): status, loss, times, code."""
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
     from moelaws.records.runs import UNSUCCESSFUL, all_records, find_record, flatten

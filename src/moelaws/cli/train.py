@@ -27,11 +27,13 @@ from moelaws.spec.run import RunConfig
     help="auto, cpu or cuda.",
     show_default=True,
 )
-@click.option("--backend", default="auto", help="Of the experts; auto chooses.", show_default=True)
+@click.option(
+    "--backend", default="auto", help="Back end of the experts; auto chooses.", show_default=True
+)
 @click.option(
     "--micro-batch",
     type=int,
-    help="Sequences computed at a time, a multiple of balance_group; halved where memory lacks. "
+    help="Sequences computed at a time, a multiple of balance_group; halved when memory is short. "
     "A resumed run takes no more than it did before. [default: the batch]",
 )
 @click.option(
