@@ -48,14 +48,16 @@ def _check_code(study: Study, entry: Reader) -> None:
             f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
             f"{', '.join(parameters) or 'nothing'}"
         )
-    for key, name in sorted(reads(study.home, entry.code, entry.arguments)):
+    read = reads(study.home, entry.code, entry.arguments)
+    for key in ("fits", "derived"):
         declared = getattr(entry, key)
-        if name and name not in declared:
+        names = {name for kind, name in read if kind == key}
+        if lacking := sorted(names - {*declared, ""}):
             raise UserError(
-                f"{entry.code} reads {name!r}, which {entry.name} does not declare: write "
-                f"{key}: [{', '.join([*declared, name])}]"
+                f"{entry.code} reads {', '.join(lacking)}, which {entry.name} does not declare: "
+                f"write {key}: [{', '.join([*declared, *lacking])}]"
             )
-        if not declared:
+        if names and not declared:
             raise UserError(f"{entry.code} reads all declared {key}, and {entry.name} has none")
 
 
