@@ -59,6 +59,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"rows": "width > 3"}, "'width' is no column of numbers"),
         ({"holdout": "S >> 1"}, "is not COLUMN OP NUMBER"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
+        ({"protocol": {"sample": float("inf")}}, "cannot convert float infinity to integer; numbe"),
         ({"protocol": {"steps": 1}}, "protocol.steps is unknown"),
     ],
 )

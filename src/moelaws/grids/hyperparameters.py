@@ -39,13 +39,15 @@ def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice
     if source == "tables":
         if not rule.rows:
             raise UserError(
-                f"hyperparameters is 'tables', but derive.{name} has none; add by and rows there, "
+                f"config.yaml says hyperparameters: tables, but derive.{name} has none; add by and "
+                "rows there, "
                 "or choose auto, pinned or published"
             )
         return rule.table()
     if choice.pinned is None:
         raise UserError(
-            f"hyperparameters is 'pinned', but there is no {choice.file}; search and pin a law "
+            f"config.yaml says hyperparameters: pinned, but there is no {choice.file}; search and "
+            "pin a law "
             "(docs/hyperparameters.md), or choose auto, published or tables"
         )
     if name == "lr":

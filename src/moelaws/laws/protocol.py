@@ -46,7 +46,7 @@ def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> Fit
             key: tuple(float(value) for value in values)
             for key, values in dict(overrides.get("grid", {})).items()
         }
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"fit {name}: protocol: {error}; its values must be numbers") from None
     if not 0 < delta < np.inf:
         raise UserError(f"fit {name}: protocol.delta is {delta}; it must be above 0")

@@ -69,6 +69,7 @@ Share = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]  # never t
 # Limits far beyond any study, so that a slip of the keyboard is no request.
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10**18)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**18)]
+Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
 Size = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**6)]  # of a model's parts
 
 

@@ -6,11 +6,11 @@ never change: ``run_id`` then keeps every run that was ever trained (golden ids 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Share, Whole
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Seed, Share
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -65,7 +65,7 @@ class RunConfig(Frozen):
     precision: Literal["fp32", "bf16"] = "fp32"
     evaluation: Evaluation = Evaluation()
     max_epochs: Positive = 1.0  # passes over the training text that are allowed
-    seed: Annotated[Whole, Field(lt=2**63)] = 0  # of the initial weights and the order of the data
+    seed: Seed = 0  # of the initial weights and the order of the data
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
