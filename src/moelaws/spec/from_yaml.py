@@ -18,7 +18,7 @@ from moelaws.spec.from_json import DEEPEST, TOO_DEEP
 LARGEST = 1_000_000  # values of one YAML text, aliases followed
 
 _TAG = "tag:yaml.org,2002:"
-_OTHERWISE = ("int", "float", "timestamp")
+_OTHERWISE = ("int", "float", "timestamp", "value")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -48,7 +48,8 @@ def parse_yaml(text: str, where: object) -> Any:
     first and 8 of the last, and nobody means that.
 
     Raises:
-        UserError: for broken YAML, a repeated key, or what is too deep or too large.
+        UserError: for broken YAML, a repeated key, a tag such as !!set, or what is too deep or
+            too large.
     """
     try:
         _check_size(text, where)
@@ -68,6 +69,8 @@ def _check_size(text: str, where: object) -> None:
     open_: list[tuple[str, int, int]] = [("", 0, 0)]
     for event in yaml.parse(text, _Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
+        if tag := getattr(event, "tag", None):
+            raise UserError(f"{where}: line {line}: {tag} is a tag: write the plain value instead")
         values = levels = 0
         anchor: str = getattr(event, "anchor", None) or ""
         if isinstance(event, yaml.CollectionStartEvent):
