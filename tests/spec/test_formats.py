@@ -81,7 +81,7 @@ def test_yaml_that_is_refused(text, message):
         ("[" * 100_000, "nested more than 100 levels deep"),
         ("[" * 101 + "]" * 101, "nested more than 100 levels deep"),
         ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 levels deep"),
-        ("9" * 5000, "value has 5000 digits"),
+        ("9" * 5000, "a.json: a whole number in it has thousands of digits"),
         ('{"a": NaN}', "NaN is no number of JSON"),
         ('{"a": 1', "is not valid JSON: Expecting ',' delimiter: line 1"),
         (b"\xff", "is not valid JSON: byte 0 is not UTF-8"),

@@ -61,6 +61,7 @@ def text_like(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1000)]  # of learning
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
 NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]

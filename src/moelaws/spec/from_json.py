@@ -20,16 +20,20 @@ def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
     Raises:
         UserError: for what is not JSON, too deep, or a whole number of thousands of digits.
     """
+
+    def refuse(name: str) -> None:
+        raise UserError(f"{where}: not JSON: {name} is no number of JSON")
+
     try:
-        data = json.loads(text, **{"parse_constant": _refuse_constant, **options})
+        data = json.loads(text, **{"parse_constant": refuse, **options})
     except RecursionError:
         raise UserError(f"{where}: {TOO_DEEP}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{where} is not valid JSON: byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{where} is not valid JSON: {error}") from None
-    except ValueError as error:  # of ``int``, for a text of thousands of digits
-        raise UserError(f"{where} is not valid JSON: {error}".partition("; use sys.")[0]) from None
+    except ValueError:  # of ``int``
+        raise UserError(f"{where}: a whole number in it has thousands of digits") from None
     level = [data]
     for _ in range(DEEPEST + 1):
         inner = [list(x.values()) if isinstance(x, dict) else x for x in level if _holds(x)]
@@ -41,7 +45,3 @@ def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
 
 def _holds(data: object) -> bool:
     return isinstance(data, dict | list)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")

@@ -18,6 +18,7 @@ from moelaws.spec.base import (
     Frozen,
     NonNegative,
     Positive,
+    Rate,
     Real,
     Share,
     Size,
@@ -78,7 +79,7 @@ class Settings(Frozen):
     steps: Count | None = None
     batch: Count | None = None
     balance_group: Count | None = None
-    lr: Positive | None = None
+    lr: Rate | None = None
     beta1: Share | None = None
     beta2: Share | None = None
     eps: Positive | None = None

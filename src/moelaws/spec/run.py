@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Seed, Share
+from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed, Share
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -22,7 +22,7 @@ class AdamW(Frozen):
     ``weight_decay * lr_t / lr`` (the sparsity paper) instead of ``weight_decay * lr_t``.
     """
 
-    lr: Positive  # peak learning rate
+    lr: Rate  # peak learning rate
     beta1: Share = 0.9
     beta2: Share = 0.95
     eps: Positive = 1e-8
