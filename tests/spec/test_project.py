@@ -6,7 +6,7 @@ import pytest
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
-from moelaws.spec.project import load_project, load_study
+from moelaws.spec.project import chosen_studies, load_project, load_study
 from repository import REPOSITORY
 
 
@@ -56,6 +56,11 @@ def test_unknown_study(root):
         UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
     ):
         load_study("sparsty", root)
+
+
+def test_unknown_study_of_the_project(root):
+    with pytest.raises(UserError, match=r"^studies: unknown study 'sparsty'; did you mean sparsit"):
+        chosen_studies(load_project(root, {"studies": ["sparsty"]}), root)
 
 
 def test_missing_config(tmp_path):

@@ -99,6 +99,9 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
     """
     every = project.studies == "all"
     names = study_names(root) if every else project.studies
+    with located("studies"):
+        for name in names:
+            study_path(name, root)  # so that a word that is no study is the project's mistake
     studies = tuple(load_study(name, root) for name in names)
     for study in studies:
         if len(same := [other.file for other in studies if other.study == study.study]) > 1:
@@ -127,16 +130,7 @@ def load_study(name: str, root: Path = Path()) -> Study:
         UserError: for an unknown study, broken YAML, an unknown key or a wrong value, a key that
             is taken, or a package that is not there.
     """
-    known = study_names(root)
-    if name in known:
-        path = Path("config/studies") / f"{name}.yaml"
-    elif name.endswith((".yaml", ".yml")):
-        path = Path(name)
-    else:
-        raise UserError(
-            f"unknown study {name!r}{or_nearest(name, known, 'there are')}; a study of your own "
-            "goes by its YAML file"
-        )
+    known, path = study_names(root), study_path(name, root)
     study = parse(Study, read_yaml(root / path), path).read_from(path)
     if name in known:
         if study.study != name:
@@ -154,3 +148,20 @@ def load_study(name: str, root: Path = Path()) -> Study:
         with located(path, "package"):
             join(study.package, (root / path).parent)
     return study
+
+
+def study_path(name: str, root: Path = Path()) -> Path:
+    """Returns the file of the study ``name``, which is its key or the file of a user's own.
+
+    Raises:
+        UserError: for a word that is neither.
+    """
+    known = study_names(root)
+    if name in known:
+        return Path("config/studies") / f"{name}.yaml"
+    if name.endswith((".yaml", ".yml")):
+        return Path(name)
+    raise UserError(
+        f"unknown study {name!r}{or_nearest(name, known, 'there are')}; a study of your own "
+        "goes by its YAML file"
+    )
