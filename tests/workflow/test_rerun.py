@@ -8,6 +8,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from moelaws.records.files import read_json, write_json
+
 STUDY = "src/moelaws/studies/sparsity"
 
 
@@ -147,7 +149,7 @@ def test_one_grid_point_more_trains_one_run_and_refits(moved):
 def test_a_run_that_lacked_memory_is_tried_again(moved):
     sweep = json.loads(moved.moelaws("grid", "sparsity", "--json").stdout)
     summary = moved.root / f"results/runs/{sweep[0]['run_id']}/summary.json"
-    summary.write_text(summary.read_text().replace('"completed"', '"out_of_memory"'))
+    write_json(summary, read_json(summary) | {"status": "out_of_memory"})
     summary.with_name("lacked_memory.json").write_text("{}")  # as the trainer leaves it
     assert moved.planned()["train"] == 1
     moved.snakemake("tables")

@@ -1,13 +1,30 @@
 # Snakemake's own report, self-contained: opens offline.
 
 
-report: "../report/workflow.rst"
+# Read when the report is made: by then it is there.
+report: str(FOLDER.cover.resolve())
+
+
+rule cover:
+    input:
+        shown=JOBS.shown(),
+        text="workflow/report/workflow.rst",
+        code=code("moelaws.cli.cover"),
+    output:
+        FOLDER.cover,
+    log:
+        FOLDER.cover.with_suffix(".log"),
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    shell:
+        "moelaws cover {input.shown} --text {input.text} --out {output} > {log} 2>&1"
 
 
 rule report:
     input:
         figures=JOBS.figures() + JOBS.paper_tables() + JOBS.claims_pages(),
-        texts=["workflow/report/workflow.rst", "workflow/report/figure.rst"],
+        texts=[FOLDER.cover, "workflow/report/figure.rst"],
     output:
         FOLDER.report,
     log:

@@ -105,6 +105,11 @@ class TierFolder:
         return self.root / "claims.md"
 
     @property
+    def cover(self) -> Path:
+        """The report's first page."""
+        return self.root / "report.rst"
+
+    @property
     def report(self) -> Path:
         """Snakemake's report, in one file."""
         return self.root / "report.html"

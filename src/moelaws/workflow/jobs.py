@@ -142,6 +142,11 @@ class Jobs:
         """Returns the judged claims of each study that makes any."""
         return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
 
+    def shown(self) -> list[Path]:
+        """Returns the records of all figures and paper tables, and the verdicts on the claims."""
+        pictures = [*self.figures(), *self.paper_tables()]
+        return [*(path.with_suffix(".json") for path in pictures), *self.verdicts()]
+
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
         return [self.folder.claims] if self.verdicts() else []

@@ -1,0 +1,47 @@
+"""``moelaws cover``: the first page of the report, which names the digest of all that it shows."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import click
+
+from moelaws.cli.output import json_option, print_json
+
+
+@click.command(name="cover")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--text",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=True,
+    help="The page's text (reStructuredText), which the digest follows.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The page to write (.rst)."
+)
+@json_option
+def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> None:
+    """Write the report's first page: what it shows, and the digest of the whole.
+
+    FILES are the records of its figures and paper tables (.json) and the verdicts on its claims.
+    Each names the digests of what it was made of, so the digest over all of them stands for
+    everything behind the report.
+    """
+    from moelaws.records import seal
+    from moelaws.records.files import write_text
+
+    lines = [f"{seal.digest(path)}  {path.as_posix()}\n" for path in sorted(files)]
+    whole = hashlib.sha256("".join(lines).encode()).hexdigest()
+    footer = (
+        f"This report shows {len(files)} figures, paper tables and pages of verdicts. The digest "
+        f"of the whole is ``{whole}``: the SHA-256 of the list of their records and digests. "
+        "``moelaws verify`` reads everything again and says what is no longer what it was, and "
+        "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
+    )
+    write_text(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
+    if as_json:
+        print_json({"page": str(out), "files": len(files), "digest": whole})
+    else:
+        click.echo(f"{out}: digest of the whole {whole}")
