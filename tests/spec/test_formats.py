@@ -64,8 +64,8 @@ def test_plain_texts(text, data):
             "a: !!python/object:os.system {}",
             "python/object:os.system is a tag: write",
         ),
-        ("a: [1", "not YAML: line 2, column 1: "),
-        ("a: \x00", "not YAML: unacceptable character"),
+        ("a: [1", "not valid YAML: line 2, column 1: "),
+        ("a: \x00", "not valid YAML: unacceptable character"),
     ],
 )
 def test_yaml_that_is_refused(text, message):

@@ -40,7 +40,7 @@ def test_numbers_that_yaml_leaves_as_strings(tmp_path):
         ("seed: 0", "seed: -1", "seed is -1; it must be at least 0"),
         ("device: cpu", "device: tpu", "device is 'tpu'; it must be cpu or cuda"),
         ("tier: demo", "tier: demo\ntier: gpu", "key 'tier' stands twice"),
-        ("tier: demo", "tier: [demo", "not YAML"),
+        ("tier: demo", "tier: [demo", "not valid YAML"),
     ],
 )
 def test_mistakes_in_config(root, old, new, message):

@@ -34,10 +34,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not YAML: byte {error.start} is not UTF-8") from None
+        raise UserError(
+            f"{path}: this is not valid YAML: byte {error.start} is not UTF-8"
+        ) from None
     data = parse_yaml(text, path)
     if not isinstance(data, dict):
-        raise UserError(f"{path}: keys and values are wanted, not {type(data).__name__}")
+        raise UserError(f"{path} must hold keys and values, not a {type(data).__name__}")
     return data
 
 
@@ -58,9 +60,11 @@ def parse_yaml(text: str, where: object) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         problem = error.problem or error.context
-        raise UserError(f"{where}: not YAML: {line}{problem}") from None
+        raise UserError(f"{where}: this is not valid YAML: {line}{problem}") from None
     except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"{where}: not YAML: {' '.join(str(error).split())}") from None
+        raise UserError(
+            f"{where}: this is not valid YAML: {' '.join(str(error).split())}"
+        ) from None
 
 
 def _check_size(text: str, where: object) -> None:

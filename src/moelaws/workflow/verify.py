@@ -65,16 +65,16 @@ class Verification:
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
         """Reads the tables, derived tables, fits, figures and claims of one tier."""
         for path in _files(folder.root / "tables", "*.parquet"):
-            yield self._made("tables", path, path.stem, "")
+            yield self._with_origin("tables", path, path.stem, "")
         for kind, suffix in (("derived", ".parquet"), ("fits", ".json"), ("figures", ".json")):
             for path in _files(folder.root / kind, f"*/*{suffix}"):
-                yield self._made(kind, path, path.parent.name, path.stem)
+                yield self._with_origin(kind, path, path.parent.name, path.stem)
         for path in _files(folder.root / "fits", f"*/*{chain.DRAWS}"):
             name = path.name.removesuffix(chain.DRAWS)
             orphaned = name not in self._names("fits", path.parent.name)
             yield self._sealed("draws of fits", path, orphaned)
         for path in _files(folder.root / "claims", "*.json"):
-            yield self._made("claims", path, path.stem, "")
+            yield self._with_origin("claims", path, path.stem, "")
 
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
@@ -98,7 +98,7 @@ class Verification:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
         return Verdict(kind, path, state, "its content changed" if state == "damaged" else "")
 
-    def _made(self, kind: str, path: Path, study: str, name: str) -> Verdict:
+    def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
         """A file that names what it was made of."""
         try:
             top = chain.link(path)
