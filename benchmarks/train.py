@@ -25,7 +25,7 @@ from moelaws.training.device import keep_freed_memory
 from speed.layer import measure_experts, measure_loop
 from speed.start import measure_start
 from speed.step import configuration, measure_step
-from speed.throughput import COMPARED, OWN, measure_throughput, peak_flops
+from speed.throughput import COMPARED, OWN, Accelerator, measure_throughput, peak_flops
 
 TARGETS = {
     "experts": "at least 0.45 of torch.mm",
@@ -144,7 +144,7 @@ def gpu(args: argparse.Namespace) -> dict[str, Any]:
     peak = args.peak or peak_flops(name)
     if peak is None:
         return {"not_measured": f"the peak FLOP/s of {name} is not known: give it by --peak"}
-    rows = measure_throughput(peak, **GPU, seconds=args.seconds)
+    rows = measure_throughput(Accelerator("cuda", peak), **GPU, seconds=args.seconds)
     return {"device": name, "peak_flops": peak, **GPU, "rows": rows}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +30,6 @@ from speed.clock import Call, take_turns
 from speed.step import configuration, trainer_of
 
 HEAD = 64  # width of an attention head
-DEVICE, PRECISION = "cuda", "bf16"
 COMPARED = ("torch", "megablocks")
 OWN = "megablocks dMoE"  # the package's layer as it comes: its router, its weights in bf16
 
@@ -43,8 +43,17 @@ def peak_flops(device_name: str) -> float | None:
     return next((peak for name, peak in PEAKS.items() if name in device_name), None)
 
 
+@dataclass(frozen=True)
+class Accelerator:
+    """What is measured: a torch device, its peak FLOP/s in the precision of the models."""
+
+    device: str
+    peak: float
+    precision: str = "bf16"
+
+
 def measure_throughput(
-    peak: float,
+    accelerator: Accelerator,
     widths: Sequence[int],
     experts: Sequence[int],
     model: dict[str, int],
@@ -54,35 +63,36 @@ def measure_throughput(
     """A row for each D and E, with d_expert = D.
 
     ``step``: whole training steps of a model of top-2 experts, tokens/s and model FLOPs
-    (6 N_active) as a share of ``peak``; ``layer``: one layer of experts with its router, forward
+    (6 N_active) as a share of the peak; ``layer``: one layer of experts with its router, forward
     and backward, on as many tokens. What cannot be measured says why.
     """
     rows = []
+    device, peak = accelerator.device, accelerator.peak
     for D in widths:
         for E in experts:
             ffn = {"kind": "moe", "n_experts": E, "top_k": 2, "d_expert": D}
             sizes = {**model, "d_model": D, "n_heads": max(1, D // HEAD)}
-            config = configuration(ffn, sizes, batch, PRECISION)
+            config = configuration(ffn, sizes, batch, accelerator.precision)
             rows.append(
                 {
                     "d_model": D,
                     "n_experts": E,
                     "d_expert": D,
-                    "step": {n: _step(config, n, peak, seconds) for n in COMPARED},
-                    "layer": {n: _layer(config, n, seconds) for n in (*COMPARED, OWN)},
+                    "step": {n: _step(config, n, device, peak, seconds) for n in COMPARED},
+                    "layer": {n: _layer(config, n, device, seconds) for n in (*COMPARED, OWN)},
                 }
             )
     return rows
 
 
-def _step(config: RunConfig, name: str, peak: float, seconds: float) -> dict[str, Any]:
+def _step(config: RunConfig, name: str, device: str, peak: float, seconds: float) -> dict[str, Any]:
     tokens = config.batch * config.model.context
 
     def call() -> Call:
-        backend, _ = choose_backend(name, config.model, DEVICE, config.precision)
-        return trainer_of(config, backend, DEVICE)._step
+        backend, _ = choose_backend(name, config.model, device, config.precision)
+        return trainer_of(config, backend, device)._step
 
-    timing = _timed(call, seconds)
+    timing = _timed(call, device, seconds)
     if isinstance(timing, str):
         return {"not_measured": timing}
     flops = train_flops_per_token(config.model, "six_n") * tokens
@@ -93,7 +103,7 @@ def _step(config: RunConfig, name: str, peak: float, seconds: float) -> dict[str
     }
 
 
-def _layer(config: RunConfig, name: str, seconds: float) -> dict[str, Any]:
+def _layer(config: RunConfig, name: str, device: str, seconds: float) -> dict[str, Any]:
     moe, D = config.model.ffn, config.model.d_model
     assert isinstance(moe, MoE)
     tokens = config.batch * config.model.context
@@ -102,13 +112,13 @@ def _layer(config: RunConfig, name: str, seconds: float) -> dict[str, Any]:
     def call() -> Call:
         layer: nn.Module
         if name == OWN:
-            layer = _own_layer(config)
+            layer = _own_layer(config, device)
         else:
-            choose_backend(name, config.model, DEVICE, config.precision)
+            choose_backend(name, config.model, device, config.precision)
             generator = torch.Generator().manual_seed(0)
-            layer = MoELayer(moe, D, 0.02, BACKENDS[name], generator).to(DEVICE)
+            layer = MoELayer(moe, D, 0.02, BACKENDS[name], generator).to(device)
         shape = (tokens, 1, D) if name == OWN else (tokens, D)
-        x = torch.randn(shape, device=DEVICE, dtype=dtype).requires_grad_()
+        x = torch.randn(shape, device=device, dtype=dtype).requires_grad_()
         dy = torch.randn_like(x)
 
         def forward_backward() -> None:
@@ -119,16 +129,16 @@ def _layer(config: RunConfig, name: str, seconds: float) -> dict[str, Any]:
 
         return forward_backward
 
-    timing = _timed(call, seconds)
+    timing = _timed(call, device, seconds)
     if isinstance(timing, str):
         return {"not_measured": timing}
     return {"seconds": timing, "tokens_per_second": tokens / timing}
 
 
-def _own_layer(config: RunConfig) -> nn.Module:
+def _own_layer(config: RunConfig, device: str) -> nn.Module:
     moe, D = config.model.ffn, config.model.d_model
     assert isinstance(moe, MoE)
-    obstacle = megablocks_obstacle(config.model, DEVICE, config.precision)
+    obstacle = megablocks_obstacle(config.model, device, config.precision)
     if obstacle:
         raise UserError(obstacle)
     load()
@@ -146,18 +156,19 @@ def _own_layer(config: RunConfig) -> nn.Module:
         return_bias=False,
         fp16=False,
         bf16=config.precision == "bf16",
-        device=DEVICE,
+        device=device,
     )
     layer: nn.Module = import_module("megablocks").dMoE(settings)
     return layer
 
 
-def _timed(make: Call, seconds: float) -> float | str:
+def _timed(make: Call, device: str, seconds: float) -> float | str:
     """Least seconds of the call that ``make`` returns, or why there is none."""
+    synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
     try:
         call = make()
         assert callable(call)
-        return min(take_turns({"it": call}, seconds, torch.cuda.synchronize)["it"])
+        return min(take_turns({"it": call}, seconds, synchronize)["it"])
     except UserError as error:
         return str(error)
     except RuntimeError as error:
@@ -166,4 +177,5 @@ def _timed(make: Call, seconds: float) -> float | str:
         return "out of memory"
     finally:
         gc.collect()  # the model goes before the next comes
-        torch.cuda.empty_cache()
+        if device == "cuda":
+            torch.cuda.empty_cache()
