@@ -185,6 +185,7 @@ def test_a_share_too_small_for_any_document_holds_out_the_smallest(
     assert documents(corpus, "validation") == [smallest.decode()]
 
 
+@pytest.mark.slow
 def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> None:
     draw = random.Random(2)
     for i in range(70):

@@ -53,6 +53,7 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
         assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm(simulated):
     """exp of the difference a row is the factor between the scales of the residuals."""
     law = laws.fittable("sparsity.loss")

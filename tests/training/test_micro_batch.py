@@ -183,6 +183,7 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, co
     assert made_by["micro_batch"] % 2 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
 def test_after_a_death_for_lack_of_memory_the_next_call_tries_less(configure, results, corpus):
     config = large(configure, 2)

@@ -61,7 +61,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
         (
             {"protocol": {"sample": float("inf")}},
-            "cannot convert float infinity to integer; its va",
+            "cannot convert float infinity to integer",
         ),
         ({"protocol": {"steps": 1}}, "protocol.steps is unknown"),
     ],

@@ -146,6 +146,7 @@ def test_one_grid_point_more_trains_one_run_and_refits(moved):
     assert moved.planned("tables") == {}
 
 
+@pytest.mark.slow
 def test_a_run_that_lacked_memory_is_tried_again(moved):
     sweep = json.loads(moved.moelaws("grid", "sparsity", "--json").stdout)
     summary = moved.root / f"results/runs/{sweep[0]['run_id']}/summary.json"
