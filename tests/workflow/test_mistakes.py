@@ -90,6 +90,7 @@ def test_braces_of_a_setting_are_no_wildcards(fresh):
     assert """--set 'corpus="{text}/*.py"'""" in planned
 
 
+@pytest.mark.slow
 def test_a_sweep_over_its_limits_is_refused_and_a_dry_run_warns(fresh):
     limits = ("--config", "limits={cpu_hours: 1e-6}")
     dry = fresh.snakemake("-n", *limits)

@@ -1,4 +1,4 @@
-"""A finished small sweep: Snakemake runs again only what changed, and what is on disk is told apart.
+"""A finished small sweep: only what changed runs again, and what is on disk is told apart.
 
 One file, so that one worker makes the sweep for all of these tests.
 """
@@ -138,6 +138,7 @@ def test_two_studies_share_a_run(finished):
     assert planned == {"tables": 1, "aggregate": 1}
 
 
+@pytest.mark.slow
 def test_one_grid_point_more_trains_one_run_and_refits(moved):
     study = moved.study()
     study["grids"]["demo"]["sweeps"].append({"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "seed": 1}})
@@ -237,6 +238,7 @@ def test_a_hand_edited_loss_reaches_no_table(moved):
     assert seal.inspect(summary)[0] == "whole"
 
 
+@pytest.mark.slow
 def test_other_inputs_and_other_code_make_a_file_stale(finished):
     """A run trained again with another result; and an edited law, for what evaluates it."""
     summary = finished.summaries()[0]
