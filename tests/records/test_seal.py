@@ -134,6 +134,7 @@ def test_what_a_table_was_made_of_is_in_its_footer_and_its_schema_is_clean(tmp_p
         ("demo/tables/sparsity.parquet", "snakemake --cores all --force"),
         ("demo/simulated/fits/sparsity/eq6.json", "the report of a fit"),
         ("demo/fits/sparsity/eq6.bootstrap.parquet", "the draws of a fit's bootstrap"),
+        ("mine/summary.json", "mine and train the run again"),
         ("elsewhere/mine.json", "run the command that wrote it"),
     ],
 )

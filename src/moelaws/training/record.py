@@ -10,6 +10,7 @@ from typing import Any
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import LACKED_MEMORY, Results
+from moelaws.records.seal import DamagedError
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -62,6 +63,8 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
             return None
         try:
             data = read_json(path)
+        except DamagedError:
+            raise
         except UserError as error:  # as a power failure may leave it
             raise UserError(f"{error}; delete {folder} to train the run again") from None
         if name == "config.json":
