@@ -12,7 +12,7 @@ def test_a_diverged_run(fresh):
     study = fresh.study()
     study["grids"]["demo"]["sweeps"] = [
         {"axes": {"C": [2e8, 4e8], "S": 0, "d_model": [8, 12, 16, 24]}},
-        {"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "lr": 1e30, "clip": 0}},
+        {"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "lr": 1000.0, "clip": 0}},
     ]
     fresh.write_study(study)
     fresh.snakemake("results/demo/fits/sparsity/chinchilla.json")

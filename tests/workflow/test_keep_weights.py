@@ -58,7 +58,7 @@ def test_a_column_that_training_measures_cannot_choose(fresh):
 def test_a_diverged_run_says_that_it_has_no_weights(fresh):
     study = fresh.study()
     demo = study["grids"]["demo"]
-    demo["settings"] |= {"lr": 1e4, "clip": 0}
+    demo["settings"] |= {"lr": 1000.0, "clip": 0}
     demo["sweeps"] = [{"axes": {"C": 4e8, "S": 0, "d_model": 8}}]
     fresh.write_study(study)
     fresh.snakemake("runs")
