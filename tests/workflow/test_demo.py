@@ -24,11 +24,12 @@ pytestmark = pytest.mark.slow
 
 SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
 # What the command line itself loads: options, progress bars, the project and its studies' files,
-# and what tells the code behind an entry, for the record of what is made.
-# The entry that a command makes is a parameter of its rule, and Snakemake compares it by content.
+# how a file is written and read, and what tells the code behind an entry for the record of what
+# is made. The entry itself is a parameter of its rule, and Snakemake compares it by content.
 COMMAND_LINE = (
     *("cli/", "spec/", "studies/__init__.py"),
     *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
+    *("records/leftovers.py", "records/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
 )
 # To collect a table a grid is expanded; what comes of that, the runs, is a parameter too.
