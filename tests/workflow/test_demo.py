@@ -118,7 +118,7 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
     [
         ("studies/sectional/laws/cost.py", ("figures", "sectional", "E_opt")),
         ("studies/leverage/laws/activation.py", ("fits", "leverage", "activation")),
-        ("studies/generalization/laws/routing.py", ("derived", "generalization", "regimes")),
+        ("studies/generalization/laws/routing.py", ("derived", "generalization", "runs")),
         ("studies/allocation/laws/ratio.py", ("fits", "allocation", "loss")),
     ],
 )
