@@ -1,6 +1,6 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: bench-train bench-fit explore
+.PHONY: bench-train bench-fit explore hostile
 
 # The speed of training, as ratios within one run: docs/speed.md.
 bench-train:
@@ -13,3 +13,7 @@ bench-fit:
 # Property tests on other examples each time, many more than the suite takes.
 explore:
 	$(PYTHON) -m pytest --hypothesis-profile explore $$(grep -rl --include='test_*.py' @given tests)
+
+# Damaged files, odd configurations, kills and full disks, many more than CI takes: docs/reliability.md.
+hostile:
+	MOELAWS_HOSTILE=1000 $(PYTHON) -m pytest -n 1 -m slow tests/hostile

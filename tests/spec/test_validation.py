@@ -183,3 +183,11 @@ def test_whatever_stands_anywhere_is_taken_or_refused_in_plain_words(data):
     except UserError as error:
         told = without_values(str(error))
     assert not RIDDLES.search(told)
+
+
+def test_dozens_of_mistakes_are_told_in_a_few_lines():
+    with pytest.raises(UserError) as error:
+        parse(Project, {f"key{i}": i for i in range(30)}, "config.yaml")
+    lines = str(error.value).splitlines()
+    assert len(lines) == 7
+    assert lines[-1] == "config.yaml: and 24 more mistakes like these"

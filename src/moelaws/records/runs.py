@@ -13,7 +13,6 @@ from moelaws.records.code import training_code
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import holder
-from moelaws.records.seal import DamagedError
 from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
 
@@ -70,11 +69,13 @@ def read_record(results: Results, run_id: str) -> Record:
     folder, damaged = results.run(run_id), []
     contents: dict[str, dict[str, Any]] = {}
     for name in ("config", "summary", "provenance"):
+        contents[name], path = {}, folder / f"{name}.json"
+        if not path.is_file():
+            continue
         try:
-            contents[name] = _mapping(folder / f"{name}.json")
-        except DamagedError:
-            contents[name] = {}
-            damaged.append(f"{name}.json")
+            contents[name] = dict(read_json(path))
+        except (UserError, TypeError, ValueError):
+            damaged.append(path.name)
     if contents["config"] and not _is_config_of(run_id, folder / "config.json"):
         damaged.append("config.json")
     return Record(run_id, **contents, owner=holder(folder), damaged=tuple(damaged))
@@ -123,21 +124,6 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    """Returns a JSON file's mapping; empty where it is not there yet or was cut short.
-
-    Raises:
-        DamagedError: where its seal is not kept.
-    """
-    try:
-        data = read_json(path)
-    except DamagedError:
-        raise
-    except UserError:
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _is_config_of(run_id: str, path: Path) -> bool:

@@ -21,6 +21,8 @@ from pydantic import (
 from moelaws.spec.errors import UserError
 from moelaws.spec.validation import mistakes, must_be
 
+MOST_MISTAKES = 6  # told at once: one slip of indentation may make dozens
+
 
 def _number(value: object) -> object:
     # YAML 1.1 reads 1e20 and 3e-3 as strings, and True is an int to Python.
@@ -101,4 +103,8 @@ def parse(schema: type[T], data: object, where: str | Path) -> T:
     try:
         return schema.model_validate(data)
     except ValidationError as error:
-        raise UserError("\n".join(f"{where}: {m}" for m in mistakes(error, schema, data))) from None
+        every = mistakes(error, schema, data)
+        lines = [f"{where}: {mistake}" for mistake in every[:MOST_MISTAKES]]
+        if more := len(every) - len(lines):
+            lines.append(f"{where}: and {more} more mistakes like these")
+        raise UserError("\n".join(lines)) from None

@@ -1,0 +1,33 @@
+"""A finished small sweep that is damaged again and again, and the count of what came of it."""
+
+import pytest
+from hostile_outcome import TALLY
+
+from sweep_copy import Copy
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # one of several processes of pytest-xdist
+        session.config.workeroutput["hostile"] = dict(TALLY)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    TALLY.update(getattr(node, "workeroutput", {}).get("hostile", {}))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if TALLY:
+        counts = ", ".join(f"{n} {kind}" for kind, n in sorted(TALLY.items()))
+        terminalreporter.write_line(f"hostile: {counts}")
+
+
+@pytest.fixture(scope="session")
+def swept(tmp_path_factory):
+    """A finished sweep whose weights are kept in part."""
+    copy = Copy.of_repository(tmp_path_factory.mktemp("hostile"))
+    study = copy.study()
+    study["keep_weights"] = "C <= 2e8 and S == 0 and d_model == 8"
+    copy.write_study(study)
+    copy.snakemake()
+    return copy

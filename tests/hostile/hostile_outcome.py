@@ -1,0 +1,95 @@
+"""What a command comes to on hostile files: the same answer, one clear line, or a defect."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+SECONDS = 30  # what takes longer hangs
+# Cases for each test; `make hostile` takes more.
+CASES = int(os.environ.get("MOELAWS_HOSTILE", "100"))
+
+# How the commands that show a run or a chain tell of damage in their JSON.
+DAMAGE_TOLD = ('"status": "damaged"', '"state": "damaged"', '"state": "changed"')
+
+# Over all tests of one call, for the last lines of pytest's report.
+TALLY: Counter[str] = Counter()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended, and what it wrote."""
+
+    code: int  # of a signal, its number with a minus sign
+    stdout: str
+    stderr: str
+
+    def kind(self, expected: str | None) -> str:
+        """Names the outcome; ``expected`` is the answer from whole files, None if any will do."""
+        if self.code == -signal.SIGALRM:
+            return "hang"
+        if self.code == 0 and expected in (None, self.stdout):
+            return "same"
+        if self.code == 0:
+            told = any(word in self.stdout for word in DAMAGE_TOLD)
+            return "refused" if told else "another answer"
+        lines = [line for line in self.stderr.splitlines() if "warning: " not in line]
+        # Of several mistakes each has a line.
+        clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")
+        return "refused" if clear and "Traceback" not in self.stderr else "traceback"
+
+
+def outcome(work: Callable[[], object]) -> Outcome:
+    """Does ``work`` in a forked process, which is ended after 30 s."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(SECONDS)
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            code = 1
+            try:
+                work()
+                code = 0
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return Outcome(code, *texts)
+
+
+def command(root: Path, *words: object) -> Callable[[], None]:
+    """Returns the work of ``moelaws WORDS`` in the folder ``root``."""
+
+    def work() -> None:
+        from moelaws.cli import main
+
+        os.chdir(root)
+        sys.argv = ["moelaws", *map(str, words)]
+        main()
+
+    return work
+
+
+def judged(case: str, ended: Outcome, expected: str | None = None) -> None:
+    """Counts the outcome of a case, and fails where it is a defect."""
+    kind = ended.kind(expected)
+    TALLY["cases"] += 1
+    TALLY[kind] += 1
+    assert kind in ("same", "refused"), f"{case}: {kind}\n{ended.stdout[-2000:]}{ended.stderr}"

@@ -1,0 +1,187 @@
+"""Each kind of file that the workflow writes, damaged: no other number ever comes out of it."""
+
+import hashlib
+import random
+import sys
+
+import pytest
+from hostile_outcome import CASES, command, judged, outcome
+
+pytestmark = pytest.mark.slow
+
+
+def printed_table(path):
+    def work():
+        from moelaws.tables.parquet import read_table
+
+        print_or_end(lambda: print(read_table(path).to_json()))
+
+    return work
+
+
+def print_or_end(work):
+    """As the command line does with a user's mistake."""
+    from moelaws.spec.errors import UserError
+
+    try:
+        work()
+    except UserError as error:
+        print(f"moelaws: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def collected(root):
+    """The study's table made again, by the digest of its bytes."""
+    out = root / "collected.parquet"
+    aggregate = command(root, "aggregate", "sparsity", "--out", out)
+
+    def work():
+        try:
+            aggregate()
+        except SystemExit as end:
+            if end.code:
+                raise
+        print(hashlib.sha256(out.read_bytes()).hexdigest())
+
+    return work
+
+
+def corpus(folder):
+    def show():
+        from moelaws.corpus.shards import PreparedCorpus
+
+        data = PreparedCorpus.open(folder)
+        print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
+        print(data.validation_starts.tolist(), data.meta["corpus_id"])
+
+    return lambda: print_or_end(show)
+
+
+def kept(folder):
+    def show():
+        from moelaws.training.weights import load
+
+        config, model = load(folder)
+        print(config.run_id, [float(p.sum()) for p in model.parameters()])
+
+    return lambda: print_or_end(show)
+
+
+@pytest.fixture(scope="session")
+def readers(swept):
+    """Kind -> (its files, what reads one of them and prints what it makes of it)."""
+    root = swept.root
+    demo, runs = root / "results/demo", sorted((root / "results/runs").iterdir())
+    point = ("N=1e4", "D=1e5", "S=0.5")
+
+    def run_file(name):
+        return [run / name for run in runs]
+
+    def fit(path):
+        return command(root, "eval", "sparsity.loss", *point, "--params", path, "--json")
+
+    loss = demo / "fits/sparsity/loss.json"
+    return {
+        "table": (
+            [demo / "tables/sparsity.parquet"],
+            lambda path: command(
+                root, "query", "SELECT sum(L), sum(C), max(run_id) FROM sparsity", "--json"
+            ),
+        ),
+        "summary": (
+            run_file("summary.json"),
+            lambda path: command(root, "show", path.parent.name, "--json"),
+        ),
+        "collected": (
+            [*run_file("summary.json"), *run_file("provenance.json")],
+            lambda path: collected(root),
+        ),
+        "history": (run_file("history.parquet"), printed_table),
+        "load": (run_file("load.parquet"), printed_table),
+        "derived": (sorted((demo / "derived/sparsity").glob("*.parquet")), printed_table),
+        "fit": ([loss], fit),
+        "draws": ([loss.with_suffix(".bootstrap.parquet")], lambda path: fit(loss)),
+        "verdicts": (
+            [demo / "claims/sparsity.json"],
+            lambda path: command(root, "claims", path, "--out", root / "page.md", "--json"),
+        ),
+        "record": (
+            sorted((demo / "figures/sparsity").glob("*.json")),
+            lambda path: command(root, "show", path, "--json"),
+        ),
+        "corpus": (
+            sorted(next((root / "results/corpora").glob("*/meta.json")).parent.iterdir()),
+            lambda path: corpus(path.parent),
+        ),
+        "weights": (
+            sorted((root / "results/weights").glob("*/model.safetensors")),
+            lambda path: kept(path.parent),
+        ),
+    }
+
+
+def flipped(data, chance):
+    place = chance.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+
+
+def cut(data, chance):
+    return data[: chance.randrange(len(data))]
+
+
+def edited(data, chance):
+    """A digit changed, as by hand; of a file without any, a bit."""
+    digits = [i for i, byte in enumerate(data) if byte in b"0123456789"]
+    if not digits:
+        return flipped(data, chance)
+    place = chance.choice(digits)
+    return data[:place] + bytes([48 + (data[place] - 47) % 10]) + data[place + 1 :]
+
+
+def noise(data, chance):
+    return chance.randbytes(chance.choice((0, 1, 64, len(data))))
+
+
+DAMAGE = (flipped, flipped, flipped, cut, edited, noise)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("table", "summary", "collected", "history", "load", "derived"),
+        *("fit", "draws", "verdicts", "record", "corpus", "weights"),
+    ],
+)
+def test_damaged_files(readers, kind):
+    files, reader = readers[kind]
+    assert files
+    chance = random.Random(kind)
+    answers = {}
+    for _ in range(max(1, CASES // 12)):
+        path, damage = chance.choice(files), chance.choice(DAMAGE)
+        data = path.read_bytes()
+        if path not in answers:
+            whole = outcome(reader(path))
+            assert whole.code == 0, whole.stderr
+            answers[path] = whole.stdout
+        path.write_bytes(damage(data, chance))
+        try:
+            judged(f"{path} {damage.__name__}", outcome(reader(path)), answers[path])
+        finally:
+            path.write_bytes(data)
+
+
+def test_a_file_of_another_kind_in_its_place(readers):
+    chance = random.Random(0)
+    kinds = sorted(readers)
+    for kind in kinds:
+        files, reader = readers[kind]
+        path = chance.choice(files)
+        others = [k for k in kinds if path.suffix not in {p.suffix for p in readers[k][0]}]
+        other = chance.choice(readers[chance.choice(others)][0])
+        data = path.read_bytes()
+        path.write_bytes(other.read_bytes())
+        try:
+            judged(f"{other} as {path}", outcome(reader(path)), "")
+        finally:
+            path.write_bytes(data)

@@ -1,0 +1,70 @@
+"""Commands killed under Snakemake wherever they write, and a full disk: nothing is lost."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hostile_outcome import CASES, TALLY
+
+from moelaws.records.leftovers import temporaries
+from repository import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+# Command -> the file that is made again, and the files that are written with it.
+MADE = {
+    "fit": "results/demo/fits/sparsity/chinchilla.json",
+    "figure": "results/demo/figures/sparsity/F7.png",
+    "table": "results/demo/figures/sparsity/T3.csv",
+    "derive": "results/demo/derived/sparsity/optima.parquet",
+    "aggregate": "results/demo/tables/sparsity.parquet",
+    "judge": "results/demo/claims/sparsity.json",
+    "claims": "results/demo/claims.md",
+    "cover": "results/demo/report.rst",
+}
+
+
+def content(swept):
+    """The digests of all that stands below a tier, but logs and the report's own page."""
+    folder = swept.root / "results/demo"
+    paths = [p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".log", ".html")]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
+
+
+def make(swept, target, **environment):
+    """One call of Snakemake for ``target``; returns its exit code."""
+    path = f"{REPOSITORY / 'tests/killer'}:{swept.root / 'src'}"
+    done = subprocess.run(
+        swept.command("--rerun-incomplete", "--force", target),
+        cwd=swept.root,
+        env={**swept.environment, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode
+
+
+@pytest.mark.parametrize("command", MADE)
+def test_kills(swept, command):
+    before = content(swept)
+    for point in range(2 if CASES <= 100 else 12):
+        killed = make(swept, MADE[command], MOELAWS_KILL=f"{command}:{point}") != 0
+        TALLY["kills" if killed else "ended before the kill"] += 1
+        assert make(swept, MADE[command]) == 0
+        assert content(swept) == before
+        if not killed:
+            break
+    folders = {Path(swept.root / target).parent for target in MADE.values()}
+    assert [path for folder in folders for path in temporaries(folder)] == []
+
+
+@pytest.mark.parametrize("command", ["derive", "figure", "fit"])
+def test_a_full_disk(swept, command):
+    """No file of the command may grow beyond 1 kB, as where the disk has no room."""
+    before = content(swept)
+    assert make(swept, MADE[command], MOELAWS_DISK="1000") != 0
+    TALLY["full disks"] += 1
+    folder = swept.root / "results/logs/demo"
+    assert any("cannot be written" in log.read_text() for log in folder.rglob("*.log"))
+    assert make(swept, MADE[command]) == 0
+    assert content(swept) == before
