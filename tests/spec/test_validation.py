@@ -190,4 +190,4 @@ def test_dozens_of_mistakes_are_told_in_a_few_lines():
         parse(Project, {f"key{i}": i for i in range(30)}, "config.yaml")
     lines = str(error.value).splitlines()
     assert len(lines) == 7
-    assert lines[-1] == "config.yaml: and 24 more mistakes like these"
+    assert lines[-1] == "config.yaml: and 24 more like these"

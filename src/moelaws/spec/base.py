@@ -103,8 +103,9 @@ def parse(schema: type[T], data: object, where: str | Path) -> T:
     try:
         return schema.model_validate(data)
     except ValidationError as error:
-        every = mistakes(error, schema, data)
+        # A misspelt key comes before the key that is missing for it.
+        every = sorted(mistakes(error, schema, data), key=lambda m: not m.startswith("unknown key"))
         lines = [f"{where}: {mistake}" for mistake in every[:MOST_MISTAKES]]
         if more := len(every) - len(lines):
-            lines.append(f"{where}: and {more} more mistakes like these")
+            lines.append(f"{where}: and {more} more like these")
         raise UserError("\n".join(lines)) from None
