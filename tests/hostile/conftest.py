@@ -3,6 +3,11 @@
 import pytest
 from hostile_outcome import TALLY
 
+KINDS = (
+    *("cases", "same", "answered", "refused", "traceback", "hang", "another answer"),
+    *("kills", "ended before the kill", "full disks", "lost"),
+)
+
 from sweep_copy import Copy
 
 
@@ -18,7 +23,7 @@ def pytest_testnodedown(node):
 
 def pytest_terminal_summary(terminalreporter):
     if TALLY:
-        counts = ", ".join(f"{n} {kind}" for kind, n in sorted(TALLY.items()))
+        counts = ", ".join(f"{TALLY[kind]} {kind}" for kind in KINDS)
         terminalreporter.write_line(f"hostile: {counts}")
 
 

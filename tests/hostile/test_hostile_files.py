@@ -109,6 +109,13 @@ def readers(swept):
             sorted((demo / "figures/sparsity").glob("*.json")),
             lambda path: command(root, "show", path, "--json"),
         ),
+        "cover": (
+            sorted(demo.glob("figures/sparsity/*.json")),
+            lambda path: command(
+                *(root, "cover", path, "--text", root / "README.md"),
+                *("--out", root / "cover.rst", "--json"),
+            ),
+        ),
         "corpus": (
             sorted(next((root / "results/corpora").glob("*/meta.json")).parent.iterdir()),
             lambda path: corpus(path.parent),
@@ -149,7 +156,7 @@ DAMAGE = (flipped, flipped, flipped, cut, edited, noise)
     "kind",
     [
         *("table", "summary", "collected", "history", "load", "derived"),
-        *("fit", "draws", "verdicts", "record", "corpus", "weights"),
+        *("fit", "draws", "verdicts", "record", "cover", "corpus", "weights"),
     ],
 )
 def test_damaged_files(readers, kind):

@@ -154,3 +154,12 @@ def test_no_file_and_a_folder(tmp_path):
     (tmp_path / "t.parquet").mkdir()
     with pytest.raises(UserError, match="is a folder; give the file of a table"):
         read_any(tmp_path / "t.parquet")
+
+
+def test_an_index_of_pandas_is_a_column_whatever_its_notes_say(tmp_path):
+    path = tmp_path / "runs.parquet"
+    TABLE.set_index("loss").to_parquet(path)
+    assert set(read_any(path)[0]) == set(TABLE)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"pandas": "{"}), path)
+    assert set(read_any(path)[0]) == set(TABLE)

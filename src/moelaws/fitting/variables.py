@@ -11,7 +11,7 @@ import pandas as pd
 from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
 from moelaws.laws.mapping import Sources, sources, unit_factors
 from moelaws.laws.vocabulary import derive
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.study import Fit
 
 
@@ -75,7 +75,7 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise UserError(
-            f"row {row + 1}: column {column} is {cells.iloc[row]!r}; it must be a number"
+            f"row {row + 1}: column {column} is {quoted(cells.iloc[row])}; it must be a number"
         )
     return np.asarray(values)
 
@@ -83,9 +83,7 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
 def require_column(table: pd.DataFrame, column: str, role: str) -> None:
     """Refuses a table without ``column``, which is to be its ``role``."""
     if column not in table.columns:
-        raise UserError(
-            f"no column {column!r} for {role}; there are {', '.join(map(str, table.columns))}"
-        )
+        raise UserError(f"no column {column!r} for {role}; there are {listed(table.columns)}")
 
 
 def check_values(

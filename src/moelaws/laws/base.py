@@ -33,9 +33,10 @@ class Domain:
     holds: Callable[[Array], Mask]
 
 
-POSITIVE = Domain("a finite number above 0", lambda x: np.isfinite(x) & (x > 0))
-NOT_NEGATIVE = Domain("a finite number of at least 0", lambda x: np.isfinite(x) & (x >= 0))
-AT_LEAST_1 = Domain("a finite number of at least 1", lambda x: np.isfinite(x) & (x >= 1))
+# No quantity comes near 1e100, whose fourth power would be no float64 any more.
+POSITIVE = Domain("a number above 0 and below 1e100", lambda x: (x > 0) & (x < 1e100))
+NOT_NEGATIVE = Domain("at least 0 and below 1e100", lambda x: (x >= 0) & (x < 1e100))
+AT_LEAST_1 = Domain("at least 1 and below 1e100", lambda x: (x >= 1) & (x < 1e100))
 SPARSITY = Domain("at least 0 and below 1", lambda x: (x >= 0) & (x < 1))
 FRACTION = Domain("above 0 and at most 1", lambda x: (x > 0) & (x <= 1))
 

@@ -14,7 +14,7 @@ from moelaws.laws.vocabulary import (
     same_quantity,
     ways,
 )
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,15 @@ def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[
     used = {name for step in derivations for name in step.needs if name not in derived}
     columns |= {name: helpers[name] for name in helpers if name in used or name in mapping}
 
-    listed = ", ".join(map(str, available))
     for name, column in columns.items():
         if column not in available:
-            raise UserError(f"no column {column!r} for {name} of {law.ref}; there are {listed}")
+            raise UserError(
+                f"no column {column!r} for {name} of {law.ref}; there are {listed(available)}"
+            )
     for v in (*missing, law.response):
         if v.name not in columns and v.name not in derived:
             raise UserError(
-                f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed}"
+                f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}"
                 + (ways(v.name, law.derivations) if same_quantity(v) else "")
             )
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}

@@ -45,8 +45,14 @@ def digest(path: Path) -> str:
     """Returns the SHA-256 of a file, the digits of its seal counted as zeros.
 
     It is the digest that the seal holds, and of a file without a seal that of ``sha256sum``.
+
+    Raises:
+        DamagedError: where the seal is not kept.
     """
-    return inspect(path)[1]
+    state, sha = inspect(path)
+    if state == "damaged":
+        raise _damaged(path)
+    return sha
 
 
 def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
@@ -64,8 +70,7 @@ def inspect(path: Path) -> tuple[State, str]:
 
 def check(path: Path) -> None:
     """Raises DamagedError, which says how to make the file again, where its seal is not kept."""
-    if inspect(path)[0] == "damaged":
-        raise _damaged(path)
+    digest(path)
 
 
 def read(path: Path) -> bytes:

@@ -30,6 +30,20 @@ def located(file: object, *keys: object) -> Iterator[None]:
         raise UserError(": ".join(text for text in (str(file), path, str(error)) if text)) from None
 
 
+def quoted(value: object, longest: int = 60) -> str:
+    """Returns a value of a user's as a message shows it: on one line, and cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def listed(names: Iterable[object], most: int = 40) -> str:
+    """Returns names as a message lists them, such as ``N, D, L``; odd ones are quoted."""
+    texts = [str(name) for name in names]
+    plain = [t if t.isprintable() and 0 < len(t.strip()) <= 60 else quoted(t) for t in texts[:most]]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(plain) + more
+
+
 def nearest(word: object, known: Iterable[str]) -> str:
     """Returns ``; did you mean X?`` for the ``known`` word that is nearest; empty where none is."""
     near = difflib.get_close_matches(str(word)[:100], list(known), n=1, cutoff=0.6)

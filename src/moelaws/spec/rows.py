@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -70,7 +70,7 @@ def select(columns: Mapping[str, Any], expression: str) -> Any:
         if clause.column not in columns:
             raise UserError(
                 f"rows expression {expression!r}: no column {clause.column!r}; "
-                f"there are {', '.join(sorted(columns))}"
+                f"there are {listed(sorted(columns))}"
             )
         column = columns[clause.column]
         holds = _OPERATORS[clause.op](column, clause.number)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_json import parse_json
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -96,7 +96,7 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         kind = "tabs" if separator == "\t" else "commas"
         seen = f"; {others[0]!r} seems to separate them" if others else ""
         raise UserError(
-            f"{path} has one column alone, {''.join(names)!r}{seen}; the columns of a "
+            f"{path} has one column alone, {quoted(''.join(names))}{seen}; the columns of a "
             f"{path.suffix} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
         )
     if all(map(_is_number, names)):
@@ -158,4 +158,4 @@ class _Pairs(list[tuple[str, Any]]):
 def _refuse_twice(names: Sequence[str], where: object) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UserError(f"{where}: column {', '.join(twice)} stands twice; rename one of them")
+        raise UserError(f"{where}: column {listed(twice)} stands twice; rename one of them")

@@ -80,7 +80,8 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
         if kind != _ARROW[column.type]:
             raise UserError(f"{path}: column {column.name!r} is {kind}; it must be {column.type}")
     _refuse_nulls(table, columns, path)
-    frame: pd.DataFrame = table.to_pandas()
+    # What pandas notes of an index is not read: it may be anything, and each column counts.
+    frame: pd.DataFrame = table.replace_schema_metadata().to_pandas()
     return frame
 
 
@@ -116,8 +117,8 @@ def column_metadata(path: Path) -> dict[str, tuple[str, str]]:
     """Returns the unit and the description of each column that declares a unit."""
     return {
         field.name: (
-            field.metadata[b"unit"].decode(),
-            field.metadata.get(b"description", b"").decode(),
+            field.metadata[b"unit"].decode(errors="replace"),
+            field.metadata.get(b"description", b"").decode(errors="replace"),
         )
         for field in pq.read_schema(path)
         if field.metadata and b"unit" in field.metadata
