@@ -3,12 +3,12 @@
 import pytest
 from hostile_outcome import TALLY
 
+from sweep_copy import Copy
+
 KINDS = (
     *("cases", "same", "answered", "refused", "traceback", "hang", "another answer"),
     *("kills", "ended before the kill", "full disks", "lost"),
 )
-
-from sweep_copy import Copy
 
 
 def pytest_sessionfinish(session):
