@@ -87,7 +87,7 @@ def test_a_fit_of_another_law_or_form_is_refused(tmp_path):
             ["sparsity.loss", "N=1e9", "D=1e9", "E=4", "k=5"],
             r"S is -0.25 \(S = \(E - k\) / E\); it",
         ),
-        (["sparsity.loss", "N=1e9", "D=1e9", "E=0", "k=5"], "E is 0; it must be a finite number"),
+        (["sparsity.loss", "N=1e9", "D=1e9", "E=0", "k=5"], "E is 0; it must be at least 1"),
         (
             ["sparsity.loss", "N=1e9", "S=0"],
             "variable D is missing; .* derived from C and N_active",

@@ -16,8 +16,11 @@ SECONDS = 30  # of a processor's time: what takes longer hangs, however busy the
 # Cases for each test; `make hostile` takes more.
 CASES = int(os.environ.get("MOELAWS_HOSTILE", "100"))
 
-# How the commands that show a run or a chain tell of damage in their JSON.
-DAMAGE_TOLD = ('"status": "damaged"', '"state": "damaged"', '"state": "changed"')
+# How the commands that show a run, a chain or a report tell in their JSON of what is not whole.
+DAMAGE_TOLD = (
+    *('"status": "damaged"', '"state": "damaged"', '"state": "changed"'),
+    *('"state": "unverified"', '"unverified": 1'),
+)
 
 # Over all tests of one call, for the last lines of pytest's report.
 TALLY: Counter[str] = Counter()

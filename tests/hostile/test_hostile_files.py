@@ -149,7 +149,12 @@ def noise(data, chance):
     return chance.randbytes(chance.choice((0, 1, 64, len(data))))
 
 
-DAMAGE = (flipped, flipped, flipped, cut, edited, noise)
+def foreign(data, chance):
+    """JSON that holds nothing of what the file should."""
+    return chance.choice((b"{}", b"[]", b"7", b"null", b'"x"', b'{"made_of": 1, "study": {}}'))
+
+
+DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
 
 
 @pytest.mark.parametrize(

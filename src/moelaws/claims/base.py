@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
+from typing import Any
+
+from typing_extensions import TypedDict
 
 
 class Verdict(StrEnum):
@@ -43,6 +46,34 @@ class Evidence:
         if self.decides is not None:
             return self.decides
         return [] if self.low is None or self.high is None else [(self.low, self.high)]
+
+
+class JudgedClaim(TypedDict):
+    """A claim with its verdict and what that rests on, as JSON data."""
+
+    name: str
+    statement: str
+    source: str
+    rule: str
+    figure: str
+    verdict: str
+    measured: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    needed: str
+
+
+class JudgedStudy(TypedDict):
+    """A study's claims with their verdicts, as JSON data."""
+
+    study: str
+    title: str
+    source: str
+    assumed: str
+    claims: list[JudgedClaim]
+    made_of: dict[str, Any]
 
 
 def verdict(

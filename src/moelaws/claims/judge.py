@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.claims.base import Evidence, Verdict, verdict
+from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, verdict
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Claim, Study
 
 
-def judge(study: Study, inputs: Inputs) -> dict[str, Any]:
+def judge(study: Study, inputs: Inputs) -> JudgedStudy:
     """Returns the verdicts on the study's claims, as JSON data.
 
     Raises:
@@ -28,7 +27,7 @@ def judge(study: Study, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def judged(study: Study, claim: Claim, inputs: Inputs) -> dict[str, Any]:
+def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     """Returns the verdict on one ``claim`` of the study with what it rests on, as JSON data.
 
     Raises:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from moelaws.claims.base import Verdict
+from pydantic import TypeAdapter, ValidationError
+
+from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
+from moelaws.records.files import read_json
+from moelaws.spec.errors import UserError
 
 
-def page(verdicts: Sequence[Mapping[str, Any]], tier: str) -> str:
+def read_verdicts(path: Path) -> JudgedStudy:
+    """Reads what `moelaws judge` wrote.
+
+    Raises:
+        UserError: for a file that is missing, damaged or holds something else.
+    """
+    try:
+        return TypeAdapter(JudgedStudy).validate_python(read_json(path))
+    except ValidationError:
+        raise UserError(f"{path} holds no verdicts; `moelaws judge STUDY` writes them") from None
+
+
+def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
     """Returns the Markdown of judged studies.
 
     Args:
@@ -47,7 +62,7 @@ def _basis(source: str) -> str:
     return f"**From {source.replace('+', ' and ')} data**, not from trainings here alone."
 
 
-def _section(claim: Mapping[str, Any], figures: Path) -> list[str]:
+def _section(claim: JudgedClaim, figures: Path) -> list[str]:
     figure = figures / claim["figure"]
     picture = figure.with_suffix(".md" if claim["figure"].startswith("T") else ".png")
     lines = [

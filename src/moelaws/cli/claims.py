@@ -24,8 +24,8 @@ def command(
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.page import page
-    from moelaws.records.files import read_json, write_text
+    from moelaws.claims.page import page, read_verdicts
+    from moelaws.records.files import write_text
     from moelaws.records.layout import Results
     from moelaws.spec.project import chosen_studies
 
@@ -34,7 +34,7 @@ def command(
     if not verdicts:
         names = [study.study for study in chosen_studies(project) if study.claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
-    judged = [read_json(path) for path in verdicts]
+    judged = [read_verdicts(path) for path in verdicts]
     write_text(out, page(judged, project.tier))
     if as_json:
         print_json({"page": str(out), "studies": judged})

@@ -30,18 +30,27 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
     everything behind the report.
     """
     from moelaws.records import seal
-    from moelaws.records.files import write_text
+    from moelaws.records.files import read_json, write_text
 
-    lines = [f"{seal.digest(path)}  {path.as_posix()}\n" for path in sorted(files)]
+    lines, unverified = [], 0
+    for path in sorted(files):
+        read_json(path)  # what is damaged or no record is refused
+        state, digest = seal.inspect(path)
+        lines.append(f"{digest}  {path.as_posix()}\n")
+        unverified += state == "unverified"
     whole = hashlib.sha256("".join(lines).encode()).hexdigest()
+    unsealed = f" {unverified} of these files have no seal." if unverified else ""
     footer = (
         f"This report shows {len(files)} figures, paper tables and pages of verdicts. The digest "
-        f"of the whole is ``{whole}``: the SHA-256 of the list of their records and digests. "
+        f"of the whole is ``{whole}``: the SHA-256 of the list of their records and "
+        f"digests.{unsealed} "
         "``moelaws verify`` reads everything again and says what is no longer what it was, and "
         "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
     )
     write_text(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
     if as_json:
-        print_json({"page": str(out), "files": len(files), "digest": whole})
+        print_json(
+            {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
+        )
     else:
         click.echo(f"{out}: digest of the whole {whole}")

@@ -72,8 +72,8 @@ def made_of(path: Path) -> dict[str, Any]:
         from moelaws.records.parquet import read_origin
 
         return read_origin(path)
-    data = read_json(path) if path.suffix == ".json" else {}
-    return dict(data.get("made_of", {})) if isinstance(data, dict) else {}
+    origin = read_json(path).get("made_of") if path.suffix == ".json" else None
+    return origin if isinstance(origin, dict) else {}
 
 
 def inspect(path: Path) -> tuple[seal.State, str]:

@@ -80,11 +80,11 @@ def finite(data: Any) -> Any:
     return data
 
 
-def read_json(path: Path) -> Any:
-    """Returns the data of a JSON file, without its seal.
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the object that a JSON file holds, without its seal.
 
     Raises:
-        UserError: where the file is missing, damaged, not JSON or nested too deeply.
+        UserError: where the file is missing, damaged, not JSON, no object or nested too deeply.
     """
     try:
         data = parse_json(seal.read(path), path)
@@ -92,6 +92,7 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    if isinstance(data, dict):
-        data.pop(seal.KEY, None)
+    if not isinstance(data, dict):
+        raise UserError(f'{path} holds no JSON object, such as {{"key": 1}}')
+    data.pop(seal.KEY, None)
     return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shutil
@@ -16,7 +17,7 @@ from moelaws.records.lock import holder
 from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
 
-STATUSES = (*get_args(Status), "running", "interrupted", "damaged", "unknown")
+STATUSES = (*get_args(Status), "running", "interrupted", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 
 
@@ -33,11 +34,11 @@ class Record:
 
     @property
     def status(self) -> str:
-        """Is one of ``STATUSES``; unknown where the summary says none."""
+        """Is one of ``STATUSES``."""
         if self.damaged:
             return "damaged"
         if self.summary:
-            return str(self.summary.get("status", "unknown"))
+            return str(self.summary["status"])
         return "running" if self.owner else "interrupted"
 
     def is_stale(self, code: str) -> bool:
@@ -68,13 +69,13 @@ def read_record(results: Results, run_id: str) -> Record:
     """Returns the record of one run."""
     folder, damaged = results.run(run_id), []
     contents: dict[str, dict[str, Any]] = {}
-    for name in ("config", "summary", "provenance"):
+    for name, needed in (("config", set()), ("summary", {"status"}), ("provenance", {"code"})):
         contents[name], path = {}, folder / f"{name}.json"
         if not path.is_file():
             continue
-        try:
-            contents[name] = dict(read_json(path))
-        except (UserError, TypeError, ValueError):
+        with contextlib.suppress(UserError):
+            contents[name] = read_json(path)
+        if not contents[name] or not needed <= contents[name].keys():
             damaged.append(path.name)
     if contents["config"] and not _is_config_of(run_id, folder / "config.json"):
         damaged.append("config.json")

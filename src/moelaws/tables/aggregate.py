@@ -49,13 +49,24 @@ def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
     seen: dict[str, tuple[str, Any]] = {}
     for run in runs:
         corpus = run.config.corpus.corpus_id
-        shards = read_json(results.run(run.run_id) / "provenance.json").get("corpus_files")
+        shards = _provenance(run, results).get("corpus_files")
         first, expected = seen.setdefault(corpus, (run.run_id, shards))
         if shards != expected:
             raise UserError(
                 f"runs {first} and {run.run_id}: corpus {corpus} was tokenised differently for "
                 "them (other shards under one name); delete the older ones below results/runs"
             )
+
+
+def _provenance(run: Run, results: Results) -> dict[str, Any]:
+    path = results.run(run.run_id) / "provenance.json"
+    provenance = read_json(path)
+    if "code" not in provenance:
+        raise UserError(
+            f"{path} does not say which code trained the run; to train it again: "
+            f"moelaws runs --retry {run.run_id}"
+        )
+    return provenance
 
 
 def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
@@ -86,5 +97,5 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "seconds": summary.wall_seconds,
         "tokens_per_second": summary.tokens_per_second,
         "peak_memory": float(summary.peak_memory_bytes),
-        "code": read_json(results.run(run.run_id) / "provenance.json")["code"],
+        "code": _provenance(run, results)["code"],
     }
