@@ -16,4 +16,4 @@ explore:
 
 # Damaged files, odd configurations, kills and full disks, many more than CI takes: docs/reliability.md.
 hostile:
-	MOELAWS_HOSTILE=1000 $(PYTHON) -m pytest -n 1 -m slow tests/hostile
+	MOELAWS_HOSTILE=1000 $(PYTHON) -m pytest -n 1 -m "" tests/hostile $$(grep -rl --include='test_killed_*.py' killed_at tests)

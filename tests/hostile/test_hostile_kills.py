@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_for_snakemake_too(swept, tmp_path):
         pytest.skip("no disk in memory can be mounted here")
     before = content(swept.root)
     words = swept.command("--rerun-incomplete", "--force", *MADE.values())
-    rooms = (0, 40, 160) if CASES <= 100 else range(0, 400, 20)
+    rooms = (0, 100) if CASES <= 100 else range(0, 400, 50)
     for room in rooms:
         out = tmp_path / str(room)
         out.mkdir()
