@@ -122,3 +122,9 @@ def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
     assert done.exit_code == 0, done.output
     with pytest.raises(UserError, match="unknown key colour"):  # where it may hold the law
         CliRunner().invoke(cli, ["laws", "ours.law"], catch_exceptions=False)
+
+
+def test_a_name_that_several_studies_have_is_the_chosen_study_s(ended):
+    code, error = ended("show", "figure", "F7", "--tier", "paper")  # of hyperparameters as well
+    assert code == 2
+    assert "results/paper/figures/sparsity/F7.json: no such file" in error

@@ -11,7 +11,13 @@ import click
 
 from moelaws.cli.project import gathered
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_study, study_names
+from moelaws.spec.project import (
+    Project,
+    chosen_studies,
+    load_project,
+    load_study,
+    study_names,
+)
 from moelaws.spec.study import KINDS, Reader, Study
 
 if TYPE_CHECKING:
@@ -122,12 +128,17 @@ def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) ->
 def study_with(kind: str, name: str) -> Study:
     """Returns the one study that has an entry ``name`` of a kind, such as figures.
 
+    Where several have one, it is that of the studies that the configuration chooses.
+
     Raises:
-        UserError: where no study has one, or several have.
+        UserError: where no study has one, or several of those that are chosen, or that are not.
     """
     studies = [load_study(key) for key in study_names()]
     names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}
     owners = [study for study in studies if name in names[study.study]]
+    if len(owners) > 1:
+        chosen = {study.study for study in chosen_studies(load_project())}
+        owners = [study for study in owners if study.study in chosen] or owners
     if len(owners) == 1:
         return owners[0]
     noun = KINDS[kind]
