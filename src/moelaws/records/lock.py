@@ -7,6 +7,7 @@ judged at once by whether its process lives, where it can be seen.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -156,18 +157,37 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:
-    """Removes the lock of ``owner``; of several that try, one renames it away."""
+    """Removes the lock of ``owner``, if it is still that; several may try."""
     aside = temporary(path)
+    with _one_at_a_time(path.parent):
+        if _read(path).get("token") != owner.get("token"):
+            return  # another trainer broke it first, and this may be its fresh lock
+        try:
+            os.rename(path, aside)
+        except FileNotFoundError:
+            return
+        if _read(aside).get("token") != owner.get("token"):
+            # Where the file system knows no lock for breakers, two may come here: give it back.
+            # Where a third one took it meanwhile, the second sees that its lock is not held.
+            with suppress(FileExistsError, FileNotFoundError):
+                os.link(aside, path)
+        discard(aside)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Lets one process after the other in; all at once where the file system has no such lock.
+
+    The kernel gives it back when its holder dies. That is why it can guard the breaking of a lock,
+    and why it cannot be the lock of a run, which must hold across file systems of many kinds.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.rename(path, aside)
-    except FileNotFoundError:
-        return
-    if _read(aside).get("token") != owner.get("token"):
-        # Another trainer broke it first and this is its fresh lock: give it back.
-        # Where a third one took it meanwhile, the second sees that its lock is not held.
-        with suppress(FileExistsError, FileNotFoundError):
-            os.link(aside, path)
-    discard(aside)
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
