@@ -181,7 +181,11 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
     The kernel gives it back when its holder dies. That is why it can guard the breaking of a lock,
     and why it cannot be the lock of a run, which must hold across file systems of many kinds.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # a folder that may be written and not read
+        yield
+        return
     try:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
