@@ -98,6 +98,7 @@ def readers(swept):
         ),
         "history": (run_file("history.parquet"), printed_table),
         "load": (run_file("load.parquet"), printed_table),
+        "documents": (run_file("documents.parquet"), printed_table),
         "derived": (sorted((demo / "derived/sparsity").glob("*.parquet")), printed_table),
         "fit": ([loss], fit),
         "draws": ([loss.with_suffix(".bootstrap.parquet")], lambda path: fit(loss)),
@@ -160,7 +161,7 @@ DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
 @pytest.mark.parametrize(
     "kind",
     [
-        *("table", "summary", "collected", "history", "load", "derived"),
+        *("table", "summary", "collected", "history", "load", "documents", "derived"),
         *("fit", "draws", "verdicts", "record", "cover", "corpus", "weights"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,6 +11,7 @@ from moelaws.records.files import read_json
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
+from moelaws.workflow.verify import Verification
 
 DENSE = {"kind": "dense", "d_ffn": 16}
 
@@ -33,7 +35,8 @@ def test_the_record_of_a_completed_run(configure, train, results, corpus):
 
     folder = results.run(config.run_id)
     assert {p.name for p in folder.iterdir()} == {
-        "config.json", "history.parquet", "load.parquet", "provenance.json", "summary.json",
+        "config.json", "documents.parquet", "history.parquet", "load.parquet", "provenance.json",
+        "summary.json",
     }  # fmt: skip
     assert not results.checkpoint(config.run_id).exists()
     assert (folder / "config.json").read_text().strip() == config.canonical_json()
@@ -46,6 +49,21 @@ def test_the_record_of_a_completed_run(configure, train, results, corpus):
     assert history["tokens"][-1] == config.tokens
     assert history["lr"][-1] == pytest.approx(0.1 * 1e-2)
     assert history["seconds"] == sorted(history["seconds"])
+
+
+def test_the_losses_of_the_documents_add_up_to_the_loss_and_its_error(configure, train, results):
+    config = configure(steps=20)
+    summary = train(config)
+    table = pq.read_table(results.run(config.run_id) / "documents.parquet")
+    document, tokens, nats = (np.array(table[name]) for name in ("document", "tokens", "nats"))
+    assert (np.diff(document) > 0).all()
+    assert tokens.sum() == 64 * 16  # all that was evaluated
+    assert nats.sum() / tokens.sum() == pytest.approx(summary.loss, rel=1e-12)
+    residuals = nats - tokens * summary.loss
+    n = len(document)
+    error = math.sqrt(n / (n - 1) * (residuals**2).sum()) / tokens.sum()
+    assert error == pytest.approx(summary.loss_se, rel=1e-9)
+    assert table.schema.field("nats").metadata[b"unit"] == b"nats"
 
 
 def test_a_run_that_is_done_is_not_trained_again(configure, train, corpus):
@@ -88,6 +106,22 @@ def test_a_diverging_run_is_a_result(configure, train, results):
     assert summary.steps < 400
     history = history_of(results, config)
     assert history["step"][-1] == summary.steps == len(history["loss"])
+    assert not (results.run(summary.run_id) / "documents.parquet").exists()
+
+
+def test_verification_sees_a_changed_loss_of_a_document(configure, train, results):
+    config = configure(steps=3)
+    train(config)
+    verification = Verification(results, {})
+    assert [v.state for v in verification.shared()] == ["whole"]
+    path = results.run(config.run_id) / "documents.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    (verdict,) = verification.shared()
+    assert (verdict.state, verdict.reason) == ("damaged", "documents.parquet")
+    path.unlink()  # as in a record that was made before there was this file
+    assert [v.state for v in verification.shared()] == ["whole"]
 
 
 def test_lack_of_memory_is_told_and_tried_again(configure, train):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LACKED_MEMORY = "lacked_memory.json"
+DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
 KEPT = "status.json"
 
 
@@ -25,7 +26,8 @@ class Results:
         return self.root / "runs"
 
     def run(self, run_id: str) -> Path:
-        """config.json, history.parquet, load.parquet, summary.json, provenance.json and log."""
+        """config.json, three Parquet files (history, load, documents), provenance.json, log and
+        summary.json."""
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:

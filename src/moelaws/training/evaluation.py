@@ -1,10 +1,11 @@
-"""The held-out measurement: loss with a standard error clustered by document, bits, load."""
+"""The held-out measurement: loss by document with its clustered standard error, bits, load."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,16 +15,46 @@ from torch import Tensor
 
 from moelaws.corpus.batches import Validation
 from moelaws.model.transformer import Transformer, assignments
+from moelaws.training.columns import write_columns
+
+# column -> (unit, description)
+COLUMNS = {
+    "document": ("", "number of the document in the validation text, from 0"),
+    "tokens": ("tokens", "predicted tokens of the document"),
+    "nats": ("nats", "cross-entropy, summed over these tokens"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentLosses:
+    """The held-out loss of each document that was evaluated, (documents,) each."""
+
+    document: NDArray[np.int64]  # ascending
+    tokens: NDArray[np.int64]
+    nats: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, loss_T: NDArray[np.float64], document_T: NDArray[np.int64]) -> DocumentLosses:
+        """Sums the nats of the predicted tokens, (T,), by the documents that they belong to."""
+        document, member = np.unique(document_T, return_inverse=True)
+        tokens = np.bincount(member).astype(np.int64)
+        nats = np.bincount(member, weights=loss_T).astype(np.float64)
+        return cls(document, tokens, nats)
+
+    def write(self, path: Path) -> None:
+        """Writes Parquet with units, a row a document."""
+        write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS})
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Validation loss in nats per token, its standard error, bits per byte, and the assignments
-    by layer and expert (L, E) of models with experts."""
+    """Validation loss in nats per token, its standard error, bits per byte, the losses of the
+    documents, and the assignments by layer and expert (L, E) of models with experts."""
 
     loss: float
     loss_se: float | None
     bits_per_byte: float
+    documents: DocumentLosses
     counts_LE: NDArray[np.int64] | None
 
 
@@ -48,10 +79,12 @@ def evaluate(
             if counts_LE is not None:
                 counts.append(counts_LE)
     loss_T = torch.cat(nats).cpu().double().numpy()
+    document_T = held_out.documents.reshape(-1)
     return Evaluation(
         loss=float(loss_T.mean()),
-        loss_se=clustered_se(loss_T, held_out.documents.reshape(-1)),
+        loss_se=clustered_se(loss_T, document_T),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
+        documents=DocumentLosses.of(loss_T, document_T),
         counts_LE=torch.stack(counts).sum(0).cpu().numpy() if counts else None,
     )
 

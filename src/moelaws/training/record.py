@@ -9,7 +9,7 @@ from typing import Any
 
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import LACKED_MEMORY, Results
+from moelaws.records.layout import DOCUMENTS, LACKED_MEMORY, Results
 from moelaws.records.seal import DamagedError
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
@@ -80,14 +80,20 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
 
 
 def write_record(folder: Path, outcome: Outcome) -> None:
-    """Writes history.parquet, load.parquet (of experts), provenance.json and, last, summary.json.
+    """Writes history, load (of experts) and documents (of completed runs), all Parquet, then
+    provenance.json and, last, summary.json.
 
     A run that lacked memory gets one file more, newer than its summary, by which the next call of
     the workflow tries it again.
     """
-    held_out = outcome.evaluation.counts_LE if outcome.evaluation else None
+    evaluation = outcome.evaluation
+    held_out = evaluation.counts_LE if evaluation else None
     outcome.history.write(folder / "history.parquet")
     outcome.expert_load.write(folder / "load.parquet", held_out)
+    if evaluation:
+        evaluation.documents.write(folder / DOCUMENTS)
+    else:  # an earlier training of the run may have left some
+        (folder / DOCUMENTS).unlink(missing_ok=True)
     write_json(folder / "provenance.json", outcome.provenance)
     write_json(folder / "summary.json", outcome.summary.model_dump(mode="json"))
     note_lack_of_memory(folder, outcome.summary)

@@ -78,7 +78,7 @@ class Verification:
 
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
-        files = [folder / f"{name}.parquet" for name in ("history", "load")]
+        files = [folder / f"{name}.parquet" for name in ("history", "load", "documents")]
         states = {p.name: chain.inspect(p)[0] for p in files if p.is_file()}
         damaged = [*record.damaged, *(name for name, s in states.items() if s == "damaged")]
         if damaged:
