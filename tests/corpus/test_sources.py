@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from moelaws.corpus import sources as module
 from moelaws.corpus.sources import resolve
 from moelaws.spec.errors import UserError
+from repository import REPOSITORY
 
 
 def old(folder: Path) -> None:
@@ -29,6 +32,72 @@ def test_stdlib_is_sources_and_prose_without_tests_and_parts_packaged_apart(tmp_
     assert 7e6 < sources.bytes < 12e6
     assert sources.bytes == sum(path.stat().st_size for _, path in sources.files)
     sources.digest()  # all of it is UTF-8
+
+
+def normalised(name: str) -> str:
+    return re.sub("[-_.]+", "-", name.lower())
+
+
+def pins(lock: str) -> dict[str, set[str]]:
+    """Returns package -> the versions that a file of envs/ pins, whatever the machine."""
+    versions: dict[str, set[str]] = {}
+    for line in (REPOSITORY / "envs" / lock).read_text().splitlines():
+        if match := re.match(r"([\w.-]+)==([^ ;]+)", line):
+            versions.setdefault(normalised(match[1]), set()).add(match[2])
+    return versions
+
+
+def is_universal(package: metadata.Distribution) -> bool:
+    """Whether the package came as one wheel for all platforms and versions of Python 3."""
+    tags = re.findall("^Tag: (.*)$", package.read_text("WHEEL") or "", re.MULTILINE)
+    return "py3-none-any" in tags
+
+
+def test_the_packages_of_the_environment_are_those_that_every_machine_installs_alike() -> None:
+    cpu, gpu = pins("cpu.lock"), pins("gpu.lock")
+    chosen = []
+    for name, versions in cpu.items():
+        try:
+            package = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # of another platform or version of Python
+        sources = [
+            path
+            for file in package.files or []
+            if file.suffix == ".py" and not {"..", "test", "tests"} & set(file.parts)
+            if (path := Path(str(file.locate()))).is_file()
+        ]
+        large = sum(path.stat().st_size for path in sources) >= 5e5
+        if len(versions) == 1 and gpu.get(name) == versions and large and is_universal(package):
+            chosen.append(name)
+    assert chosen == list(module.PACKAGES)
+
+
+def test_environment_is_the_standard_library_and_the_packages(tmp_path: Path) -> None:
+    small, sources = resolve("stdlib", tmp_path), resolve("environment", tmp_path)
+    assert sources.name == "environment"
+    assert set(small.files) < set(sources.files)
+    names = [name for name, _ in sources.files]
+    assert names == sorted(set(names))
+    assert {"sympy/core/add.py", "rich/table.py", "asyncio/events.py"} <= set(names)
+    assert not [name for name in names if {"..", "test", "tests"} & set(name.split("/"))]
+    assert 4e7 < sources.bytes < 6e7
+    assert sources.bytes == sum(path.stat().st_size for path in sources.paths)
+    sources.digest()  # all of it is UTF-8
+
+
+def test_a_package_of_the_environment_that_lacks_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "half-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n")
+    (info / "RECORD").write_text("half/gone.py,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for package, reason in (("half", "gone.py is missing"), ("nowhere", "no file of it is listed")):
+        monkeypatch.setattr(module, "PACKAGES", (package,))
+        with pytest.raises(UserError, match=f"{package} is not installed whole.*{reason}"):
+            resolve("environment", tmp_path)
 
 
 def test_digest_is_of_names_and_contents_wherever_they_lie(texts: Path, tmp_path: Path) -> None:
@@ -108,10 +177,11 @@ def test_a_cache_that_cannot_be_written_is_no_error(texts: Path, tmp_path: Path)
         ("*.md", r"\*.md matches no file"),
         (".", r"\. is a folder; name its text files, such as \./\*\*/\*.txt"),
         ("empty", "no text"),
-        ([], "write stdlib, or paths or globs"),
-        (None, "write stdlib, or paths or globs"),
-        ([3], "write stdlib, or paths or globs"),
-        (["stdlib", "00.txt"], "cannot be mixed"),
+        ([], "write stdlib, environment, or paths or globs"),
+        (None, "write stdlib, environment, or paths or globs"),
+        ([3], "write stdlib, environment, or paths or globs"),
+        (["stdlib", "00.txt"], "stdlib cannot be mixed"),
+        (["00.txt", "environment"], "environment cannot be mixed"),
     ],
 )
 def test_what_is_not_text_is_named(texts: Path, setting: object, says: str) -> None:

@@ -27,8 +27,8 @@ VOCABULARY = 512
     "--corpus",
     "setting",
     multiple=True,
-    help="stdlib, or a path or glob of UTF-8 text files; may be repeated. A data set is set in "
-    "the configuration, or by --set. [default: the configuration's]",
+    help="stdlib, environment, or a path or glob of UTF-8 text files; may be repeated. A data set "
+    "is set in the configuration, or by --set. [default: the configuration's]",
 )
 @click.option(
     "--vocab-size",

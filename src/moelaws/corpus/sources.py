@@ -12,6 +12,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from moelaws.records.files import read_json, write_json
@@ -38,6 +39,27 @@ STDLIB_WITHOUT = {
 }
 TEST_FOLDERS = {"test", "tests"}  # shipped inside ctypes, unittest, ... by some builds only
 
+# The packages whose Python sources the corpus `environment` adds to the standard library's: all
+# that both locks (envs/cpu.lock, envs/gpu.lock) pin to one and the same version, that are published
+# as a single wheel for all platforms and versions of Python, so that every machine installs the
+# same files, and that have half a megabyte of such sources. A test holds the list to this rule.
+PACKAGES = (
+    "anyio",
+    "datasets",
+    "docutils",
+    "filelock",
+    "fsspec",
+    "gitpython",
+    "huggingface-hub",
+    "mpmath",
+    "pydantic",
+    "pygments",
+    "pytest",
+    "rich",
+    "snakemake",
+    "sympy",
+)
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -47,7 +69,7 @@ class Sources:
     the same files in another place are the same corpus.
     """
 
-    name: str  # "stdlib" or "text"
+    name: str  # "stdlib", "environment" or "text"
     files: tuple[tuple[str, Path], ...]
     bytes: int  # of all files
 
@@ -143,36 +165,48 @@ def resolve(
 ) -> Sources | DatasetSource:
     """Returns the text that a config's corpus setting stands for.
 
-    ``setting`` is "stdlib", one or several paths or globs (``**`` goes into folders) of UTF-8
-    text files, or a data set; paths are relative to ``base``.
+    ``setting`` is "stdlib", "environment" (that and the installed packages of ``PACKAGES``), one or
+    several paths or globs (``**`` goes into folders) of UTF-8 text files, or a data set; paths are
+    relative to ``base``.
 
     Raises:
-        UserError: for a missing file, a glob without a match, a folder, no text at all, or a data
-            set that is neither a folder nor named with a commit.
+        UserError: for a missing file or package, a glob without a match, a folder, no text at all,
+            or a data set that is neither a folder nor named with a commit.
     """
     if isinstance(setting, Dataset):
         return DatasetSource(setting, _folder_of(setting, base))
     patterns = list(setting) if isinstance(setting, list | tuple) else [setting]
-    if patterns == ["stdlib"]:
+    if patterns in (["stdlib"], ["environment"]):
         root = Path(sysconfig.get_path("stdlib"))
-        return _sources("stdlib", sorted(_stdlib(root)), root, f"corpus 'stdlib' ({root})")
+        files = _named(sorted(_stdlib(root)), root)
+        if patterns == ["environment"]:
+            files = sorted([*files, *(file for name in PACKAGES for file in _package(name))])
+        return _sources(patterns[0], files, f"corpus {patterns[0]!r} ({root})")
     if not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise UserError(f"corpus is {setting!r}; write stdlib, or paths or globs of text files")
-    if "stdlib" in patterns:
         raise UserError(
-            "corpus: stdlib cannot be mixed with files; a file of that name is written ./stdlib"
+            f"corpus is {setting!r}; write stdlib, environment, or paths or globs of text files"
         )
+    for word in ("stdlib", "environment"):
+        if word in patterns:
+            raise UserError(
+                f"corpus: {word} cannot be mixed with files; a file of that name is written "
+                f"./{word}"
+            )
     paths = sorted({path for pattern in patterns for path in _matches(pattern, base)})
     root = Path(os.path.commonpath([path.parent for path in paths]))
-    return _sources("text", paths, root, f"corpus {', '.join(patterns)}")
+    return _sources("text", _named(paths, root), f"corpus {', '.join(patterns)}")
 
 
-def _sources(name: str, paths: list[Path], root: Path, where: str) -> Sources:
-    size = sum(path.stat().st_size for path in paths)
+def _named(paths: Iterable[Path], root: Path) -> list[tuple[str, Path]]:
+    return [(path.relative_to(root).as_posix(), path) for path in paths]
+
+
+def _sources(name: str, files: list[tuple[str, Path]], where: str) -> Sources:
+    size = sum(path.stat().st_size for _, path in files)
     if size == 0:
-        files = f"its {len(paths)} files are empty" if paths else "no Python sources there"
-        raise UserError(f"{where}: no text: {files}; name text files instead")
-    return Sources(name, tuple((p.relative_to(root).as_posix(), p) for p in paths), size)
+        reason = f"its {len(files)} files are empty" if files else "no Python sources there"
+        raise UserError(f"{where}: no text: {reason}; name text files instead")
+    return Sources(name, tuple(files), size)
 
 
 def _folder_of(setting: Dataset, base: Path) -> Path | None:
@@ -235,6 +269,32 @@ def _stdlib(root: Path) -> Iterator[Path]:
         for folder, inner, files in os.walk(root / module):
             inner[:] = [name for name in inner if name not in TEST_FOLDERS]
             yield from (Path(folder, file) for file in files if file.endswith((".py", ".rst")))
+
+
+def _package(name: str) -> list[tuple[str, Path]]:
+    """Lists the Python sources of an installed package by the names that its wheel gives them.
+
+    Raises:
+        UserError: where it is not installed, or was installed without a list of its files.
+    """
+    try:
+        listed = metadata.files(name) or []
+    except metadata.PackageNotFoundError:
+        listed = []
+    sources = [
+        (file.as_posix(), Path(str(file.locate())))
+        for file in listed
+        if file.suffix == ".py" and not {"..", *TEST_FOLDERS} & set(file.parts)
+    ]
+    gone = [path for _, path in sources if not path.is_file()]
+    if gone or not sources:
+        reason = f"{gone[0]} is missing" if gone else "no file of it is listed"
+        raise UserError(
+            f"corpus: environment holds the sources of {', '.join(PACKAGES)}, but {name} is not "
+            f"installed whole: {reason}; install what envs/cpu.lock pins "
+            "(pip install -r envs/cpu.lock)"
+        )
+    return sources
 
 
 def _file_digest(path: Path) -> str:

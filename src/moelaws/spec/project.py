@@ -44,7 +44,7 @@ class Project(Frozen):
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
     studies: Literal["all"] | tuple[Name | StudyFile, ...] = "all"
-    corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or text files, by paths or globs
+    corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or environment, or text files
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
         0.05  # share of the text that is held out, by whole documents
