@@ -94,7 +94,11 @@ def refusal(schema, data):
         ("grids.demo.derive.batch", {"rule": "power", "value": 1}, "derive.batch.at is missing"),
         ("grids.demo.derive.batch", {}, "grids.demo.derive.batch.rule is missing"),
         ("grids.demo.derive.batch", 3, "batch is 3; it must be a mapping with the keys at, by, "),
-        ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, gpu or paper; did you mea"),
+        (
+            "grids.demoo",
+            {},
+            "grids.demoo: the key 'demoo' must be demo, workstation, gpu or paper; di",
+        ),
         (
             f"{SWEEP}.axes",
             {"d_model": list(range(1, 1001)), "lr": list(range(1, 1001))},
@@ -134,7 +138,11 @@ def test_mistakes_of_a_study(path, value, message):
             2**63,
             "seed is 9223372036854775808; it must be at most 1,000,",
         ),
-        ("tier", "papr", "tier is 'papr'; it must be demo, gpu or paper; did you mean paper?"),
+        (
+            "tier",
+            "papr",
+            "tier is 'papr'; it must be demo, workstation, gpu or paper; did you mean paper?",
+        ),
     ],
 )
 def test_mistakes_of_the_project(key, value, message):

@@ -44,7 +44,7 @@ def test_impossible_grids(fresh, keys, message):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("tier=huge", "command line: tier is 'huge'; it must be demo, gpu or paper"),
+        ("tier=huge", "command line: tier is 'huge'; it must be demo, workstation, gpu or paper"),
         ("studies=sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
         ("corpus=nowhere.txt", "corpus: nowhere.txt does not exist"),
         ("colour=red", "unknown key colour; allowed here: corpus, device"),

@@ -39,6 +39,7 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     from moelaws.accounting.cost import CPU, H100
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
     from moelaws.spec.project import load_study
+    from moelaws.spec.study import CPU_TIERS
 
     sweep = expand_study(load_study(study), project)
     if not sweep.runs:
@@ -46,7 +47,7 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     if prefix is not None:
         click.echo(_configuration(sweep, prefix))
         return
-    device = CPU if project.tier == "demo" else H100
+    device = CPU if project.tier in CPU_TIERS else H100
     rows = _rows(sweep, device)
     if as_json:
         print_json(rows)

@@ -63,7 +63,7 @@ def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Pr
 project_options = gathered(
     "project",
     _project,
-    click.option("--tier", help="demo, gpu or paper; the configuration's by default."),
+    click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default."),
     click.option(
         "--config",
         type=click.Path(path_type=Path),

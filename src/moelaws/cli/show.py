@@ -31,7 +31,7 @@ KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "deri
     help="The study, or the YAML file of your own; needed where several have that name.",
 )
 @click.option("--simulated", is_flag=True, help="Look below results/TIER/simulated.")
-@click.option("--tier", help="demo, gpu or paper; the configuration's by default.")
+@click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default.")
 @json_option
 def command(
     what: str,

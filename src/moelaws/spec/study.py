@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
@@ -38,8 +38,9 @@ Reference = Annotated[
     str,
     text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
 ]
-Tier = Literal["demo", "gpu", "paper"]
-TIERS: tuple[Tier, ...] = ("demo", "gpu", "paper")
+Tier = Literal["demo", "workstation", "gpu", "paper"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
+CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores; the others for GPUs
 # A study's key -> what one of its entries is called.
 KINDS = {
     "fits": "fit",

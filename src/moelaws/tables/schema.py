@@ -11,7 +11,7 @@ _FLOPS = "training FLOPs of the run, "
 COLUMNS: tuple[Column, ...] = (
     Column("run_id", "string", "1", "identity of the run: hash of its configuration"),
     Column("study", "string", "1", "study that asked for the run"),
-    Column("tier", "string", "1", "tier of the grid: demo, gpu or paper"),
+    Column("tier", "string", "1", "tier of the grid: demo, workstation, gpu or paper"),
     Column("sweep", "string", "1", "the study's sweeps that ask for the run, joined by commas"),
     Column("source", "string", "1", "where the losses come from: trained, simulated or imported"),
     Column("status", "string", "1", "completed, diverged or out_of_memory"),
