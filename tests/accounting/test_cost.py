@@ -7,7 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.accounting.cost import CPU, H100, activation_bytes, estimate
+from moelaws.accounting.cost import (
+    CPU,
+    H100,
+    Timing,
+    activation_bytes,
+    estimate,
+    fitted_to,
+)
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
 from moelaws.spec.run import RunConfig
@@ -100,3 +107,47 @@ def test_memory_of_the_host_takes_whole_batches():
     small, large = (estimate(config(groups), CPU) for groups in (1, 100))
     assert large.host_bytes > small.host_bytes
     assert large.device_bytes == 0
+
+
+def sized(d_model, experts, steps, groups=4):
+    """A run's configuration, by what its time depends on."""
+    run = config(groups)
+    ffn = run.model.ffn.model_copy(update={"n_experts": experts, "d_expert": d_model})
+    model = run.model.model_copy(update={"d_model": d_model, "ffn": ffn})
+    return run.model_copy(update={"model": model, "steps": steps})
+
+
+RUNS = [sized(d, E, steps) for d in (16, 48, 128) for E in (2, 16, 64) for steps in (500, 4000)]
+
+
+def measured(runs, device):
+    return [Timing(run, estimate(run, device).seconds - device.startup_seconds) for run in runs]
+
+
+def test_timings_of_a_machine_tell_its_speed_and_its_overheads():
+    machine = replace(
+        CPU, flops_per_second=2e10, seconds_per_layer_step=8e-3, seconds_per_expert_step=2e-4
+    )
+    learned = fitted_to(CPU, measured(RUNS, machine))
+    larger = sized(256, 32, 20_000)
+    assert estimate(larger, learned).seconds == pytest.approx(
+        estimate(larger, machine).seconds, rel=0.1
+    )
+
+
+def test_one_timing_scales_the_whole_estimate_and_none_changes_nothing():
+    slower = replace(
+        CPU, flops_per_second=CPU.flops_per_second / 3,
+        seconds_per_layer_step=3 * CPU.seconds_per_layer_step,
+        seconds_per_expert_step=3 * CPU.seconds_per_expert_step,
+    )  # fmt: skip
+    learned = fitted_to(CPU, measured(RUNS[:1], slower))
+    assert learned.flops_per_second == pytest.approx(slower.flops_per_second)
+    assert learned.seconds_per_expert_step == pytest.approx(slower.seconds_per_expert_step)
+    assert fitted_to(CPU, []) == CPU
+
+
+@given(st.lists(st.floats(0.1, 1000), min_size=1, max_size=len(RUNS)))
+def test_no_timings_whatever_give_a_negative_time(seconds):
+    device = fitted_to(CPU, [Timing(run, s) for run, s in zip(RUNS, seconds, strict=False)])
+    assert all(0 < estimate(run, device).seconds < float("inf") for run in RUNS)

@@ -7,8 +7,12 @@ where it comes from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
@@ -23,17 +27,20 @@ class Device:
     name: str
     flops_per_second: float  # sustained by large models
     seconds_per_layer_step: float  # overhead a layer and optimizer step, which small models feel
+    seconds_per_expert_step: float  # more of it for each routed expert of the layer
     startup_seconds: float
     base_memory: float  # bytes that the process takes of the host before the model
     own_memory: float  # bytes of the device's own memory; 0 where it uses the host's
 
 
-# One core, fp32: least squares over the demo's runs on an AMD EPYC (Zen 4) core.
-CPU = Device("CPU core", 1.0e11, 5e-3, 2.5, 3.5e8, 0.0)
+# One core, fp32: least squares over the demo's runs on an AMD EPYC (Zen 4) core; the share of the
+# experts over shorter runs on another EPYC core.
+CPU = Device("CPU core", 1.0e11, 5e-3, 5e-5, 2.5, 3.5e8, 0.0)
 # 989 TFLOP/s dense bf16 and 80 GB by NVIDIA's data sheet, at an assumed 35 % model FLOPs
 # utilisation; not measured.
-H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 30.0, 4e9, 8e10)
+H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
 DEVICES = {"cpu": CPU, "cuda": H100}
+PRIOR_WEIGHT = 0.1  # of one run, in ``fitted_to``
 
 
 @dataclass(frozen=True)
@@ -66,20 +73,72 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
         at_once = math.ceil(at_once / 2)
     training = states + at_once * bytes_per_group
 
-    per_token = train_flops_per_token(model, "sparsity")
-    evaluated = config.evaluation.sequences * model.context / 3  # forward alone
-    passes = config.steps * math.ceil(groups / at_once)
-    overhead = device.seconds_per_layer_step * model.n_layers * passes
+    work = _work(config, config.steps * math.ceil(groups / at_once))
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training
     return Cost(
-        flops=per_token * config.tokens,
-        seconds=device.startup_seconds
-        + overhead
-        + per_token * (config.tokens + evaluated) / device.flops_per_second,
+        flops=train_flops_per_token(model, "sparsity") * config.tokens,
+        seconds=device.startup_seconds + float(work @ _prices(device)),
         host_bytes=device.base_memory + held,
         device_bytes=training if device.own_memory else 0.0,
     )
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A run that was trained, and the seconds that it took without the start of its process."""
+
+    config: RunConfig
+    seconds: float
+
+
+def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
+    """Returns ``device`` with the speed and overheads that it had in ``timings``.
+
+    Least squares of relative errors, which a penalty draws to the device's own values times the
+    median ratio of measured to estimated seconds. The penalty is small (``PRIOR_WEIGHT`` of a run):
+    runs that are alike scale the estimate, and runs of various sizes tell overhead from speed. No
+    timings change nothing.
+    """
+    if not timings:
+        return device
+    work = np.array([_work(timing.config, timing.config.steps) for timing in timings])
+    seconds = np.array([timing.seconds for timing in timings])
+    own = _prices(device)
+    prior = own * float(np.median(seconds / (work @ own)))
+    priced = np.flatnonzero(prior > 0)
+    while True:
+        relative = work[:, priced] * prior[priced] / seconds[:, None]
+        penalty = math.sqrt(PRIOR_WEIGHT)
+        rows = np.vstack([relative, penalty * np.eye(len(priced))])
+        right = np.append(np.ones(len(relative)), np.full(len(priced), penalty))
+        factors = np.linalg.lstsq(rows, right, rcond=None)[0]
+        if (factors > 0).all():
+            break
+        priced = np.delete(priced, factors.argmin())
+    prices = np.zeros(len(own))
+    prices[priced] = factors * prior[priced]
+    return replace(
+        device,
+        flops_per_second=1 / prices[0] if prices[0] else math.inf,
+        seconds_per_layer_step=float(prices[1]),
+        seconds_per_expert_step=float(prices[2]),
+    )
+
+
+def _work(config: RunConfig, passes: int) -> NDArray[np.float64]:
+    """Returns FLOPs with the evaluation's, layers times passes, routed experts times passes."""
+    model, ffn = config.model, config.model.ffn
+    evaluated = config.evaluation.sequences * model.context / 3  # forward alone
+    flops = train_flops_per_token(model, "sparsity") * (config.tokens + evaluated)
+    experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
+    return np.array([flops, model.n_layers * passes, experts * passes], float)
+
+
+def _prices(device: Device) -> NDArray[np.float64]:
+    """Returns the seconds of one unit of each entry of ``_work``."""
+    overheads = device.seconds_per_layer_step, device.seconds_per_expert_step
+    return np.array([1 / device.flops_per_second, *overheads])
 
 
 def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:

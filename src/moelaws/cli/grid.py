@@ -34,10 +34,14 @@ COLUMNS = (
 def command(study: str, project: Project, every: bool, prefix: str | None, as_json: bool) -> None:
     """List the runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
 
+    The estimate of time rests on the finished runs of this machine, where there are any.
+
     --run takes a run_id, or the first digits of one.
     """
-    from moelaws.accounting.cost import CPU, H100
+    from moelaws.accounting.cost import CPU, H100, fitted_to
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
+    from moelaws.grids.timings import timings
+    from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
     from moelaws.spec.study import CPU_TIERS
 
@@ -48,6 +52,8 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
         click.echo(_configuration(sweep, prefix))
         return
     device = CPU if project.tier in CPU_TIERS else H100
+    measured = timings(Results(), device)
+    device = fitted_to(device, measured)
     rows = _rows(sweep, device)
     if as_json:
         print_json(rows)
@@ -59,6 +65,11 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
+    if measured:
+        click.echo(
+            f"the time is estimated from the {len(measured)} finished runs in results/ that this "
+            "machine trained"
+        )
     if problem := too_long_for(sweep.runs, project_sources(project)):
         click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
 

@@ -26,12 +26,15 @@ def collect() -> dict[str, Any]:
         **_git(),
         "python": platform.python_version(),
         "packages": {name: v for name in PACKAGES if (v := _version(name))},
-        "host": socket.gethostname(),
+        **machine(),
         "system": platform.platform(),
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
+
+
+def machine() -> dict[str, Any]:
+    """Returns what tells this machine from another one of other speed."""
+    return {"host": socket.gethostname(), "cpu": _cpu(), "cores": os.cpu_count()}
 
 
 def _git() -> dict[str, Any]:
