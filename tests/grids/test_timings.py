@@ -48,7 +48,7 @@ def test_the_estimate_follows_the_runs_that_this_machine_has_finished(project):
     for old, new in zip(before, after, strict=True):
         training = old["estimated_seconds"] - CPU.startup_seconds
         assert new["estimated_seconds"] == pytest.approx(CPU.startup_seconds + 5 * training)
-    assert "from the 8 finished runs in results/ that this machine trained" in moelaws(*CALL)
+    assert "from 8 finished runs in results/, which this machine trained" in moelaws(*CALL)
 
 
 @pytest.mark.parametrize(

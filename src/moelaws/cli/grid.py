@@ -67,7 +67,7 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     _print_cost(sweep, rows, device)
     if measured:
         click.echo(
-            f"the time is estimated from the {len(measured)} finished runs in results/ that this "
+            f"the time is estimated from {len(measured)} finished runs in results/, which this "
             "machine trained"
         )
     if problem := too_long_for(sweep.runs, project_sources(project)):
