@@ -1,0 +1,98 @@
+"""Losses of runs on the same held-out documents: what tells runs apart, without what they share.
+
+A document that is hard for one run is hard for all. The standard error of one loss holds that
+difficulty, the difference of two losses hardly any of it: so contrasts of runs have an error of
+their own, paired by document. With x_rd nats of run r on the t_d tokens of document d, and
+T = sum_d t_d, the loss is L_r = sum_d x_rd / T. Documents are the clusters, m of them, and
+e_rd = x_rd - t_d L_r are the residuals of a mean weighted by tokens. The covariance of the losses
+is
+
+    V_rs = m / (m - 1) * sum_d e_rd e_sd / T^2,
+
+whose diagonal is the squared error of each loss alone (the sandwich of Liang & Zeger 1986,
+"Longitudinal data analysis using generalized linear models"), and a contrast sum_r w_r L_r has the
+variance w' V w. For two runs this is the paired, clustered error of Miller 2024, "Adding Error Bars
+to Evals" (arXiv 2411.00640). It tells how much another sample of documents would change the
+contrast, and nothing of what another seed would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.records.parquet import read_parquet
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairedLosses:
+    """The losses of R runs on the same m documents.
+
+    Attributes:
+        run_ids: of the runs.
+        tokens: predicted tokens of each document, (m,).
+        nats: cross-entropy of each run on each document, summed over its tokens, (R, m).
+    """
+
+    run_ids: tuple[str, ...]
+    tokens: NDArray[np.int64]
+    nats: Array
+
+    @property
+    def losses(self) -> Array:
+        """Returns the loss of each run, (R,), nats per token."""
+        return np.asarray(self.nats.sum(1) / self.tokens.sum())
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Returns V (R, R), (nats per token)^2; NaN for a single document."""
+        m = len(self.tokens)
+        if m < 2:
+            return np.full((len(self.run_ids),) * 2, np.nan)
+        residuals = self.nats - self.losses[:, None] * self.tokens
+        return np.asarray(m / (m - 1) * residuals @ residuals.T / self.tokens.sum() ** 2)
+
+    def standard_error(self, weights: ArrayLike) -> Array:
+        """Returns the error (...,) of contrasts sum_r w_r L_r with ``weights`` (..., R)."""
+        w = np.asarray(weights, float)
+        return np.sqrt(np.maximum(np.einsum("...r,rs,...s->...", w, self.covariance, w), 0.0))
+
+    def errors_among(self) -> Array:
+        """Returns an error (R,) for each run's bar where these R runs are compared.
+
+        It is that of the run's distance from the mean of all, times sqrt(R / (R - 1)): bars of two
+        runs with equal errors then add in squares to the error of their difference, as those of
+        independent measurements do. Source: Cousineau 2005 with Morey's 2008 correction. NaN for a
+        single run, which has nothing to be compared with.
+        """
+        R = len(self.run_ids)
+        if R < 2:
+            return np.full(R, np.nan)
+        return self.standard_error(np.eye(R) - 1 / R) * np.sqrt(R / (R - 1))
+
+
+def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses | None:
+    """Returns the losses of completed runs by document.
+
+    There are none where a run was trained before its losses by document were kept, or where the
+    runs were not measured on the same tokens of the same documents.
+
+    Raises:
+        UserError: for a damaged file.
+    """
+    paths = [results.run(run_id) / DOCUMENTS for run_id in run_ids]
+    if not paths or not all(path.is_file() for path in paths):
+        return None
+    tables = [read_parquet(path) for path in paths]
+    places = [[table[name].to_numpy() for name in ("document", "tokens")] for table in tables]
+    if not all(np.array_equal(a, b) for own in places for a, b in zip(own, places[0], strict=True)):
+        return None
+    nats = np.stack([table["nats"].to_numpy() for table in tables])
+    return PairedLosses(tuple(run_ids), places[0][1], nats)
