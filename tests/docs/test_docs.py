@@ -22,7 +22,7 @@ from moelaws.cli import COMMANDS, cli
 from moelaws.records.layout import Results
 from moelaws.spec.grid import Derivations
 from moelaws.spec.hyperparameters import read_pinned
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import TRAINED_COLUMNS
 from moelaws.training import weights
 from repository import REPOSITORY, copy_repository
 
@@ -203,7 +203,7 @@ def test_the_columns_are_the_tables():
     section = CONCEPTS.partition("## The table's columns")[2].partition("\n## ")[0]
     first = re.findall(r"^\| (`.*?) \|", section, re.M)
     named = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
-    assert {"N_total", "C", "L"} < named <= {column.name for column in COLUMNS}
+    assert {"N_total", "C", "L"} < named <= {column.name for column in TRAINED_COLUMNS}
 
 
 def test_the_demos_learning_rates_are_those_pinned():

@@ -1,5 +1,6 @@
 """A study's table: one row a run, units in the schema, nothing half-written ever in it."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from moelaws.grids.expand import Run
 from moelaws.records.layout import Results
+from moelaws.records.paired import PairedLosses
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.tables.aggregate import aggregate
@@ -15,7 +17,8 @@ from moelaws.tables.describe import describe
 from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
 from moelaws.tables.query import query
 from moelaws.tables.rates import rates_at_the_edge
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import TRAINED_COLUMNS
+from moelaws.training.evaluation import DocumentLosses
 
 BALANCE = {
     "cv": 0.1, "entropy": 0.99, "kl": 0.01, "overflow": 0.0, "unused": 0.2,
@@ -90,12 +93,12 @@ def test_written_and_read_again(sweep, tmp_path):
     results, runs = sweep
     frame = aggregate("sparsity", "demo", runs, results)
     path = results.tier("demo").table("sparsity")
-    write_table(frame, COLUMNS, path)
+    write_table(frame, TRAINED_COLUMNS, path)
     first = path.read_bytes()
-    back = read_table(path, COLUMNS)
-    assert list(back.columns) == [c.name for c in COLUMNS]
+    back = read_table(path, TRAINED_COLUMNS)
+    assert list(back.columns) == [c.name for c in TRAINED_COLUMNS]
     pd.testing.assert_frame_equal(back, frame, check_dtype=False)
-    write_table(frame, COLUMNS, path)
+    write_table(frame, TRAINED_COLUMNS, path)
     assert path.read_bytes() == first  # fits compare contents
     assert column_metadata(path)["L"] == ("nats/token", "validation loss")
     assert all(unit and text for unit, text in column_metadata(path).values())
@@ -104,6 +107,24 @@ def test_written_and_read_again(sweep, tmp_path):
     assert query("SELECT count(*) FROM runs", results, "demo").rows == [[4]]
     with pytest.raises(UserError, match="tables of tier demo: sparsity, runs"):
         query("SELECT * FROM sparsty", results, "demo")
+
+
+def test_losses_of_one_budget_have_an_error_that_leaves_out_what_runs_share(sweep):
+    results, runs = sweep
+    assert aggregate("sparsity", "demo", runs, results)["L_paired_se"].isna().all()
+    rng = np.random.default_rng(0)
+    tokens, shared = rng.integers(50, 500, 40), 4 + 0.5 * rng.standard_normal(40)
+    nats = (shared + 0.01 * rng.standard_normal((2, 40))) * tokens
+    for run, own in zip(runs, nats, strict=False):
+        losses = DocumentLosses(np.arange(40), tokens, own)
+        losses.write(results.run(run.run_id) / "documents.parquet")
+    frame = aggregate("sparsity", "demo", runs, results)
+    paired = PairedLosses(("a", "b"), tokens, nats)
+    error = float(paired.standard_error([1, -1])) / 2**0.5
+    assert frame["L_paired_se"][:2].tolist() == pytest.approx([error, error])
+    assert frame["L_paired_se"][2:].isna().all()  # of before, and diverged
+    apart = [runs[0], dataclasses.replace(runs[1], C=2e9), *runs[2:]]
+    assert aggregate("sparsity", "demo", apart, results)["L_paired_se"].isna().all()
 
 
 def test_a_run_without_a_summary_makes_no_table(sweep):

@@ -6,7 +6,7 @@ depend on how fits are reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.records.layout import Results
+from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.records.paired import PairedLosses, paired_losses
 from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
@@ -86,6 +87,18 @@ class Inputs:
             UserError: where the run was not probed.
         """
         return self._record(self.results.hidden(run_id))
+
+    def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
+        """Returns the losses of trained runs on the same documents; None where they are not known.
+
+        They are known of runs whose losses by document were kept and are of the same documents.
+        """
+        if self.sources != ("trained",):
+            return None  # a simulated run has the identity of the one that would be trained
+        paired = paired_losses(self.results, run_ids)
+        if paired is not None:
+            self._records.update(self.results.run(run_id) / DOCUMENTS for run_id in run_ids)
+        return paired
 
     def _record(self, path: Path) -> pd.DataFrame:
         frame = read_table(path)

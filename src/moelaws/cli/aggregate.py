@@ -25,7 +25,7 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     from moelaws.tables.aggregate import aggregate, summary_digests
     from moelaws.tables.parquet import write_table
     from moelaws.tables.rates import rates_at_the_edge
-    from moelaws.tables.schema import COLUMNS
+    from moelaws.tables.schema import TRAINED_COLUMNS
     from moelaws.workflow.code import of_table
 
     results = Results()
@@ -34,7 +34,7 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     frame = aggregate(spec.study, project.tier, runs, results)
     path = out or results.tier(project.tier).table(spec.study)
     made_of = {"code": digest(of_table()), "runs": summary_digests(runs, results)}
-    write_table(frame, COLUMNS, path, {"study": spec.study, "tier": project.tier}, made_of)
+    write_table(frame, TRAINED_COLUMNS, path, {"study": spec.study, "tier": project.tier}, made_of)
     for line in rates_at_the_edge(frame):
         click.echo(f"moelaws: warning: {line}", err=True)
     counts = frame["status"].value_counts().to_dict()

@@ -14,9 +14,19 @@ from moelaws.figures.sheet import Panel
 
 
 def bars(rows: pd.DataFrame) -> dict[str, Array]:
-    """The ends of one standard error of the loss, clustered by document, where the rows have it."""
-    L, se = rows["L"].to_numpy(float), rows["L_se"].to_numpy(float)
+    """The ends of one standard error of the loss by document, where the rows have it."""
+    L, se = rows["L"].to_numpy(float), errors(rows).to_numpy(float)
     return {"low": L - se, "high": L + se} if np.isfinite(se).any() else {}
+
+
+def errors(rows: pd.DataFrame) -> pd.Series:
+    """Returns the standard error (n,) by which the losses of the rows may be compared.
+
+    It is paired by document where the runs' losses by document are on record
+    (``records.paired``); else that of each loss alone, most of which the runs share.
+    """
+    alone = rows["L_se"].astype(float)
+    return rows["L_paired_se"].astype(float).fillna(alone) if "L_paired_se" in rows else alone
 
 
 def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:

@@ -62,7 +62,8 @@ class PairedLosses:
     def standard_error(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) of contrasts sum_r w_r L_r with ``weights`` (..., R)."""
         w = np.asarray(weights, float)
-        return np.sqrt(np.maximum(np.einsum("...r,rs,...s->...", w, self.covariance, w), 0.0))
+        variance = np.einsum("...r,rs,...s->...", w, self.covariance, w)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def errors_among(self) -> Array:
         """Returns an error (R,) for each run's bar where these R runs are compared.
@@ -75,7 +76,7 @@ class PairedLosses:
         R = len(self.run_ids)
         if R < 2:
             return np.full(R, np.nan)
-        return self.standard_error(np.eye(R) - 1 / R) * np.sqrt(R / (R - 1))
+        return np.asarray(self.standard_error(np.eye(R) - 1 / R) * np.sqrt(R / (R - 1)))
 
 
 def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses | None:

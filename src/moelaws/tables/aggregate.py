@@ -10,16 +10,17 @@ import pandas as pd
 from moelaws.grids.expand import Run
 from moelaws.records import seal
 from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.records.paired import paired_losses
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import TRAINED_COLUMNS
 
 
 def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> pd.DataFrame:
-    """Returns one row a run, in the grid's order, with the columns of ``tables.schema``.
+    """Returns one row a run, in the grid's order, with the ``TRAINED_COLUMNS``.
 
     Raises:
         UserError: where a run has no summary yet, or one that is not of that run.
@@ -27,11 +28,12 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
     runs = list(runs)
     rows = [_row(study, tier, run, results) for run in runs]
     _refuse_mixed_shards(runs, results)
-    frame = pd.DataFrame(rows, columns=["_configuration", *(c.name for c in COLUMNS)])
+    frame = pd.DataFrame(rows, columns=["_configuration", *(c.name for c in TRAINED_COLUMNS)])
+    frame["L_paired_se"] = frame["run_id"].map(_paired_errors(runs, results))
     groups = frame.groupby("_configuration")["L"]
     frame["L_seed_sd"] = groups.transform("std")
     frame["n_seeds"] = groups.transform("count").astype("int64")
-    for column in COLUMNS:  # pandas has no missing integers of its own
+    for column in TRAINED_COLUMNS:  # pandas has no missing integers of its own
         if column.type == "int" and column.nullable:
             frame[column.name] = frame[column.name].astype("Int64")
         elif column.type == "float":
@@ -42,6 +44,25 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
 def summary_digests(runs: Iterable[Run], results: Results) -> dict[str, str]:
     """Returns run -> the digest of its summary, for the record of the table that holds them."""
     return {run.run_id: seal.digest(results.summary(run.run_id)) for run in runs}
+
+
+def _paired_errors(runs: list[Run], results: Results) -> dict[str, float]:
+    """Returns run -> the error of its loss among the runs of its budget, where they can be paired.
+
+    Runs of other texts, contexts or evaluations were measured on other tokens; runs of before have
+    no losses by document.
+    """
+    groups: dict[Any, list[str]] = {}
+    for run in runs:
+        if (results.run(run.run_id) / DOCUMENTS).is_file():
+            config = run.config
+            text = config.corpus.corpus_id, config.model.context, config.evaluation.sequences
+            groups.setdefault((*text, run.C), []).append(run.run_id)
+    errors: dict[str, float] = {}
+    for run_ids in groups.values():
+        if paired := paired_losses(results, run_ids):
+            errors |= zip(run_ids, paired.errors_among().tolist(), strict=True)
+    return errors
 
 
 def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:

@@ -65,6 +65,18 @@ COLUMNS: tuple[Column, ...] = (
     Column("code", "string", "1", "digest of the training code that made the run"),
 )
 
+# What the records of this project's own runs give beside these.
+TRAINED_COLUMNS: tuple[Column, ...] = (
+    *COLUMNS,
+    Column(
+        "L_paired_se",
+        "float",
+        "nats/token",
+        "standard error of L among the runs of its budget, paired by document",
+        nullable=True,
+    ),
+)
+
 # Measured of a training alone: a simulated table has the columns without values.
 _OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code")
 SIMULATED_COLUMNS: tuple[Column, ...] = tuple(

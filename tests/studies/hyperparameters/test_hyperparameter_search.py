@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hyperparameters_case import DEMO, published, table, write_case
+from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
 from moelaws.studies.hyperparameters.derived import noise, search, sizes
@@ -55,8 +56,8 @@ def test_seeds_are_pooled_over_what_was_repeated():
         row = {"A": 0.1, "C": 1e10, "d_model": 8, "lr": lr, "batch_tokens": 256, "n_seeds": 2}
         frames.append(pd.DataFrame([row] * 2).assign(L=L, L_seed_sd=L.std(ddof=1)))
     frame = pd.concat(frames, ignore_index=True)
-    assert search.seed_spread(frame) == pytest.approx(0.02, rel=0.12)  # of 200 degrees of freedom
-    assert np.isnan(search.seed_spread(frame.assign(n_seeds=1)))
+    assert seed_sd(frame) == pytest.approx(0.02, rel=0.12)  # of 200 degrees of freedom
+    assert np.isnan(seed_sd(frame.assign(n_seeds=1)))
 
 
 def test_a_best_run_at_an_end_of_the_search_is_a_bound():

@@ -8,7 +8,7 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.losses import bars
+from moelaws.figures.losses import bars, errors
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.tables.sweeps import in_sweep
 
@@ -43,7 +43,8 @@ def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any) -> None:
     """Draws one k at one budget: the means over seeds, joined in the order of M."""
     if not len(rows):
         return
-    mean = rows.groupby("M", as_index=False)[["R", "L", "L_se"]].mean()
+    own = rows[["M", "R", "L"]].assign(L_se=errors(rows))
+    mean = own.groupby("M", as_index=False).mean()
     panel.ax.plot(mean["R"], mean["L"], color=colour, linewidth=0.9, zorder=2)
     panel.points(f"k={k}", mean["R"], mean["L"], **bars(mean), color=colour, label=f"{k}", zorder=3)
     for row in mean.itertuples():

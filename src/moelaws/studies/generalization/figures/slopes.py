@@ -11,6 +11,7 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
+from moelaws.figures.losses import errors
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.laws.base import FittableLaw
 from moelaws.studies.generalization.derived.draws import Estimates, estimates
@@ -58,9 +59,10 @@ def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
     if not shown.all():
         panel.sheet.warn(f"{int((~shown).sum())} runs lie at or below the fitted floor")
     bars: dict[str, Any] = {}
-    if np.isfinite(rows["L_se"]).any():
-        low = np.where(y - rows["L_se"] > 0, y - rows["L_se"], np.nan)
-        bars = {"low": low[shown], "high": (y + rows["L_se"])[shown]}
+    se = errors(rows)
+    if np.isfinite(se).any():
+        low = np.where(y - se > 0, y - se, np.nan)
+        bars = {"low": low[shown], "high": (y + se)[shown]}
     panel.ax.set(xscale="log", yscale="log")
     colour = style.ordered_colours(3)[1]
     panel.points("runs", rows[x][shown], y[shown], **bars, color=colour, zorder=3)

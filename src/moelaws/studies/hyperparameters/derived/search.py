@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.hyperparameters.derived.near_optimal import TOLERANCE, near_optimal
@@ -48,18 +49,8 @@ def derive(inputs: Inputs) -> Rows:
     frame["excess"] = frame["L"] / frame.groupby(GROUPS)["L"].transform("min") - 1
     frame["kind"] = np.where(frame["A"] == 1, "dense", "moe")
     frame["tolerance"] = TOLERANCE
-    frame["seed_sd"] = seed_spread(table)
+    frame["seed_sd"] = seed_sd(table)
     return frame.sort_values(["A", "C", "lr", "batch_tokens"], ignore_index=True)
-
-
-def seed_spread(table: pd.DataFrame) -> float:
-    """Returns the pooled standard deviation of L between seeds; NaN without a second seed."""
-    repeated = table[(table["n_seeds"] > 1) & table["L_seed_sd"].notna()]
-    groups = repeated.drop_duplicates(["A", "C", "d_model", *SETTINGS])
-    freedom = groups["n_seeds"].to_numpy(float) - 1
-    if not freedom.sum():
-        return math.nan
-    return float(np.sqrt(np.sum(freedom * groups["L_seed_sd"] ** 2) / freedom.sum()))
 
 
 @derive.limits

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
@@ -44,6 +45,16 @@ class Curve:
         drawn = LAW.predict_batch(_working(self.draws), {"C": C})
         low, high = np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
         return {"low": low, "high": high}
+
+    def influence(self, C: Array) -> Array:
+        """Returns how the loss at ``C`` (m,) moves with that of each of the runs, (m, n)."""
+        fitted = {"C": self.rows["C_leverage"].to_numpy(float)}
+        return influence(LAW, self.params, fitted, {"C": np.asarray(C, float)})
+
+    def slope(self, C: Array) -> Array:
+        """Returns dL / d ln C (n,) at ``C`` (n,)."""
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        return alpha * beta * np.asarray(C, float) ** beta
 
     def compute_for(self, L: Array) -> Array:
         """Returns the compute (n,) where the curve has the losses ``L`` (n,); NaN if nowhere."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.derived.curves import Curve
@@ -38,6 +40,34 @@ def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
             "unreached": np.isnan(EL).mean(axis=0),
         }
     )
+
+
+def leverage_errors(
+    inputs: Inputs, dense: Curve, runs: pd.DataFrame, moves: Array, C_dense: Array
+) -> dict[str, Array]:
+    """Returns errors of ln EL at n points: by documents, paired, and by the spread of seeds.
+
+    ln EL moves by what the looked-up loss moves less what the dense curve moves at ``C_dense``,
+    over the curve's slope in ln C there.
+
+    Args:
+        runs: behind the losses that are looked up on the dense curve.
+        moves: how those losses move with the losses of ``runs``, (n, runs).
+        C_dense: where the dense curve has them, (n,), FLOP; NaN where nowhere.
+    """
+    ids = [*runs["run_id"], *dense.rows["run_id"]]
+    places = {run_id: place for place, run_id in enumerate(dict.fromkeys(ids))}
+    reached = np.isfinite(C_dense)
+    at = np.where(reached, C_dense, 1.0)
+    weights = np.zeros((len(at), len(places)))
+    for run_id, column in zip(ids, np.hstack([moves, -dense.influence(at)]).T, strict=True):
+        weights[:, places[run_id]] += column
+    weights = np.where(reached[:, None], weights / dense.slope(at)[:, None], np.nan)
+    errors = contrast_errors(inputs, places)
+    return {
+        "ln_EL_paired_se": errors.documents(weights),
+        "ln_EL_seed_se": errors.seeds(weights),
+    }
 
 
 def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:

@@ -14,7 +14,7 @@ from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves
-from moelaws.studies.leverage.derived.efficiency import leverage_points
+from moelaws.studies.leverage.derived.efficiency import leverage_errors, leverage_points
 from moelaws.tables.column import Column
 
 BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrapolated
@@ -37,6 +37,8 @@ BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrap
     Column("EL_low", "float", "1", "lower end of its interval, by both curves' draws", True),
     Column("EL_high", "float", "1", "upper end; infinite where too many draws never get there"),
     Column("level", "float", "1", "coverage of the interval"),
+    Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
+    Column("ln_EL_seed_se", "float", "1", "error of ln EL by the spread between seeds", True),
     Column("unreached", "float", "1", "share of draws whose dense curve never comes down to it"),
     Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
     Column("n", "int", "1", "runs behind the mixture's curve"),
@@ -52,7 +54,11 @@ def derive(inputs: FittedInputs) -> Rows:
     mixtures = list(_architectures(inputs))
     budgets = np.unique(np.concatenate([moe.rows["C"].to_numpy(float) for moe, _ in mixtures]))
     points = [_points(dense, dense, "activation", budgets)]
-    points += [_points(dense, moe, sweeps, budgets) for moe, sweeps in mixtures]
+    for moe, sweeps in mixtures:
+        own = _points(dense, moe, sweeps, budgets)
+        C, C_dense = own["C"].to_numpy(float), own["C_dense"].to_numpy(float)
+        errors = leverage_errors(inputs, dense, moe.rows, moe.influence(C), C_dense)
+        points.append(own.assign(**errors))
     order = ["A_routed", "G", "C"]
     return pd.concat(points).sort_values(order, ascending=[False, True, True], ignore_index=True)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.studies.leverage.derived.curves import Curve, curve
-from moelaws.studies.leverage.derived.efficiency import open_interval
+from moelaws.studies.leverage.derived.efficiency import leverage_errors, open_interval
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.tables.column import Column
 
@@ -36,6 +36,8 @@ BASELINES = {
     Column("EL_low", "float", "1", "lower end of its interval", True),
     Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),
     Column("level", "float", "1", "coverage of the interval, by the baseline's draws and scatter"),
+    Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
+    Column("ln_EL_seed_se", "float", "1", "error of ln EL by the spread between seeds", True),
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Makes a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
@@ -43,7 +45,11 @@ def derive(inputs: FittedInputs) -> Rows:
     for sweep, fit in BASELINES.items():
         runs = SERIES[sweep].runs(inputs) if fit in inputs.fits else pd.DataFrame()
         if len(runs):
-            tables.append(_read(runs, curve(inputs, fit)).assign(sweep=sweep, baseline=fit))
+            baseline = curve(inputs, fit)
+            own = _read(runs, baseline).assign(sweep=sweep, baseline=fit)
+            C_dense = (own["EL"] * runs["C_leverage"].to_numpy(float)).to_numpy(float)
+            errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
+            tables.append(own.assign(**errors))
     return pd.concat(tables, ignore_index=True) if tables else []
 
 

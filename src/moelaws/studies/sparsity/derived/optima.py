@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import contrast_errors
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import Minima, minima, percentile_interval
+from moelaws.analysis.minimum import Array, Minima, minima, percentile_interval
 from moelaws.analysis.parabola import TOO_FEW, parabola
 from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
 from moelaws.tables.column import Column
@@ -43,6 +44,9 @@ from moelaws.tables.column import Column
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
     Column("convex", "bool", "1", "the fitted curve has a minimum"),
     Column("n", "int", "1", "completed runs at this (C, S)"),
+    Column("drop", "float", "nats/token", "L_star at the least S of the budget less L_star", True),
+    Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
+    Column("drop_seed_se", "float", "nats/token", "its error by the spread between seeds", True),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
 )
 def derive(inputs: FittedInputs) -> Rows:
@@ -56,7 +60,8 @@ def derive(inputs: FittedInputs) -> Rows:
             optimum
             for fit in inputs.fits
             for surface in surfaces(inputs, fit)
-            for optimum in (*surface_optima(surface), *parabola_optima(surface))
+            for optima in (list(surface_optima(surface)), list(parabola_optima(surface)))
+            for optimum in _with_drops(inputs, surface, optima)
         ),
         key=lambda optimum: [optimum[name] for name in ("size", "method", "C", "S")],
     )
@@ -91,6 +96,43 @@ def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
             low, high = float(u_3[0]), float(u_3[2])
             both = minima(losses, low, high), minima(draws, low, high)
         yield _optimum(surface, "parabola", S, len(rows), both)
+
+
+def _with_drops(
+    inputs: FittedInputs, surface: Surface, optima: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yields the ``optima`` of one budget and method with how far L* falls from the densest.
+
+    L* moves with the losses as the fitted curve does at N*: where its slope is 0, a move of N*
+    changes it by nothing, to first order.
+    """
+    errors = contrast_errors(inputs, surface.rows["run_id"])
+    densest, *_ = optima
+    first = _influence(surface, densest)
+    for optimum in optima:
+        weights = first - _influence(surface, optimum)
+        known = optimum is not densest and bool(np.isfinite(weights).all())
+        yield {
+            **optimum,
+            "drop": densest["L_star"] - optimum["L_star"] if known else np.nan,
+            "drop_paired_se": float(errors.documents(weights)) if known else np.nan,
+            "drop_seed_se": float(errors.seeds(weights)) if known else np.nan,
+        }
+
+
+def _influence(surface: Surface, optimum: dict[str, Any]) -> Array:
+    """Returns how L* moves with the loss of each of the budget's runs, (n,); NaN without one."""
+    N, S, rows = optimum["N_star"], optimum["S"], surface.rows
+    if not np.isfinite(N):
+        return np.full(len(rows), np.nan)
+    if optimum["method"] == "surface":
+        return surface.influence(N, S)
+    own = np.isclose(rows["S"].to_numpy(float), S, rtol=1e-9, atol=0.0)
+    u = np.log(rows[surface.size].to_numpy(float)[own])
+    curve = np.vander([np.log(N) - u.mean()], 3) @ np.linalg.pinv(np.vander(u - u.mean(), 3))
+    moves = np.zeros(len(rows))
+    moves[own] = curve[0]
+    return moves
 
 
 def _by_sparsity(surface: Surface) -> Iterator[tuple[float, pd.DataFrame]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.contrasts import influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array, Minima, abscissae, minima
@@ -52,6 +53,13 @@ class Surface:
         """Returns the loss (draws, n), a row for each draw of the coefficients."""
         law = laws.fittable(self.law)
         return law.predict_batch(self.draws[list(law.names)].to_numpy(), _columns(N, S))
+
+    def influence(self, N: float, S: float) -> Array:
+        """Returns how the loss at ``N`` and ``S`` moves with that of each of the runs, (n,)."""
+        law = laws.fittable(self.law)
+        fitted = _columns(self.rows[self.size].to_numpy(), self.rows["S"].to_numpy())
+        at_N_S = _columns(np.array([N]), np.array([S]))
+        return np.asarray(influence(law, self.params, fitted, at_N_S)[0])
 
     def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
         """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.

@@ -1,0 +1,75 @@
+"""What sparsity gains at equal budget, width and seed: each sparse run less the densest one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.tables.column import Column
+
+# In which the runs of a contrast agree.
+ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
+
+
+@table(
+    Column("run_id", "string", "1", "identity of the run"),
+    Column("against", "string", "1", "identity of the densest run of this budget, width and seed"),
+    Column("C", "float", "FLOPs", "training budget"),
+    Column("d_model", "int", "1", "width of both runs"),
+    Column("seed", "int", "1", "seed of both runs"),
+    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    Column("S_against", "float", "1", "sparsity of the densest run"),
+    Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
+    Column("paired_se", "float", "nats/token", "its error by documents, paired", True),
+    Column("unpaired_se", "float", "nats/token", "its error if each loss had its own text", True),
+    Column("seed_se", "float", "nats/token", "its error by the spread between seeds", True),
+)
+def derive(inputs: Inputs) -> Rows:
+    """Makes a row for each completed run of a budget that is sparser than the densest one."""
+    runs = inputs.completed
+    records = [
+        record
+        for _, rows in runs[runs["C"].notna()].groupby(ALIKE, dropna=False)
+        for record in _contrasts(
+            inputs, rows.sort_values("S", kind="stable").reset_index(drop=True)
+        )
+    ]
+    return sorted(records, key=lambda r: [r[name] for name in ("C", "d_model", "seed", "S")])
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says how many contrasts have no paired error."""
+    if not (missing := int(frame["paired_se"].isna().sum())):
+        return []
+    return [
+        f"{missing} of {len(frame)} contrasts have no paired error: their runs have no losses by "
+        "document"
+    ]
+
+
+def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yields the contrasts of ``rows``, which are sorted by S, with the first."""
+    densest = rows.iloc[0]
+    errors = contrast_errors(inputs, rows["run_id"])
+    for place in range(1, len(rows)):
+        row = rows.iloc[place]
+        if row["S"] == densest["S"]:
+            continue
+        weights = np.zeros(len(rows))
+        weights[[place, 0]] = 1.0, -1.0
+        yield {
+            **{name: row[name] for name in ("run_id", "C", "d_model", "seed", "S")},
+            "against": densest["run_id"],
+            "S_against": densest["S"],
+            "difference": row["L"] - densest["L"],
+            "paired_se": float(errors.documents(weights)),
+            "unpaired_se": float(np.hypot(row["L_se"], densest["L_se"])),
+            "seed_se": float(errors.seeds(weights)),
+        }

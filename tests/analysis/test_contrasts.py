@@ -1,0 +1,77 @@
+"""How what is read off a fitted law moves with each loss, and the errors that follow."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import least_squares
+
+from moelaws import laws
+from moelaws.analysis.contrasts import ContrastErrors, influence, seed_sd
+from moelaws.records.paired import PairedLosses
+from moelaws.studies.leverage.laws.curve import LAW as CURVE
+
+
+def test_the_surface_moves_exactly_as_its_influence_says():
+    rng = np.random.default_rng(0)
+    law = laws.fittable("sparsity.isoflop")
+    rows = {"N": np.exp(rng.uniform(10, 14, 24)), "S": rng.choice([0, 0.5, 0.75, 0.875], 24)}
+    design = law.design(law.columns(rows))
+    L = rng.normal(3, 0.1, 24)
+    moved = L + rng.normal(0, 0.1, 24)
+    first, second = (np.linalg.lstsq(design, y, rcond=None)[0] for y in (L, moved))
+    at = {"N": np.array([3e5, 2e4]), "S": np.array([0.6, 0.0])}
+    change = law.predict_batch(second[None], at)[0] - law.predict_batch(first[None], at)[0]
+    moves = influence(law, dict(zip(law.names, first, strict=True)), rows, at)
+    np.testing.assert_allclose(moves @ (moved - L), change, rtol=1e-5)
+    np.testing.assert_allclose(moves.sum(1), 1, rtol=1e-6)  # all losses up, the surface up
+
+
+def test_a_curve_moves_to_first_order_as_its_influence_says():
+    C = np.geomspace(1e10, 1e13, 8)
+    truth = {"alpha": 60.0, "beta": -0.1, "b": 1.5}
+    L = CURVE.predict(truth, {"C": C}) * np.exp(0.002 * np.random.default_rng(1).normal(size=8))
+
+    def refit(losses):
+        def residuals(theta):
+            return CURVE.model({"C": C}).evaluate(theta[None])[0][0] - np.log(losses)
+
+        return least_squares(residuals, CURVE.vector(truth), xtol=1e-14, ftol=1e-14).x
+
+    at = {"C": np.array([3e11, 5e13])}
+    theta = refit(L)
+    params = dict(zip(CURVE.names, CURVE.natural(theta), strict=True))
+    moves = influence(CURVE, params, {"C": C}, at)
+    for place in (0, 3, 7):
+        step = np.zeros(8)
+        step[place] = 1e-4
+        moved = CURVE.predict_batch(refit(L + step)[None], at)[0]
+        change = (moved - CURVE.predict(params, at)) / 1e-4
+        # The fit's own curvature, which least squares leaves out, is small beside its slope.
+        np.testing.assert_allclose(moves[:, place], change, rtol=0.05, atol=0.005)
+
+
+def test_three_budgets_determine_a_curve_whose_loss_there_is_the_runs_own():
+    C = np.array([1e10, 1e11, 1e12])
+    params = {"alpha": 60.0, "beta": -0.1, "b": 1.5}
+    np.testing.assert_allclose(influence(CURVE, params, {"C": C}, {"C": C}), np.eye(3), atol=1e-6)
+
+
+def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
+    rng = np.random.default_rng(2)
+    tokens = rng.integers(100, 900, 60)
+    nats = (3 + rng.normal(0, 0.4, 60) + rng.normal(0, 0.02, (2, 60))) * tokens
+    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), seed_sd=0.01)
+    assert errors.seeds([1, -1]) == pytest.approx(0.01 * 2**0.5)
+    assert errors.seeds([[0.5, -0.5], [0, 0]]) == pytest.approx([0.01 / 2**0.5, 0])
+    assert 0 < errors.documents([1, -1]) < 0.1 * errors.documents([1, 0])
+    unknown = ContrastErrors(None, seed_sd=np.nan)
+    assert np.isnan(unknown.documents(np.eye(2))).all()
+    assert np.isnan(unknown.seeds([1, -1]))
+
+
+def test_seeds_are_pooled_over_what_was_repeated():
+    L = np.array([3.0, 3.02, 3.1, 3.0, 2.5])
+    frame = pd.DataFrame({"C": [1e9, 1e9, 1e10, 1e10, 1e10], "L": L, "n_seeds": [2, 2, 2, 2, 1]})
+    frame["L_seed_sd"] = [L[:2].std(ddof=1)] * 2 + [L[2:4].std(ddof=1)] * 2 + [np.nan]
+    assert seed_sd(frame) == pytest.approx(np.sqrt((0.02**2 + 0.1**2) / 4))
+    assert np.isnan(seed_sd(frame.assign(n_seeds=1)))

@@ -1,0 +1,70 @@
+"""The errors of a leverage: by held-out documents that both architectures share, and by seeds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import least_squares
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.records.layout import Results
+from moelaws.studies.leverage.derived.curves import Curve
+from moelaws.studies.leverage.derived.efficiency import leverage_errors
+from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
+from moelaws.training.evaluation import DocumentLosses
+
+C, M = np.array([1e10, 1e11, 1e12]), 150
+TRUTH = {
+    "dense": {"alpha": 60.0, "beta": -0.1, "b": 1.5},
+    "moe": {"alpha": 58.0, "beta": -0.1, "b": 1.5},
+}
+
+
+def fitted(losses):
+    """Parameters of the curve through three losses."""
+    model = LAW.model({"C": C})
+    done = least_squares(
+        lambda theta: model.evaluate(theta[None])[0][0] - np.log(losses),
+        LAW.vector(TRUTH["dense"]), xtol=1e-14, ftol=1e-14, gtol=1e-14,
+    )  # fmt: skip
+    return dict(zip(LAW.names, LAW.natural(done.x), strict=True))
+
+
+def curve(kind, losses):
+    ids = [f"{kind}{place}" for place in range(3)]
+    rows = pd.DataFrame({"run_id": ids, "C_leverage": C, "L": losses})
+    return Curve(fitted(losses), pd.DataFrame(), rows, 0.9)
+
+
+def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
+    rng = np.random.default_rng(0)
+    tokens = rng.geometric(1 / 700, M)
+    shared = 0.4 * rng.standard_normal(M)
+    nats, losses = {}, {}
+    for kind, params in TRUTH.items():
+        rates = shared + 0.01 * rng.standard_normal((3, M))
+        rates += (LAW.predict(params, {"C": C}) - rates @ tokens / tokens.sum())[:, None]
+        nats[kind] = rates * tokens
+        losses[kind] = nats[kind].sum(1) / tokens.sum()
+        for place, own in enumerate(nats[kind]):
+            documents = DocumentLosses(np.arange(M), tokens, own)
+            documents.write(Results(tmp_path).run(f"{kind}{place}") / "documents.parquet")
+    frame = pd.DataFrame(
+        {"source": "trained", "status": "completed", "C": [1e10, 1e10], "L": [3.0, 3.02],
+         "n_seeds": 2, "L_seed_sd": 0.01}
+    )  # fmt: skip
+    inputs = Inputs(frame=frame, results=Results(tmp_path))
+    dense, moe = (curve(kind, losses[kind]) for kind in ("dense", "moe"))
+    at = C[1:2]
+    C_dense = efficiency_leverage(dense.params, moe.params, at).C_dense
+    errors = leverage_errors(inputs, dense, moe.rows, moe.influence(at), C_dense)
+    drawn = []
+    for _ in range(200):
+        sample = rng.integers(0, M, M)
+        both = [fitted(own[:, sample].sum(1) / tokens[sample].sum()) for own in nats.values()]
+        drawn.append(np.log(efficiency_leverage(*both, at).EL[0]))
+    assert errors["ln_EL_paired_se"][0] == pytest.approx(np.std(drawn), rel=0.2)
+    # The loss of one mixture and of the dense curve beside it, over the slope of that curve.
+    scale = 0.01 / abs(dense.slope(C_dense)[0])
+    assert scale < errors["ln_EL_seed_se"][0] < 2 * scale
+    nowhere = leverage_errors(inputs, dense, moe.rows, moe.influence(at), np.array([np.nan]))
+    assert np.isnan([values[0] for values in nowhere.values()]).all()

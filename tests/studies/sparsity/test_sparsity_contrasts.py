@@ -1,0 +1,109 @@
+"""Contrasts of runs and optima have an error that leaves out what all runs share."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from moelaws.analysis.derive import derive
+from moelaws.figures.draw import make
+from moelaws.records.layout import Results
+from moelaws.records.paired import PairedLosses
+from moelaws.studies.sparsity.derived import contrasts, optima
+from moelaws.tables.parquet import read_table
+from moelaws.training.evaluation import DocumentLosses
+from sparsity_case import DEMO, simulate, write_case
+
+M = 120
+SETTING = replace(DEMO, budgets=(1e11, 1e12), noise=0.002)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """A sweep whose runs were measured on the same documents: nats of each (runs, documents)."""
+    root = tmp_path_factory.mktemp("paired")
+    frame = simulate(SETTING)
+    # Each size of a budget and sparsity is a width, so that contrasts are at equal width.
+    rank = frame.groupby(["C", "S"])["N_total"].rank(method="dense")
+    frame["d_model"] = (16 * rank).astype(int)
+    frame["L_se"] = 0.04
+    spread = frame.groupby(["C", "S", "d_model"])["L"].transform("std")
+    case = write_case(root, frame.assign(L_seed_sd=spread, n_seeds=2), SETTING)
+    rng = np.random.default_rng(5)
+    tokens = rng.geometric(1 / 700, M)
+    rates = 0.4 * rng.standard_normal(M) + 0.02 * rng.standard_normal((len(frame), M))
+    nats = (rates - (rates @ tokens / tokens.sum() - frame["L"].to_numpy())[:, None]) * tokens
+    results = Results(root / "results")
+    for run_id, own in zip(frame["run_id"], nats, strict=True):
+        losses = DocumentLosses(np.arange(M), tokens, own)
+        losses.write(results.run(run_id) / "documents.parquet")
+    paired = PairedLosses(tuple(frame["run_id"]), tokens, nats)
+    return case, replace(case.inputs, results=results), paired
+
+
+def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
+    _, inputs, paired = case
+    table = contrasts.derive(inputs)
+    assert len(table) == 2 * 3 * 5 * 2  # budgets, sparsities above 0, sizes, seeds
+    assert set(table["S_against"]) == {0.0}
+    place = {run_id: i for i, run_id in enumerate(paired.run_ids)}
+    runs = inputs.table.set_index("run_id")
+    for row in table.iloc[::13].itertuples():
+        a, b = runs.loc[row.run_id], runs.loc[row.against]
+        assert (a["C"], a["d_model"], a["seed"]) == (b["C"], b["d_model"], b["seed"])
+        assert row.difference == pytest.approx(a["L"] - b["L"])
+        weights = np.zeros(len(place))
+        weights[[place[row.run_id], place[row.against]]] = 1, -1
+        assert row.paired_se == pytest.approx(float(paired.standard_error(weights)))
+    assert (table["paired_se"] < 0.1 * table["unpaired_se"]).all()
+    assert table["seed_se"].nunique() == 1
+
+
+def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
+    """Refitting the parabolas to samples of the documents moves the drop by its error."""
+    written, inputs, paired = case
+    table = optima.derive(inputs.declared_by(written.study.derived_table("optima")))
+    own = table[(table["size"] == "total") & (table["C"] == 1e12)].set_index(["method", "S"])
+    runs = inputs.table[inputs.table["C"] == 1e12]
+    rng = np.random.default_rng(6)
+    drops = []
+    for _ in range(300):
+        drawn = rng.integers(0, M, M)
+        L = paired.nats[runs.index][:, drawn].sum(1) / paired.tokens[drawn].sum()
+        lowest = []
+        for S in (0.0, 0.75):
+            at_S = (runs["S"] == S).to_numpy()
+            a, b, c = np.polyfit(np.log(runs["N_total"][at_S]), L[at_S], 2)
+            lowest.append(c - b**2 / (4 * a))
+        drops.append(lowest[0] - lowest[1])
+    row = own.loc[("parabola", 0.75)]
+    assert row["inside"]
+    assert row["drop"] == pytest.approx(own.loc[("parabola", 0.0), "L_star"] - row["L_star"])
+    assert row["drop_paired_se"] == pytest.approx(np.std(drops), rel=0.15)
+    surface = own.loc[("surface", 0.75)]
+    assert surface["drop_paired_se"] < 0.1 * 0.04
+    assert surface["drop_seed_se"] > 0
+    assert np.isnan(own.loc[("surface", 0.0), "drop"])
+
+
+def test_the_figure_shows_the_paired_error(case, tmp_path):
+    case, inputs, _ = case
+    path = tmp_path / "contrasts.parquet"
+    derive(case.study, "contrasts", inputs, path)
+    table = read_table(path)
+    sheet = make(case.study, "contrasts", replace(inputs, derived_tables={"contrasts": path}))
+    shown = sheet.data[sheet.data["series"].str.startswith("d=")]
+    assert len(shown) == len(table)
+    half = (shown["high"] - shown["low"]) / 2
+    np.testing.assert_allclose(np.sort(half), np.sort(table["paired_se"]), rtol=1e-9)
+
+
+def test_runs_without_losses_by_document_keep_the_error_of_before(case):
+    case, inputs, _ = case
+    before = replace(inputs, results=Results(case.root / "none"))
+    table = contrasts.derive(before)
+    assert table["paired_se"].isna().all()
+    assert contrasts.derive.warnings(table)[0].startswith(f"{len(table)} of {len(table)} contrasts")
+    best = optima.derive(before.declared_by(case.study.derived_table("optima")))
+    assert best["drop_paired_se"].isna().all()
+    assert best["drop_seed_se"].notna().any()
