@@ -10,15 +10,20 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 
-APART = 2.0  # points between the marks of two widths at one sparsity
+COLUMNS = 3
+LABELS_APART = 0.22  # of a panel's width
+MARGIN = 0.1  # of the range
+APART = 1.7  # points between the marks of two widths at one sparsity
 
 
 def draw(inputs: Inputs) -> Sheet:
     """Draws a panel for each budget: each sparse run's loss less that of the densest one."""
     table = inputs.derived("contrasts")
     budgets = sorted(table["C"].unique())
-    width = style.DOUBLE if len(budgets) > 1 else style.SINGLE
-    sheet = Sheet(width, style.HEIGHT, ["rectilinear"] * max(1, len(budgets)))
+    panels = max(1, len(budgets))
+    width = style.DOUBLE if panels > 1 else style.SINGLE
+    height = style.HEIGHT * -(-panels // COLUMNS)
+    sheet = Sheet(width, height, ["rectilinear"] * panels, min(panels, COLUMNS))
     if not budgets:
         sheet.panels[0].message("no two completed runs of a budget\ndiffer in sparsity alone")
         return sheet
@@ -27,7 +32,8 @@ def draw(inputs: Inputs) -> Sheet:
         _draw_budget(panel, at(table, "C", C), palette)
         name = f"({panel.name}) " if len(budgets) > 1 else ""
         panel.ax.set_title(f"{name}$C$ = {style.power(C)}", loc="left")
-    sheet.panels[0].ax.set_ylabel("loss less that of the\ndensest run (nats/token)")
+    for panel in sheet.panels[::COLUMNS]:
+        panel.ax.set_ylabel("loss less that of the\ndensest run (nats/token)")
     for d, colour in palette.items():
         sheet.panels[-1].ax.plot([], [], "o", color=colour, label=f"{d:g}")
     sheet.panels[-1].legend("width $d$")
@@ -38,6 +44,10 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     """Draws one budget: the spread between seeds as a band, and runs by width and seed."""
     S = np.array(sorted({*rows["S"], *rows["S_against"]}))
     style.sparsity_axis(panel.ax, S)
+    shown = style.apart(S.tolist(), LABELS_APART)
+    style.fixed_ticks(panel.ax.xaxis, S, lambda S: f"{S:.4g}" if S in shown else "")
+    v = -np.log1p(-S[[0, -1]]) + np.array([-MARGIN, MARGIN]) * np.ptp(-np.log1p(-S))
+    panel.ax.set_xlim(-np.expm1(-v))  # room for the marks beside the ends
     spread = float(rows["seed_se"].max())
     zero = np.zeros(len(S))
     band = {"low": zero - spread, "high": zero + spread} if np.isfinite(spread) else {}
