@@ -223,13 +223,13 @@ def test_a_batch_over_many_rows_stays_small(dense):
 
 def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
     class Nowhere:
-        n, n_params, metric = 3, 1, np.eye(1)
+        n, n_params, metric, log_of_sum = 3, 1, np.eye(1), False
 
         def evaluate(self, theta_BP):
-            return np.full((len(theta_BP), 3), np.nan), theta_BP
+            return np.full((len(theta_BP), 3), np.nan), (theta_BP,)
 
-        def jacobian(self, theta_BP):
-            return np.full((len(theta_BP), 1, 3), np.nan)
+        def jacobian(self, state):
+            return np.full((len(state[0]), 1, 3), np.nan)
 
     objective = Objective(Nowhere(), np.zeros(3), 1e-3)
     with pytest.raises(UserError, match="no finite value for these rows at any of its starts"):

@@ -13,6 +13,8 @@ rule fit:
         log_file("fits"),
     conda:
         "../../envs/cpu.yaml"
+    # No more than --cores: Snakemake sees to that.
+    threads: lambda w: JOBS.fit_threads(w.study, w.name)
     resources:
         mem_mb=2000,
         runtime=60,
@@ -24,5 +26,5 @@ rule fit:
         # system, which for tables of thousands of rows costs as much time as the fit itself.
         "MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 "
         "moelaws fit {input.table} --study {params.study:q} --spec {params.entry:q} "
-        "--out {output.json} > {log} 2>&1 && "
+        "--threads {threads} --out {output.json} > {log} 2>&1 && "
         "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"

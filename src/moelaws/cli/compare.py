@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from moelaws.cli.fit import OBJECTIVES, from_options, map_option, read, seed_option, unit_option
+from moelaws.cli.fit import (
+    OBJECTIVES,
+    from_options,
+    map_option,
+    read,
+    seed_option,
+    threads_option,
+    unit_option,
+)
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
@@ -36,10 +44,17 @@ from moelaws.spec.errors import located
 @click.option("--level", type=float, help="Level of the intervals (default 0.9).")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
+@threads_option
 @out_option("FILE.json for the comparison.")
 @json_option
 def command(
-    table: Path, refs: str, seed: int, out: Path | None, as_json: bool, **options: Any
+    table: Path,
+    refs: str,
+    seed: int,
+    threads: int,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Fit several laws to the same rows of TABLE and set them side by side.
 
@@ -52,6 +67,7 @@ def command(
     from moelaws import laws
     from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.compare import compare
+    from moelaws.fitting.threads import using_threads
     from moelaws.records.files import write_json
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
@@ -60,7 +76,7 @@ def command(
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
-    with reporting() as progress, located(table):
+    with using_threads(threads), reporting() as progress, located(table):
         entries, refused = compare(
             candidates, frame, spec, seed=seed, units=declared, progress=progress
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from moelaws.spec.study import Fit
 
 OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
+MOST_THREADS = 256
 
 map_option = click.option(
     *("--map", "mapping"),
@@ -38,6 +40,25 @@ seed_option = click.option(
     default=0,
     show_default=True,
     help="Seed of the starts and the bootstrap.",
+)
+
+
+def _thread_count(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= MOST_THREADS):
+        raise UserError(
+            f"--threads is {text!r}; it must be a whole number from 1 to {MOST_THREADS}. More than "
+            f"this machine's {os.cpu_count()} cores make nothing faster"
+        )
+    return int(text)
+
+
+threads_option = click.option(
+    "--threads",
+    default="1",
+    show_default=True,
+    metavar="N",
+    callback=_thread_count,
+    help="Cores to use; the results are the same to the last digit.",
 )
 
 
@@ -70,6 +91,7 @@ seed_option = click.option(
 @click.option("--profile", multiple=True, metavar="PARAMETER", help="Add its profile likelihood.")
 @click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
+@threads_option
 @out_option("FILE.json; draws go beside it.")
 @click.option("--spec", metavar="JSON|FILE", help="Take a study's fit entry in place of options.")
 @click.option("--study", metavar="FILE", help="YAML file of your own study that has the law.")
@@ -77,6 +99,7 @@ seed_option = click.option(
 def command(
     table: Path,
     seed: int,
+    threads: int,
     out: Path | None,
     spec: str | None,
     study: str | None,
@@ -105,6 +128,7 @@ def command(
     from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
+    from moelaws.fitting.threads import using_threads
     from moelaws.records.code import digest
     from moelaws.records.seal import made_of
     from moelaws.workflow.code import of_fit
@@ -112,7 +136,7 @@ def command(
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with reporting() as progress, located(table):
+    with using_threads(threads), reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out, made_of([table], digest(of_fit(entry.law))))

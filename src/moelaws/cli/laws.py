@@ -11,7 +11,7 @@ import click
 from moelaws import laws
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.own_laws import join_own_laws
-from moelaws.laws.base import FitProtocol, FittableLaw, Law, Variable
+from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # no law's id: a list of all laws holds a user's own ones too
 SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
@@ -104,7 +104,7 @@ def _data(law: Law) -> dict[str, Any]:
             "delta": protocol.delta,
             "grid": {name: list(values) for name, values in protocol.grid.items()},
             "starts": protocol.n_starts,
-            "sample": _starts_run(protocol),
+            "sample": protocol.n_run,
             "holdout": protocol.holdout,
             "source": protocol.source,
         },
@@ -191,7 +191,7 @@ def _print_fit(law: FittableLaw) -> None:
     print_table(("parameter", "published", "low", "high", "starts", "unit", "meaning"), rows)
     text = _objective(law)
     if protocol.grid:
-        text += f"; {_starts_run(protocol):,} of the grid's {protocol.n_starts:,} starts"
+        text += f"; {protocol.n_run:,} of the grid's {protocol.n_starts:,} starts"
     if protocol.holdout:
         text += f"; the paper holds out {protocol.holdout}"
     click.echo(f"\nFit: {text} ({protocol.source})")
@@ -206,10 +206,6 @@ def _objective(law: FittableLaw) -> str:
         "squared": f"sum of squares of {on}",
         "absolute": f"sum of absolute residuals of {on}",
     }[law.protocol.objective]
-
-
-def _starts_run(protocol: FitProtocol) -> int:
-    return min(protocol.sample or protocol.n_starts, protocol.n_starts)
 
 
 def _default(variable: Variable) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moelaws.cli.fit import threads_option
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
@@ -44,6 +45,7 @@ _SAMPLE = 1000
 @click.option(
     "--all", "every", is_flag=True, help="Show coefficients that have no true value, too."
 )
+@threads_option
 @json_option
 def command(
     study_name: str,
@@ -53,6 +55,7 @@ def command(
     rows: str,
     sample: int,
     every: bool,
+    threads: int,
     as_json: bool,
 ) -> None:
     """Tell how well STUDY's grid would determine the laws, and what it would cost.
@@ -61,6 +64,7 @@ def command(
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     from moelaws.analysis.plan import fits_of
+    from moelaws.fitting.threads import using_threads
     from moelaws.grids.sweep import expand_study
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
@@ -70,7 +74,8 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = _costs(sweep, options.repeats, rows)
-    fits = _fits(fits_of(study, entry, sample), simulation, about)
+    with using_threads(threads):
+        fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
         print_json(

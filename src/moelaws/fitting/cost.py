@@ -16,6 +16,7 @@ from moelaws.fitting.descent import descend
 from moelaws.fitting.multistart import SECOND, descents
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.rows import Rows
+from moelaws.fitting.threads import thread_count
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.records.progress import announce, duration
@@ -29,6 +30,7 @@ REFIT = 0.6  # of a descent from a start: a refit begins near its end
 PATH = 3.0  # refits, where the objective is reached by way of smoother ones
 SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
 PROFILE = 100  # descents a parameter's profile takes
+EFFICIENCY = 0.8  # of each further thread
 
 
 def check_cost(
@@ -41,10 +43,11 @@ def check_cost(
     """
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
+    seconds /= 1 + EFFICIENCY * (thread_count() - 1)
     if seconds < SAID_ABOVE:
         return
     n = sum(len(rows.response) for rows in prepared)
-    starts = 1 if isinstance(law, LinearLaw) else _starts(protocol)
+    starts = 1 if isinstance(law, LinearLaw) else protocol.n_run
     takes = f"fitting {law.ref} to {n:,} rows takes about {duration(seconds)} on this machine"
     shorter = (
         f"a lower bootstrap (now {spec.bootstrap:,} refits) or sample (now {starts:,} starts), or "
@@ -61,7 +64,7 @@ def check_cost(
 def _seconds(law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int) -> float:
     """How long the fit to ``rows`` takes; 0 where it is too short for a measurement."""
     n, task = len(rows.response), problem(law, rows, _few_starts(protocol), seed)
-    pruned, whole = descents(1 if isinstance(law, LinearLaw) else _starts(protocol))
+    pruned, whole = descents(1 if isinstance(law, LinearLaw) else protocol.n_run)
     refits = REFIT * (0 if spec.uses_student(protocol.objective) else spec.bootstrap)
     if n * (pruned + whole + refits) < MEASURED_ABOVE:
         return 0.0
@@ -87,7 +90,3 @@ def _timed(task: Problem) -> tuple[float, float]:
 
 def _few_starts(protocol: FitProtocol) -> FitProtocol:
     return replace(protocol, sample=min(STARTS, protocol.sample or STARTS))
-
-
-def _starts(protocol: FitProtocol) -> int:
-    return min(protocol.n_starts, protocol.sample or protocol.n_starts)

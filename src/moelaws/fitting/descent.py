@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from moelaws.fitting.objective import Objective
+from moelaws.fitting.objective import Evaluation, Objective, Slopes
+from moelaws.fitting.threads import keep_on
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
@@ -28,36 +29,55 @@ def descend(
     A start stops after three steps in a row that each gained less than 1e-9 of the objective, or
     when no step helps. ``bounds`` is (P, 2), or (B, P, 2) with each vector's own.
     """
-    bounds_BP2 = np.broadcast_to(bounds, (*starts.shape, 2))
-    low, high = bounds_BP2[..., 0], bounds_BP2[..., 1]
-    end = np.clip(starts, low, high)
-    value = objective.value(end)
-    B = len(end)
-    damping = np.full(B, 1e-2)
-    exact = np.zeros(B, dtype=bool)
-    idle = np.zeros(B, dtype=int)
-    alive = np.arange(B)
-    metric = objective.model.metric
+    bounds = np.broadcast_to(bounds, (*starts.shape, 2))
+    here, metric = objective, objective.model.metric
+    point = here.evaluate(np.clip(starts, bounds[..., 0], bounds[..., 1]))
+    end, value = np.empty_like(point.theta), np.empty_like(point.value)
+    alive = np.arange(len(end))
+    damping = np.full(len(end), 1e-2)
+    exact = np.zeros(len(end), dtype=bool)
+    idle = np.zeros(len(end), dtype=int)
+    slopes, stale = here.derivatives(point, exact), np.zeros(len(end), dtype=bool)
     for _ in range(iterations):
         if not len(alive):
             break
-        here = objective.take(alive)
-        theta = end[alive]
-        f, gradient, curvature, scale = here.derivatives(theta, exact[alive])
-        free = ~held(theta, gradient, bounds_BP2[alive])
-        step = _step(curvature, gradient, free, 2 * damping[alive] * scale, metric)
-        trial = np.clip(theta + step, low[alive], high[alive])
-        f_trial = here.value(trial)
+        keep_on()
+        slopes = _renewed(slopes, stale, here, point, exact)
+        f, gradient, curvature, scale = slopes
+        free = ~held(point.theta, gradient, bounds)
+        step = _step(curvature, gradient, free, 2 * damping * scale, metric)
+        trial = here.evaluate(np.clip(point.theta + step, bounds[..., 0], bounds[..., 1]))
 
-        better = f_trial < f
-        gain = np.where(better, f - f_trial, 0.0)
-        end[alive[better]], value[alive[better]] = trial[better], f_trial[better]
-        before = damping[alive]
-        exact[alive] = np.where(better, gain < 1e-3 * f, exact[alive] & (before < 1.0))
-        idle[alive] = np.where(better, np.where(gain < 1e-9 * f, idle[alive] + 1, 0), idle[alive])
-        damping[alive] = np.where(better, np.maximum(before / 5, 1e-10), before * 4)
-        alive = alive[(idle[alive] < 3) & (before < 1e10) & (f > 0)]
+        better, was_exact = trial.value < f, exact
+        gain = np.where(better, f - trial.value, 0.0)
+        exact = np.where(better, gain < 1e-3 * f, exact & (damping < 1.0))
+        idle = np.where(better, np.where(gain < 1e-9 * f, idle + 1, 0), idle)
+        going = np.flatnonzero((idle < 3) & (damping < 1e10) & (f > 0))
+        damping = np.where(better, np.maximum(damping / 5, 1e-10), damping * 4)
+        stale = better | (exact != was_exact)
+        point = point.moved(trial, better)
+        if len(going) < len(alive):
+            end[alive], value[alive] = point.theta, point.value
+            point, here, bounds = point.take(going), here.take(going), bounds[going]
+            alive, slopes, stale = alive[going], slopes.take(going), stale[going]
+            damping, exact, idle = damping[going], exact[going], idle[going]
+    end[alive], value[alive] = point.theta, point.value
     return end, value
+
+
+def _renewed(
+    slopes: Slopes, stale: Mask, here: Objective, point: Evaluation, exact: Mask
+) -> Slopes:
+    """The derivatives at ``point``, which still hold where a step was refused."""
+    if not stale.any():
+        return slopes
+    if stale.all():
+        return here.derivatives(point, exact)
+    index = np.flatnonzero(stale)
+    some = here.take(index).derivatives(point.take(index), exact[index])
+    for array, own in zip(slopes, some, strict=True):
+        array[index] = own
+    return slopes
 
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
@@ -72,7 +92,8 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
     """Damped Newton steps (B, P) of the free parameters, none longer than ``MAX_STEP``."""
     P = gradient.shape[1]
     A = curvature + damping[:, None, None] * metric
-    A *= free[:, :, None] & free[:, None, :]
+    if not free.all():
+        A *= free[:, :, None] & free[:, None, :]
     slight = 1e-9 * damping[:, None] * np.diag(metric)  # the metric may be singular
     A[:, range(P), range(P)] += slight + ~free + np.finfo(float).tiny
     downhill = -(gradient * free)[..., None]

@@ -8,7 +8,7 @@ narrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem
 from moelaws.fitting.regression import student_t
 from moelaws.fitting.solve import Solution, follow
+from moelaws.fitting.threads import each
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.forms import LinearLaw
 
@@ -52,30 +53,41 @@ def bootstrap(
     alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
     parameters of a linear law apart is left out: fewer come back.
     """
-    rng = np.random.default_rng(seed)
-    refits = [np.empty((0, len(solution.phi)))]
-    for batch in batches(draws, problem.model.n):
-        counts = resampled(problem.model.n, groups, batch.stop - batch.start, rng)
+    n, rng = problem.model.n, np.random.default_rng(seed)
+    phi, used = np.empty((draws, len(solution.phi))), np.ones(draws, dtype=bool)
+
+    def resamples() -> Iterator[tuple[slice, Array]]:
+        for batch in batches(draws, n):
+            yield batch, resampled(n, groups, batch.stop - batch.start, rng)
+
+    def work(resample: tuple[slice, Array]) -> None:
+        batch, counts = resample
         if isinstance(problem.law, LinearLaw):
-            counts = counts[_identified(problem, counts)]
-        if not len(counts):
-            continue
-        weights = counts * solution.path[-1].weights
-        path = [o.at(o.delta, o.unit, weights) for o in solution.path]
-        tries = [
-            descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, FIRST_STEPS)
-            for end in solution.ends
-        ]
-        best = np.argmin([value for _, value in tries], axis=0)
-        start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
-        refits.append(follow(path, start, problem.bounds))
-        progress(batch.stop)
-    return np.concatenate(refits)
+            used[batch] = _identified(problem, counts)
+        if used[batch].any():
+            phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
+
+    each(work, resamples(), lambda resample: progress(resample[0].stop))
+    return phi[used]
+
+
+def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:
+    """Coordinates (B, P) of refits to rows that stand ``counts`` (B, n) times in each resample."""
+    weights = counts * solution.path[-1].weights
+    path = [o.at(o.delta, o.unit, weights) for o in solution.path]
+    tries = [
+        descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, FIRST_STEPS)
+        for end in solution.ends
+    ]
+    best = np.argmin([value for _, value in tries], axis=0)
+    start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
+    return follow(path, start, problem.bounds)
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:
     """Which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
-    J = problem.model.jacobian(problem.starts[:1])[0]
+    _, state = problem.model.evaluate(problem.starts[:1])
+    J = problem.model.jacobian(state)[0]
     gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / (J[0] @ J[0])
     return np.asarray(np.linalg.eigvalsh(gram)[:, 0] > 1e-10)
 

@@ -21,6 +21,7 @@ from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
+from moelaws.fitting.threads import each
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.spec.errors import UserError
 
@@ -65,9 +66,9 @@ def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
     axes = [np.asarray(protocol.grid[name]) for name in law.names]
     shape = tuple(len(axis) for axis in axes)
     index = np.arange(protocol.n_starts)
-    if protocol.sample is not None and protocol.sample < protocol.n_starts:
+    if protocol.n_run < protocol.n_starts:
         rng = np.random.default_rng(seed)
-        index = np.sort(rng.choice(protocol.n_starts, protocol.sample, replace=False))
+        index = np.sort(rng.choice(protocol.n_starts, protocol.n_run, replace=False))
     places = np.unravel_index(index, shape)
     return np.stack([axis[i] for axis, i in zip(axes, places, strict=True)], axis=1)
 
@@ -151,9 +152,11 @@ def descend_all(
 ) -> tuple[Array, Array]:
     """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
     ends, values = np.empty_like(starts), np.empty(len(starts))
-    for batch in batches(len(starts), objective.model.n):
+
+    def work(batch: slice) -> None:
         ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
-        progress(batch.stop)
+
+    each(work, batches(len(starts), objective.model.n), lambda batch: progress(batch.stop))
     return ends, values
 
 

@@ -5,12 +5,13 @@ Arrays: B parameter vectors, n rows, P parameters.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.laws.base import Array, Mask, Model
+from moelaws.laws.base import Array, Mask, Model, State
 
 
 def huber(residual: Any, delta: float) -> Array:
@@ -22,6 +23,64 @@ def huber(residual: Any, delta: float) -> Array:
     inner = np.minimum(size, delta)
     loss: Array = inner * (size - 0.5 * inner)
     return loss
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An objective at a batch of vectors.
+
+    Attributes:
+        theta: (B, P) the vectors.
+        residual: (B, n) predictions minus observations.
+        value: (B,) the objective.
+        state: the model's.
+    """
+
+    theta: Array
+    residual: Array
+    value: Array
+    state: State
+
+    def take(self, index: NDArray[np.intp]) -> Evaluation:
+        """The evaluation of the vectors at ``index``."""
+        return Evaluation(
+            self.theta[index],
+            self.residual[index],
+            self.value[index],
+            tuple(np.take(array, index, axis=-2) for array in self.state),
+        )
+
+    def moved(self, other: Evaluation, moves_B: Mask) -> Evaluation:
+        """The evaluation with the vectors of ``other`` where ``moves_B``; takes over its arrays."""
+        if not moves_B.all():
+            stays = ~moves_B
+            np.copyto(other.value, self.value, where=stays)
+            own_arrays = (self.theta, self.residual, *self.state)
+            arrays = (other.theta, other.residual, *other.state)
+            for array, own in zip(arrays, own_arrays, strict=True):
+                np.copyto(array, own, where=stays[:, None])
+        return other
+
+
+class Slopes(NamedTuple):
+    """An objective's derivatives at a batch of vectors.
+
+    Attributes:
+        value: (B,) the objective.
+        gradient: (B, P).
+        curvature: (B, P, P).
+        scale: (B,) the largest diagonal element of the quadratic that touches the objective from
+            above, in units of the model's metric.
+    """
+
+    value: Array
+    gradient: Array
+    curvature: Array
+    scale: Array
+
+    def take(self, index: NDArray[np.intp]) -> Slopes:
+        """The derivatives of the vectors at ``index``."""
+        return Slopes(*(array[index] for array in self))
 
 
 class Objective:
@@ -72,54 +131,63 @@ class Objective:
 
     def residual(self, theta_BP: Array) -> Array:
         """Predictions minus observations on the law's scale, (B, n)."""
-        residual: Array = self.model.evaluate(theta_BP)[0] - self.observed
-        return residual
+        return self.evaluate(theta_BP).residual
 
     def value(self, theta_BP: Array) -> Array:
         """f, shape (B,)."""
-        losses = huber(self.residual(theta_BP), self.delta)
-        total: Array = self.unit * (self.weights * losses).sum(axis=1)
-        return total
+        return self.evaluate(theta_BP).value
+
+    def evaluate(self, theta_BP: Array) -> Evaluation:
+        """The objective at each vector, with what its derivatives there are made of."""
+        prediction, state = self.model.evaluate(theta_BP)
+        residual = prediction - self.observed
+        value = self.unit * (self.weights * huber(residual, self.delta)).sum(axis=1)
+        return Evaluation(theta_BP, residual, value, state)
 
     def pull(self, theta: Array) -> Array:
         """How large the gradient at ``theta`` (P,) were if no row's part cancelled another's."""
-        prediction, state = self.model.evaluate(theta[None])
-        psi_n = np.minimum(np.abs(prediction[0] - self.observed), self.delta)
-        pull: Array = np.abs(self.model.jacobian(state)[0]) @ (self.unit * self.weights[0] * psi_n)
+        point = self.evaluate(theta[None])
+        psi_n = np.minimum(np.abs(point.residual[0]), self.delta)
+        J_Pn = self.model.jacobian(point.state)[0]
+        pull: Array = np.abs(J_Pn) @ (self.unit * self.weights[0] * psi_n)
         return pull
 
-    def derivatives(self, theta_BP: Array, exact_B: Mask) -> tuple[Array, Array, Array, Array]:
+    def derivatives(self, point: Evaluation | Array, exact_B: Mask) -> Slopes:
         """Value, gradient and curvature at each vector.
 
         Args:
-            theta_BP: parameter vectors.
+            point: the evaluation of a batch, or its parameter vectors (B, P).
             exact_B: which of them want the exact Hessian; the others get that of the quadratic
                 that touches f from above (iteratively reweighted least squares), which is never
                 negative.
-
-        Returns:
-            f (B,), gradient (B, P), curvature (B, P, P), and the curvature's scale (B,): the
-            largest diagonal element of the quadratic from above, in units of the model's metric.
         """
-        prediction, state = self.model.evaluate(theta_BP)
-        J_BPn = self.model.jacobian(state)
-        residual = prediction - self.observed
+        if not isinstance(point, Evaluation):
+            point = self.evaluate(point)
+        model, residual = self.model, point.residual
+        J_PBn = model.jacobian(point.state).swapaxes(0, 1)
         size = np.abs(residual)
-        inner = np.minimum(size, self.delta)
-        w = self.unit * self.weights
+        inner, w = np.minimum(size, self.delta), self.unit * self.weights
         psi = w * np.copysign(inner, residual)
-        gradient = np.matmul(J_BPn, psi[:, :, None])[..., 0]
         above = w * (inner / np.maximum(size, np.finfo(float).tiny))
-        q = np.where(exact_B[:, None], w * (size <= self.delta), above)
-        weighted = J_BPn * q[:, None]
-        curvature = np.matmul(weighted, J_BPn.transpose(0, 2, 1))
-        P = range(J_BPn.shape[1])
-        length = np.diag(self.model.metric)
+        if not exact_B.any():
+            gradient, curvature = _products(J_PBn, psi, above)
+            above_BP = np.diagonal(curvature, axis1=1, axis2=2)
+        else:
+            bend = psi * exact_B[:, None]
+            q = np.where(exact_B[:, None], w * (size <= self.delta), above)
+            gradient, curvature = _products(J_PBn, psi, q - bend if model.log_of_sum else q)
+            curvature += model.curvature(point.state, bend)
+            above_BP = ((J_PBn * J_PBn) * above).sum(axis=2).T
+        length = np.diag(model.metric)
         length = np.maximum(length, 1e-12 * length.max())  # a feature may be zero in all rows
-        scale = (curvature[:, P, P] / length).max(axis=1)
-        if exact_B.any():
-            diagonal = np.matmul(J_BPn[exact_B] ** 2, above[exact_B, :, None])[..., 0]
-            scale[exact_B] = (diagonal / length).max(axis=1)
-            curvature[exact_B] += self.model.curvature(state[exact_B], psi[exact_B])
-        value = (w * (inner * (size - 0.5 * inner))).sum(axis=1)
-        return value, gradient, curvature, scale
+        return Slopes(point.value, gradient, curvature, (above_BP / length).max(axis=1))
+
+
+def _products(J_PBn: Array, psi_Bn: Array, q_Bn: Array) -> tuple[Array, Array]:
+    """J psi (B, P) and J diag(q) J' (B, P, P), in one product."""
+    P = len(J_PBn)
+    weighted = np.empty((P + 1, *q_Bn.shape))
+    np.multiply(J_PBn, q_Bn, out=weighted[:P])
+    weighted[P] = psi_Bn
+    product = np.matmul(weighted.swapaxes(0, 1), J_PBn.transpose(1, 2, 0))
+    return product[:, P], product[:, :P]

@@ -12,6 +12,7 @@ from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array, Mask
 
 EXACT = np.array([True])
+ARRIVED = 1e-9  # what another Newton step would gain, relatively, where one need go no further
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,41 @@ class Certificate:
 
 
 def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
-    """Finds the stationary point next to ``theta`` (P,): L-BFGS-B, then a trust region.
+    """Finds the stationary point next to ``theta`` (P,): by a trust region, or L-BFGS-B before it.
 
-    The trust region uses the exact Hessian over the parameters that no bound holds. It knows no
-    bounds: where its way leads into one, a last descent walks along it.
+    A descent's end is mostly so near that the trust region arrives in a few steps. Where it does
+    not, L-BFGS-B goes ahead: it takes thousands of steps along a flat valley.
     """
+    end = _trust_region(objective, theta, bounds)
+    certificate = certify(objective, end, bounds)
+    if certificate.converged and certificate.decrease < ARRIVED:
+        return _sharpened(objective, end, bounds)
+    other = _trust_region(objective, _quasi_newton(objective, theta, bounds), bounds)
+    ends = np.array([end, other])
+    return np.asarray(ends[np.argmin(objective.value(ends))])
+
+
+def _quasi_newton(objective: Objective, theta: Array, bounds: Array) -> Array:
+    """Where L-BFGS-B ends, or ``theta`` if that is no lower."""
+    # It stops on absolute changes: an objective near 1e-4 is brought near 1 first.
+    unit = _unit(objective, theta)
 
     def fun(x: Array) -> tuple[float, Array]:
-        f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # no Hessian, which is dear
-        return float(f[0]), gradient[0]
+        f, gradient = _slope(objective, x)
+        return f / unit, gradient / unit
 
-    # L-BFGS-B stops on absolute changes: an objective near 1e-4 is brought near 1 first.
-    unit = max(fun(theta)[0], 1e-12)
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10}
-    nearby = minimize(
-        lambda x: tuple(value / unit for value in fun(x)),
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options=options,
-    )
-    x = np.clip(nearby.x, *bounds.T) if nearby.fun * unit <= fun(theta)[0] else theta
-    free = ~held(x, fun(x)[1], bounds)
+    nearby = minimize(fun, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.clip(nearby.x, *bounds.T) if nearby.fun <= fun(theta)[0] else theta
+
+
+def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
+    """Where a trust region with the exact Hessian ends, over the parameters that no bound holds.
+
+    It knows no bounds: where its way leads into one, a last descent walks along it.
+    """
+    unit = _unit(objective, x)
+    free = ~held(x, _slope(objective, x)[1], bounds)
     if not free.any():
         return x
 
@@ -67,7 +80,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     # A step beyond the bounds may leave where the law has a value: it is refused as any that is
     # too long, for which SciPy wants numbers all the same.
     def value(y: Array) -> float:
-        f = fun(whole(y))[0] / unit
+        f = float(objective.value(whole(y)[None])[0]) / unit
         return f if np.isfinite(f) else float("inf")
 
     def curvature(y: Array) -> Array:
@@ -78,7 +91,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
         newton = minimize(
             value,
             x[free],
-            jac=lambda y: np.nan_to_num(fun(whole(y))[1][free] / unit),
+            jac=lambda y: np.nan_to_num(_slope(objective, whole(y))[1][free] / unit),
             hess=curvature,
             method="trust-exact",
             options={"gtol": 1e-10, "maxiter": 500},
@@ -86,6 +99,27 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     end = np.clip(whole(newton.x), *bounds.T)
     ends, values = descend(objective, np.array([end, x]), bounds)
     return np.asarray(ends[np.argmin(values)])
+
+
+def _sharpened(objective: Objective, x: Array, bounds: Array) -> Array:
+    """A Newton step further, where values are equal and the gradient alone still tells."""
+    f, gradient, hessian, _ = (array[0] for array in objective.derivatives(x[None], EXACT))
+    free = ~held(x, gradient, bounds)
+    y = x.copy()
+    y[free] -= np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True) @ gradient[free]
+    y = np.clip(y, *bounds.T)
+    value, slope = _slope(objective, y)
+    nearer = np.abs(slope[free]).sum() < np.abs(gradient[free]).sum()
+    return y if nearer and value <= f * (1 + 1e-14) else x
+
+
+def _slope(objective: Objective, x: Array) -> tuple[float, Array]:
+    f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # no Hessian, which is dear
+    return float(f[0]), gradient[0]
+
+
+def _unit(objective: Objective, x: Array) -> float:
+    return max(float(objective.value(x[None])[0]), 1e-12)
 
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:

@@ -13,6 +13,7 @@ from moelaws.fitting.multistart import Optimum, Progress, batches, far_apart, mu
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import certify, polish
 from moelaws.fitting.problem import Problem
+from moelaws.fitting.threads import each
 from moelaws.laws.base import Array
 
 ITERATIONS = 2000
@@ -51,12 +52,15 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
     """
     bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
     ends = np.empty_like(phi_BP)
-    for batch in batches(len(phi_BP), path[0].model.n):
+
+    def work(batch: slice) -> None:
         phi = phi_BP[batch]
         for objective in path:
             own = objective.take(np.arange(batch.start, batch.stop))
             phi, _ = descend(own, phi, bounds_BP2[batch], ITERATIONS)
         ends[batch] = phi
+
+    each(work, batches(len(phi_BP), path[0].model.n))
     return ends
 
 

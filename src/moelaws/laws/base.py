@@ -125,6 +125,11 @@ class FitProtocol:
         """Number of starts of the whole grid; 1 where a law has none and needs none."""
         return math.prod(len(values) for values in self.grid.values())
 
+    @property
+    def n_run(self) -> int:
+        """Number of starts that are run: the sample, or all."""
+        return min(self.n_starts, self.sample or self.n_starts)
+
 
 @dataclass(frozen=True)
 class Derivation:
@@ -227,6 +232,10 @@ class Formula(Law):
         }
 
 
+# What a model keeps of its predictions at a batch: arrays whose last axis but one is the batch.
+State = tuple[Array, ...]
+
+
 class Model(Protocol):
     """A law over fixed rows, for batches of parameter vectors, on its objective's scale.
 
@@ -237,18 +246,22 @@ class Model(Protocol):
     n_params: int
     # (P, P): a step's length is step' metric step, such as the mean square change of ln L.
     metric: Array
+    # Whether the prediction is the logarithm of a sum. Its second derivatives are then those of the
+    # sum, relative to it, less the outer product of the Jacobian; the engine has that one at hand.
+    log_of_sum: bool
 
-    def evaluate(self, theta_BP: Array) -> tuple[Array, Any]:
-        """Predictions (B, n) and what :meth:`jacobian` and :meth:`curvature` need.
+    def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
+        """Predictions (B, n) and the state that :meth:`jacobian` and :meth:`curvature` need."""
 
-        That state is an array whose first axis is the batch.
+    def jacobian(self, state: State) -> Array:
+        """d prediction / d parameter, (B, P, n); best a view of (P, B, n)."""
+
+    def curvature(self, state: State, psi_Bn: Array) -> Array:
+        """Sum over rows of psi times second derivatives, (B, P, P).
+
+        Those of the prediction, or of the sum where the prediction is a ``log_of_sum``. No vector's
+        are needed whose psi is 0 in all rows.
         """
-
-    def jacobian(self, state: Any) -> Array:
-        """d prediction / d parameter, (B, P, n)."""
-
-    def curvature(self, state: Any, psi_Bn: Array) -> Array:
-        """Sum over rows of psi times the second derivatives of the prediction, (B, P, P)."""
 
     def rows(self, index: NDArray[np.intp]) -> Model:
         """The same over some of the rows."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.laws.base import Array, Columns, FittableLaw
+from moelaws.laws.base import Array, Columns, FittableLaw, State
 from moelaws.laws.terms import Feature, Term, one, parameters_of, symbol
 from moelaws.laws.vocabulary import LOSS
 
@@ -40,8 +40,8 @@ class PowerLawSum(FittableLaw):
         return PowerLawModel(terms, len(position))
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        _, share_BTn = self.model(columns).evaluate(self.vector(params)[None])
-        return {t.coefficient.name: x for t, x in zip(self.terms, share_BTn[0], strict=True)}
+        _, (share_TBn,) = self.model(columns).evaluate(self.vector(params)[None])
+        return {t.coefficient.name: x for t, x in zip(self.terms, share_TBn[:, 0], strict=True)}
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
         """Pairs (exponent, coefficient): the exponent's feature is the same in all rows."""
@@ -93,14 +93,14 @@ def _texts(terms: Sequence[Term], stated: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def log_sum_exp(z_BTn: Array) -> Array:
-    """Returns ln of the sum of exp(z) over the terms (B, n); ``z_BTn`` becomes their shares."""
-    top = z_BTn.max(axis=1)
-    z_BTn -= top[:, None]
-    np.maximum(z_BTn, LOWEST_LOG_SHARE, out=z_BTn)
-    np.exp(z_BTn, out=z_BTn)
-    total = z_BTn.sum(axis=1)
-    z_BTn /= total[:, None]
+def log_sum_exp(z_TBn: Array) -> Array:
+    """Returns ln of the sum of exp(z) over the terms (B, n); ``z_TBn`` becomes their shares."""
+    top = z_TBn.max(axis=0)
+    z_TBn -= top
+    np.maximum(z_TBn, LOWEST_LOG_SHARE, out=z_TBn)
+    np.exp(z_TBn, out=z_TBn)
+    total = z_TBn.sum(axis=0)
+    z_TBn /= total
     return np.asarray(top + np.log(total))
 
 
@@ -111,40 +111,47 @@ class PowerLawModel:
     the term's logarithm (k, n).
     """
 
+    log_of_sum = True
+
     def __init__(self, terms: list[tuple[NDArray[np.intp], Array]], n_params: int) -> None:
         self.n, self.n_terms, self.n_params = terms[0][1].shape[1], len(terms), n_params
         self._terms = terms
         self._outer = [(x[:, None] * x[None]).reshape(-1, self.n).T for _, x in terms]  # (n, k k)
-        design = np.zeros((n_params, self.n_terms, self.n))
+        self._design = np.zeros((self.n_terms, n_params, self.n))
         for t, (index, x_kn) in enumerate(terms):
-            design[index, t] = x_kn
-        self._design = design.reshape(n_params, -1)
+            self._design[t, index] = x_kn
         # Mean square change of the terms' logarithms, however small a share the terms have.
-        self.metric = self._design @ self._design.T / self.n
+        self.metric = np.einsum("tpn,tqn->pq", self._design, self._design) / self.n
 
     def rows(self, index: NDArray[np.intp]) -> PowerLawModel:
         terms = [(params, x_kn[:, index]) for params, x_kn in self._terms]
         return PowerLawModel(terms, self.n_params)
 
-    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
-        """ln prediction (B, n) and each term's share of the prediction (B, T, n)."""
-        z_BTn = (theta_BP @ self._design).reshape(len(theta_BP), self.n_terms, self.n)
-        return log_sum_exp(z_BTn), z_BTn
+    def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
+        """ln prediction (B, n) and each term's share of the prediction (T, B, n)."""
+        z_TBn = theta_BP @ self._design
+        return log_sum_exp(z_TBn), (z_TBn,)
 
-    def jacobian(self, share_BTn: Array) -> Array:
-        jacobian = np.zeros((len(share_BTn), self.n_params, self.n))
-        for t, (index, x_kn) in enumerate(self._terms):
-            for p, x_n in zip(index, x_kn, strict=True):
-                jacobian[:, p] += share_BTn[:, t] * x_n
-        return jacobian
+    def jacobian(self, state: State) -> Array:
+        (share_TBn,) = state
+        jacobian_PBn: Array = np.empty((self.n_params, *share_TBn.shape[1:]))
+        written = set()
+        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
+            for p, x_n in zip(index.tolist(), x_kn, strict=True):
+                if p in written:  # by another term, which has the same parameter
+                    jacobian_PBn[p] += share_Bn * x_n
+                else:
+                    np.multiply(share_Bn, x_n, out=jacobian_PBn[p])
+                    written.add(p)
+        return jacobian_PBn.swapaxes(0, 1)
 
-    def curvature(self, share_BTn: Array, psi_Bn: Array) -> Array:
-        """A log-sum-exp's Hessian is the covariance of the terms' design under their shares."""
-        J_BPn = self.jacobian(share_BTn)
-        moment: Array = -np.matmul(J_BPn * psi_Bn[:, None], J_BPn.transpose(0, 2, 1))
-        for t, (index, _) in enumerate(self._terms):
+    def curvature(self, state: State, psi_Bn: Array) -> Array:
+        """The second moments of the terms' design under their shares."""
+        (share_TBn,) = state
+        moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
+        for share_Bn, (index, _), outer in zip(share_TBn, self._terms, self._outer, strict=True):
             k = len(index)
-            block = ((share_BTn[:, t] * psi_Bn) @ self._outer[t]).reshape(-1, k, k)
+            block = ((share_Bn * psi_Bn) @ outer).reshape(-1, k, k)
             moment[:, index[:, None], index[None]] += block
         return moment
 
@@ -171,6 +178,8 @@ class LinearLaw(FittableLaw):
 class LinearModel:
     """A design matrix as a ``Model``; its state is the parameter vectors."""
 
+    log_of_sum = False
+
     def __init__(self, X_nP: Array) -> None:
         self.X_nP = X_nP
         self.n, self.n_params = X_nP.shape
@@ -179,14 +188,15 @@ class LinearModel:
     def rows(self, index: NDArray[np.intp]) -> LinearModel:
         return LinearModel(self.X_nP[index])
 
-    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
-        return theta_BP @ self.X_nP.T, theta_BP
+    def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
+        return theta_BP @ self.X_nP.T, (theta_BP,)
 
-    def jacobian(self, theta_BP: Array) -> Array:
+    def jacobian(self, state: State) -> Array:
+        (theta_BP,) = state
         return np.broadcast_to(self.X_nP.T, (len(theta_BP), self.n_params, self.n))
 
-    def curvature(self, theta_BP: Array, psi_Bn: Array) -> Array:
-        return np.zeros((len(theta_BP), self.n_params, self.n_params))
+    def curvature(self, state: State, psi_Bn: Array) -> Array:
+        return np.zeros((len(psi_Bn), self.n_params, self.n_params))
 
 
 # Working-scale vectors (B, P) and columns (n,) -> predictions (B, n) on the objective's scale and
@@ -205,7 +215,9 @@ class GeneralLaw(FittableLaw):
 
 
 class GeneralModel:
-    """A general law over fixed rows: a ``Model`` whose state is the parameter vectors."""
+    """A general law over fixed rows: a ``Model`` whose state is (vectors, Jacobian (P, B, n))."""
+
+    log_of_sum = False
 
     def __init__(self, function: ValueAndJacobian, columns: Columns, n_params: int) -> None:
         self._function, self._columns, self.n_params = function, columns, n_params
@@ -216,13 +228,20 @@ class GeneralModel:
         columns = {name: values[index] for name, values in self._columns.items()}
         return GeneralModel(self._function, columns, self.n_params)
 
-    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
-        return self._function(theta_BP, self._columns)[0], theta_BP
+    def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
+        prediction, jacobian_BPn = self._function(theta_BP, self._columns)
+        return prediction, (theta_BP, jacobian_BPn.swapaxes(0, 1))
 
-    def jacobian(self, theta_BP: Array) -> Array:
-        return self._function(theta_BP, self._columns)[1]
+    def jacobian(self, state: State) -> Array:
+        return state[1].swapaxes(0, 1)
 
-    def curvature(self, theta_BP: Array, psi_Bn: Array) -> Array:
+    def curvature(self, state: State, psi_Bn: Array) -> Array:
+        curvature = np.zeros((len(psi_Bn), self.n_params, self.n_params))
+        needed = psi_Bn.any(axis=1)
+        curvature[needed] = self._differences(state[0][needed], psi_Bn[needed])
+        return curvature
+
+    def _differences(self, theta_BP: Array, psi_Bn: Array) -> Array:
         """Central differences of the exact gradient: an error of 1e-10 or so, relatively."""
         B, P = theta_BP.shape
         curvature = np.empty((B, P, P))
@@ -233,7 +252,8 @@ class GeneralModel:
             h_BP = 6e-6 * np.maximum(np.abs(theta), 1.0)
             step_BPP = h_BP[:, :, None] * np.eye(P)
             ends = np.stack([theta[:, None] + step_BPP, theta[:, None] - step_BPP])
-            up, down = self.jacobian(ends.reshape(-1, P)).reshape(*ends.shape, self.n)
+            _, jacobian = self._function(ends.reshape(-1, P), self._columns)
+            up, down = jacobian.reshape(*ends.shape, self.n)
             slope = np.matmul(up - down, psi[:, None, :, None])[..., 0]
             curvature[at : at + together] = slope / (2 * h_BP[:, :, None])
         return 0.5 * (curvature + curvature.transpose(0, 2, 1))

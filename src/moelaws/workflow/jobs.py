@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from moelaws import laws
 from moelaws.accounting.cost import DEVICES, Cost, estimate
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
+from moelaws.laws.protocol import overridden
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
@@ -28,6 +30,7 @@ from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
+STARTS_PER_THREAD, MOST_THREADS = 50_000, 8  # of a fit: a thread has a second of work at least
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -187,6 +190,12 @@ class Jobs:
         if table in {fit.name for fit in self.studies[study].fits}:
             return self.folder.fit(study, table)
         return self.folder.derived(study, table)
+
+    def fit_threads(self, study: str, name: str) -> int:
+        """Returns the cores that a fit can keep busy: one for most, for they take seconds."""
+        fit = self.studies[study].fit(name)
+        starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
+        return max(1, min(MOST_THREADS, starts // STARTS_PER_THREAD))
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""

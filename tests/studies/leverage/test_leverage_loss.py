@@ -46,7 +46,7 @@ def test_activation_and_granularity_sweeps_identify_all_but_A_max():
     S = np.tile([*(1 - 2 / 2.0 ** np.arange(1, 9)), *[1 - 1 / 32] * 6], 6)
     G = np.tile([*[2.0] * 8, 2, 4, 6, 8, 12, 16], 6)
     model = LAW.model({"C": C, "S": S, "G": G})
-    J = model.jacobian(LAW.vector(LAW.published)[None])[0]
+    J = model.jacobian(model.evaluate(LAW.vector(LAW.published)[None])[1])[0]
     size = np.linalg.norm(J, axis=1)
     assert size[-1] < 1e-12 * size[:-1].min()
     assert np.linalg.svd(J[:-1] / size[:-1, None], compute_uv=False).min() > 1e-5

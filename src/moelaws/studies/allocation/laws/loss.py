@@ -17,6 +17,7 @@ from moelaws.laws.base import (
     Derivation,
     FitProtocol,
     FittableLaw,
+    State,
     Variable,
     signed,
     with_published,
@@ -82,8 +83,8 @@ class AllocationLoss(FittableLaw):
         )
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        _, state = self.model(columns).evaluate(self.vector(params)[None])
-        return dict(zip(_NAMES[:5], state[0, :5], strict=True))
+        _, (share_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
+        return dict(zip(_NAMES[:5], share_TBn[:, 0], strict=True))
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
         """Pairs of parameters whose effect is the same in all rows: (exponent, coefficient), or
@@ -105,10 +106,11 @@ class AllocationLoss(FittableLaw):
 class AllocationModel:
     """ln of Eq 2 over fixed rows: a ``Model``, for log-sum-exp of terms of which one is not linear.
 
-    Its state is (B, T+1, n): each term's share of the prediction, then R (1-S)^gamma.
+    Its state is each term's share of the prediction (T, B, n), and R (1-S)^gamma (B, n).
     """
 
     n_params = 9
+    log_of_sum = True
 
     def __init__(
         self, ln_N: Array, ln_D: Array, ln_density: Array, deviation: Array, ln_share: Array
@@ -124,49 +126,48 @@ class AllocationModel:
             ([_D], one[None]),
             ([_TAU], one[None]),
         )
-        design = np.zeros((self.n_params, len(self._terms) + 1, self.n))
+        self._design = np.zeros((len(self._terms), self.n_params, self.n))
         for t, (index, x_kn) in enumerate(self._terms):
-            design[index, t] = x_kn
-        design[_GAMMA, -1] = ln_density
-        self._design = design.reshape(self.n_params, -1)
+            self._design[t, index] = x_kn
         self._ln_share = ln_share
-        steps = design[:, :-1].copy()
-        steps[_GAMMA, 2] = deviation * ln_density  # of the third term's logarithm, at gamma = 0
-        flat = steps.reshape(self.n_params, -1)
-        self.metric = flat @ flat.T / self.n
+        steps = self._design.copy()
+        steps[_PENALTY, _GAMMA] = deviation * ln_density  # of that term's logarithm, at gamma = 0
+        self.metric = np.einsum("tpn,tqn->pq", steps, steps) / self.n
 
     def rows(self, index: NDArray[np.intp]) -> AllocationModel:
         return AllocationModel(*(values[index] for values in self._rows))
 
-    def evaluate(self, theta_BP: Array) -> tuple[Array, Array]:
+    def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
         """ln L (B, n) and the state."""
-        state = (theta_BP @ self._design).reshape(len(theta_BP), -1, self.n)
-        z_BTn, penalty_Bn = state[:, :-1], state[:, -1]
+        z_TBn = theta_BP @ self._design
+        penalty_Bn = theta_BP[:, _GAMMA, None] * self._ln_density
         np.clip(penalty_Bn, -_LARGEST_LOG_FACTOR, _LARGEST_LOG_FACTOR, out=penalty_Bn)
         np.exp(penalty_Bn, out=penalty_Bn)
         penalty_Bn *= self._deviation
-        z_BTn[:, _PENALTY] += penalty_Bn
-        z_BTn[:, _SHARE] += self._ln_share
-        return log_sum_exp(z_BTn), state
+        z_TBn[_PENALTY] += penalty_Bn
+        z_TBn[_SHARE] += self._ln_share
+        return log_sum_exp(z_TBn), (z_TBn, penalty_Bn)
 
-    def jacobian(self, state: Array) -> Array:
-        jacobian: Array = np.empty((len(state), self.n_params, self.n))
-        for t, (index, x_kn) in enumerate(self._terms):
+    def jacobian(self, state: State) -> Array:
+        share_TBn, penalty_Bn = state
+        jacobian_PBn: Array = np.empty((self.n_params, *penalty_Bn.shape))
+        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
             for p, x_n in zip(index, x_kn, strict=True):
-                np.multiply(state[:, t], x_n, out=jacobian[:, p])
-        np.multiply(state[:, _PENALTY], state[:, -1] * self._ln_density, out=jacobian[:, _GAMMA])
-        return jacobian
+                np.multiply(share_Bn, x_n, out=jacobian_PBn[p])
+        slope_Bn = penalty_Bn * self._ln_density  # of the penalty's logarithm in gamma
+        np.multiply(share_TBn[_PENALTY], slope_Bn, out=jacobian_PBn[_GAMMA])
+        return jacobian_PBn.swapaxes(0, 1)
 
-    def curvature(self, state: Array, psi_Bn: Array) -> Array:
-        """Covariance of the terms' derivatives under their shares, and the penalty's own bend."""
-        J_BPn = self.jacobian(state)
-        moment: Array = -np.matmul(J_BPn * psi_Bn[:, None], J_BPn.transpose(0, 2, 1))
-        for t, (index, x_kn) in enumerate(self._terms):
-            weight_Bn = state[:, t] * psi_Bn
+    def curvature(self, state: State, psi_Bn: Array) -> Array:
+        """Second moments of the terms' derivatives under their shares; the penalty's own bend."""
+        share_TBn, penalty_Bn = state
+        moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
+        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
+            weight_Bn = share_Bn * psi_Bn
             for p, x_n in zip(index, x_kn, strict=True):
                 moment[:, p, index] += weight_Bn @ (x_n * x_kn).T
-        slope_Bn = state[:, -1] * self._ln_density  # of the penalty's logarithm in gamma
-        weight_Bn = state[:, _PENALTY] * psi_Bn * slope_Bn
+        slope_Bn = penalty_Bn * self._ln_density
+        weight_Bn = share_TBn[_PENALTY] * psi_Bn * slope_Bn
         index, x_kn = self._terms[_PENALTY]
         cross_Bk = weight_Bn @ x_kn.T
         moment[:, _GAMMA, index] += cross_Bk
