@@ -20,8 +20,8 @@ import torch
 
 from moelaws.cli.output import print_table
 from moelaws.records.files import write_json
+from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect
-from moelaws.training.device import keep_freed_memory
 from speed.layer import measure_experts, measure_loop
 from speed.start import measure_start
 from speed.step import configuration, measure_step

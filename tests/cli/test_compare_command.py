@@ -2,9 +2,12 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from moelaws import laws
 from moelaws.cli import cli
 from moelaws.spec.errors import UserError
 
@@ -50,3 +53,58 @@ def test_where_every_law_is_refused_there_is_nothing_to_compare(table):
         compare(table, "wang.loss,sparsity.loss")
     assert "sparsity.loss: no column 'S'" in str(no.value)
     assert str(no.value).count("\n") == 0
+
+
+@pytest.fixture
+def routed(tmp_path):
+    """Losses of Clark et al.'s law for dense models and routed ones, with noise."""
+    law = laws.get("clark.routing")
+    points = [(n * 1e7, E) for n in (1, 2, 4, 9, 20, 45, 100) for E in (1, 2, 4, 8, 32)]
+    N, E = np.array(points).T
+    noise = np.exp(0.003 * np.random.default_rng(0).standard_normal(len(points)))
+    L = law.predict(law.published, {"N_active": N, "E": E}) * noise
+    path = tmp_path / "routed.csv"
+    pd.DataFrame({"N_active": N, "E": E, "C": 1e3 * N**2, "L": L}).to_csv(path, index=False)
+    return path
+
+
+def test_a_law_whose_prediction_of_the_held_out_rows_is_open_is_named(routed):
+    """Dense runs alone say nothing of experts: whatever exponent these have, it fits."""
+    given = ("--map", "N=N_active", "--map", "D=C", "--holdout", "E>1", "--json")
+    data = json.loads(compare(routed, "clark.routing,wang.loss,leverage.curve", *given).stdout)
+    reason = data["refused"]["clark.routing"]
+    assert "the prediction of 28 of the 28 held-out rows is undetermined" in reason
+    assert reason.endswith("E_start, E_max open, for all have E = 1")
+    assert "cannot tell gamma from a apart" in data["refused"]["wang.loss"]
+    assert [law["law"] for law in data["laws"]] == ["leverage.curve"]
+
+
+def test_three_numbers_of_experts_leave_the_curve_through_them_open(routed):
+    given = ("--rows", "E!=4", "--holdout", "E>8", "--json")
+    data = json.loads(compare(routed, "clark.routing,leverage.curve", *given).stdout)
+    assert "the prediction of 7 of the 7 held-out rows" in data["refused"]["clark.routing"]
+
+
+def test_the_same_law_is_judged_where_the_fitted_rows_determine_it(routed):
+    given = ("--holdout", "E>8", "--json")
+    data = json.loads(compare(routed, "leverage.curve,clark.routing", *given).stdout)
+    assert [law["law"] for law in data["laws"]] == ["clark.routing", "leverage.curve"]
+    assert data["refused"] == {}
+
+
+def test_a_comparison_is_the_same_on_any_number_of_threads(routed):
+    given = ("--holdout", "E>8", "--json", "--threads")
+    one, two = (compare(routed, "leverage.curve,clark.routing", *given, n) for n in "12")
+    assert one.exit_code == two.exit_code == 0
+    assert one.stdout == two.stdout
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+@pytest.mark.parametrize("count", ["0", "-1", "1.5", "two", "1000000", ""])
+def test_a_number_of_threads_that_makes_no_sense_is_refused_in_one_line(table, command, count):
+    law = ["--laws", "chinchilla,wang.loss"] if command == "compare" else ["--law", "chinchilla"]
+    words = [command, str(table), *law, "--threads", count]
+    with pytest.raises(UserError, match="must be a whole number from 1 to 256") as refused:
+        CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert str(refused.value).startswith(f"--threads is {count!r};")
+    assert "\n" not in str(refused.value)

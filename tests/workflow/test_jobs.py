@@ -25,6 +25,13 @@ def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
         Jobs.load({}, tmp_path / "{a}")
 
 
+def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
+    """The grid of 437,400 starts on trained tables; a thousand of them on large simulated ones."""
+    assert trained.fit_threads("sparsity", "loss") == 8
+    assert trained.fit_threads("sparsity", "isoflop_total") == 1  # a linear law has no starts
+    assert jobs.fit_threads("sparsity", "loss") == 1
+
+
 def names(files):
     """Paths below the package, of source files as jobs name them."""
     return {Path(file).as_posix().partition("/moelaws/")[2] for file in files}

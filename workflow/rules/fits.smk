@@ -22,9 +22,6 @@ rule fit:
         study=study_of,
         entry=lambda w: JOBS.entry("fits", w.study, w.name).canonical_json(),
     shell:
-        # Starts come and go in large arrays: without these each is taken from and given back to the
-        # system, which for tables of thousands of rows costs as much time as the fit itself.
-        "MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 "
         "moelaws fit {input.table} --study {params.study:q} --spec {params.entry:q} "
         "--threads {threads} --out {output.json} > {log} 2>&1 && "
         "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"

@@ -69,7 +69,9 @@ def command(
     from moelaws.fitting.compare import compare
     from moelaws.fitting.threads import using_threads
     from moelaws.records.files import write_json
+    from moelaws.records.memory import keep_freed_memory
 
+    keep_freed_memory()
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]

@@ -130,9 +130,11 @@ def command(
     from moelaws.fitting.report import write_fit
     from moelaws.fitting.threads import using_threads
     from moelaws.records.code import digest
+    from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
     from moelaws.workflow.code import of_fit
 
+    keep_freed_memory()
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)

@@ -66,6 +66,7 @@ def command(
     from moelaws.analysis.plan import fits_of
     from moelaws.fitting.threads import using_threads
     from moelaws.grids.sweep import expand_study
+    from moelaws.records.memory import keep_freed_memory
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
@@ -74,6 +75,7 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = _costs(sweep, options.repeats, rows)
+    keep_freed_memory()
     with using_threads(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:

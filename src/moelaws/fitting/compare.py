@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.fitting.fit import fit
+from moelaws.fitting.identifiability import require_determined
 from moelaws.fitting.intervals import percentiles
 from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.report import FitReport
@@ -62,6 +63,9 @@ def compare(
         try:
             rows = split_rows(law, table, own, units)[0]
             report = fit(law, table, own, seed=seed, units=units, progress=shown)
+            if spec.holdout:
+                params = report.parts[0].estimates()
+                require_determined(law, params, rows.columns, rows.held_columns)
         except UserError as error:
             refused[law.ref] = str(error)
         else:
@@ -128,29 +132,32 @@ def _entry(report: FitReport) -> dict[str, Any]:
 
 
 def _held_out(fitted: Sequence[_Fitted], seed: int) -> None:
-    """Fill each entry's ``holdout``."""
-    squares, held = [], len(fitted[0].rows.held_response)  # of each law: (draws, held-out rows)
+    """Fill each entry's ``holdout``; without draws of its parameters a law has no intervals."""
+    squares: dict[str, Array] = {}  # of each law with draws: (draws, held-out rows)
     for law, rows, report, entry in fitted:
         (part,) = report.parts
         assert part.holdout is not None
         entry["holdout"] = {name: part.holdout[name] for name in ("n", "r2", "rmse")}
         assert report.draws is not None
         draws = report.draws[list(law.names)].to_numpy()
-        predicted = of_draws(law, draws, rows.held_columns) if len(draws) else np.empty((0, held))
-        squares.append((predicted - rows.held_response) ** 2)
-    count = min(len(s) for s in squares)
-    if not count:
-        return
-    resample = np.random.default_rng(seed).integers(held, size=(count, held))
-    rmse = [np.sqrt(np.take_along_axis(s[:count], resample, axis=1).mean(axis=1)) for s in squares]
+        if len(draws):
+            predicted = of_draws(law, draws, rows.held_columns)
+            squares[law.ref] = (predicted - rows.held_response) ** 2
     entries = [one.entry for one in fitted]
-    level = fitted[0].report.level
-    best = int(np.argmin([entry["holdout"]["rmse"] for entry in entries]))
-    for entry, values in zip(entries, rmse, strict=True):
-        own = entry["holdout"]
-        own["rmse_interval"] = _interval(values, level)
-        own["rmse_excess"] = own["rmse"] - entries[best]["holdout"]["rmse"]
-        own["rmse_excess_interval"] = _interval(values - rmse[best], level)
+    best = min(entries, key=lambda entry: entry["holdout"]["rmse"])
+    count, held = min(map(len, squares.values()), default=0), best["holdout"]["n"]
+    resample = np.random.default_rng(seed).integers(held, size=(count, held))
+    rmse = {
+        ref: np.sqrt(np.take_along_axis(s[:count], resample, axis=1).mean(axis=1))
+        for ref, s in squares.items()
+    }
+    for entry in entries:
+        own, ref, level = entry["holdout"], entry["law"], fitted[0].report.level
+        own["rmse_excess"] = own["rmse"] - best["holdout"]["rmse"]
+        if ref in rmse:
+            own["rmse_interval"] = _interval(rmse[ref], level)
+        if ref in rmse and best["law"] in rmse:
+            own["rmse_excess_interval"] = _interval(rmse[ref] - rmse[best["law"]], level)
 
 
 def _interval(values: Array, level: float) -> list[float]:

@@ -12,6 +12,10 @@ from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
+# Of a change of the parameters, relative to the one that moves predictions most: below the first it
+# does not move those of the fitted rows, above the second it moves those of held-out rows.
+WITHOUT_EFFECT, EFFECT = 1e-9, 1e-6
+
 
 def require_identifiable(law: FittableLaw, columns: Columns) -> None:
     """Refuses rows that cannot tell some parameters apart, whatever the losses.
@@ -30,6 +34,41 @@ def require_identifiable(law: FittableLaw, columns: Columns) -> None:
             f"the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
             f"{law.ref}: {why}; add rows that vary"
         )
+
+
+def require_determined(
+    law: FittableLaw, params: Mapping[str, float], fitted: Columns, held: Columns
+) -> None:
+    """Refuses a fit whose rows leave open what it predicts for other rows.
+
+    Some change of the parameters moves no prediction of the ``fitted`` rows and moves those of the
+    ``held`` ones: an exponent of E, say, where all fitted rows are dense.
+
+    Raises:
+        UserError: naming the parameters that the fitted rows leave open.
+    """
+    J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
+    directions, sizes, _ = np.linalg.svd(J_fitted / np.sqrt(J_fitted.shape[1]))
+    sizes = np.append(sizes, np.zeros(len(directions) - len(sizes)))
+    moved = np.abs(directions.T @ J_held)  # (P directions, held rows)
+    open_ = (sizes <= WITHOUT_EFFECT * sizes[0])[:, None] & (moved > EFFECT * moved.max())
+    if not open_.any():
+        return
+    which = np.abs(directions[:, open_.any(axis=1)]).max(axis=1) > 1e-3
+    names = ", ".join(name for name, is_open in zip(law.names, which, strict=True) if is_open)
+    constant = [f"{name} = {x[0]:.6g}" for name, x in fitted.items() if np.ptp(x) == 0]
+    raise UserError(
+        f"the prediction of {int(open_.any(axis=0).sum())} of the {J_held.shape[1]} held-out rows "
+        f"is undetermined: the fitted rows leave {names} open"
+        + (f", for all have {' and '.join(constant)}" if constant else "")
+    )
+
+
+def _jacobian(law: FittableLaw, params: Mapping[str, float], columns: Columns) -> Array:
+    """d prediction / d working-scale parameter, (P, n)."""
+    model = law.model(law.columns(columns))
+    _, state = model.evaluate(law.vector(params)[None])
+    return np.asarray(model.jacobian(state)[0])
 
 
 def _dependent(law: LinearLaw, columns: Columns) -> list[str]:

@@ -1,11 +1,15 @@
-"""The most memory that this process has held."""
+"""The memory of this process: the most that it has held, and what it frees."""
 
 from __future__ import annotations
 
+import ctypes
 import re
 import resource
 import sys
 from pathlib import Path
+
+# glibc's mallopt parameters.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def peak_memory() -> int:
@@ -19,3 +23,16 @@ def peak_memory() -> int:
         return int(peak[1]) * 1024
     maximum = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return maximum if sys.platform == "darwin" else maximum * 1024
+
+
+def keep_freed_memory() -> None:
+    """Tells glibc not to give freed blocks back to the system; elsewhere nothing is done.
+
+    A training step asks for the same blocks again and again, and so does a fit. By default each
+    block above some 100 kB may be mapped anew, and its pages faulted in and zeroed: a tenth of the
+    time of a small model's step, half of the time of a fit to thousands of rows.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)

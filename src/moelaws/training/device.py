@@ -20,9 +20,6 @@ NO_MEMORY = (
     "CUDA error: out of memory",
 )
 
-# glibc's mallopt parameters.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
 
 def threads() -> int:
     """Returns OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
@@ -63,19 +60,6 @@ def lacks_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in NO_MEMORY)
-
-
-def keep_freed_memory() -> None:
-    """Tells glibc not to give freed blocks back to the system; elsewhere nothing is done.
-
-    A training step asks for the same blocks again and again. By default each tensor above some
-    100 kB is mapped anew, and its pages are faulted in and zeroed at every step: a tenth of the
-    time of a small model's step.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def give_back(device: torch.device) -> None:

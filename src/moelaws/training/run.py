@@ -11,11 +11,12 @@ from moelaws.model.backends import choose_backend
 from moelaws.records.files import remove, write_text
 from moelaws.records.layout import Results
 from moelaws.records.lock import Lock, UnwritableError, acquire
+from moelaws.records.memory import keep_freed_memory
 from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import weights
-from moelaws.training.device import choose_device, keep_freed_memory, threads
+from moelaws.training.device import choose_device, threads
 from moelaws.training.job import (
     DEFAULTS,
     Log,
