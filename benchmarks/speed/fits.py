@@ -19,6 +19,7 @@ from moelaws.fitting.multistart import REACHED
 from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, solve
+from moelaws.fitting.threads import using_threads
 from moelaws.laws.base import Array
 from moelaws.records.memory import peak_memory
 from moelaws.records.progress import reporting
@@ -30,43 +31,50 @@ BUDGETS, SIZES = np.geomspace(6e18, 3e21, 12), np.geomspace(0.2, 5, 20)  # of Ch
 ENOUGH = 2000  # starts that find the optimum which the bootstrap starts from
 
 
-def measure_sparsity(sample: int | None, scipy_starts: int) -> dict[str, Any]:
+def measure_sparsity(sample: int | None, scipy_starts: int, threads: int) -> dict[str, Any]:
     """The sparsity law's grid on 180 runs, and SciPy's loop over some of its starts.
+
+    SciPy's loop takes one thread; the engine is timed on one thread and on several.
 
     Args:
         sample: how many of the grid's starts the engine runs; None: all.
         scipy_starts: how many SciPy runs to the end; the first ``TIMED`` of them are timed.
+        threads: of the engine.
     """
     task = simulated("sparsity.loss", sparsity_loss(), sample)
-    numbers, solution = _fitted(task)
+    alone, alone_solution = _fitted(task, 1)
+    numbers, solution = _fitted(task, threads)
     # Shuffled, so that the first of them are a fair sample too.
     some = np.random.default_rng(1).permutation(len(task.starts))[:scipy_starts]
     scipy = _scipy(task, solution, task.starts[some], len(task.starts))
     return numbers | {
         "scipy": scipy,
         "ratio": scipy["own_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
+        "seconds_on_one_thread": alone["seconds"],
+        "ratio_on_one_thread": scipy["own_tolerances"]["seconds_extrapolated"] / alone["seconds"],
+        "same_on_one_thread": bool((alone_solution.ends == solution.ends).all()),
         "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
         "objective_excess": solution.value / scipy["tight_tolerances"]["best"] - 1,
     }
 
 
-def measure_allocation(sample: int | None) -> dict[str, Any]:
+def measure_allocation(sample: int | None, threads: int) -> dict[str, Any]:
     """The allocation law's grid on 360 runs."""
-    return _fitted(simulated("allocation.loss", allocation_loss(), sample))[0]
+    return _fitted(simulated("allocation.loss", allocation_loss(), sample), threads)[0]
 
 
-def measure_chinchilla(sample: int | None) -> dict[str, Any]:
+def measure_chinchilla(sample: int | None, threads: int) -> dict[str, Any]:
     """Chinchilla's grid on 240 runs: twelve budgets, twenty sizes around 20 tokens a parameter."""
     C = np.repeat(BUDGETS, len(SIZES))
     N = np.sqrt(C / 120) * np.tile(SIZES, len(BUDGETS))
     points = pd.DataFrame({"N": N, "D": C / (6 * N)})
-    return _fitted(simulated("chinchilla", points, sample), times=5)[0]
+    return _fitted(simulated("chinchilla", points, sample), threads, times=5)[0]
 
 
-def measure_bootstrap(draws: int) -> dict[str, Any]:
+def measure_bootstrap(draws: int, threads: int) -> dict[str, Any]:
     """Refits of the sparsity law to resampled rows."""
     task = simulated("sparsity.loss", sparsity_loss(), ENOUGH)
-    with reporting(lines=False) as show:
+    with using_threads(threads), reporting(lines=False) as show:
         solution = solve(task, 0, lambda done, total: show("starts", done, total))
         began, cpu_began = time.perf_counter(), time.process_time()
         bootstrap(task, solution, None, draws, 0, lambda done: show("bootstrap", done, draws))
@@ -74,6 +82,7 @@ def measure_bootstrap(draws: int) -> dict[str, Any]:
     return {
         "rows": task.model.n,
         "draws": draws,
+        "threads": threads,
         "ends_that_each_starts_from": len(solution.ends),
         "seconds": seconds,
         "cpu_seconds": cpu,
@@ -92,10 +101,10 @@ def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
     return problem(law, rows, dataclasses.replace(law.protocol, sample=sample), seed=0)
 
 
-def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
+def _fitted(task: Problem, threads: int, times: int = 1) -> tuple[dict[str, Any], Solution]:
     """The fastest of so many fits: a short one meets with whatever else the machine does."""
     seconds, cpu = [], []
-    with reporting(lines=False) as show:
+    with using_threads(threads), reporting(lines=False) as show:
         for turn in range(times):
 
             def shown(done: int, total: int, turn: int = turn) -> None:
@@ -109,6 +118,7 @@ def _fitted(task: Problem, times: int = 1) -> tuple[dict[str, Any], Solution]:
     return {
         "rows": task.model.n,
         "starts": search.run,
+        "threads": threads,
         "times": times,
         "seconds": min(seconds),
         "cpu_seconds": min(cpu),
