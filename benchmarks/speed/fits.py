@@ -47,11 +47,15 @@ def measure_sparsity(sample: int | None, scipy_starts: int, threads: int) -> dic
     # Shuffled, so that the first of them are a fair sample too.
     some = np.random.default_rng(1).permutation(len(task.starts))[:scipy_starts]
     scipy = _scipy(task, solution, task.starts[some], len(task.starts))
+    own = scipy["own_tolerances"]
     return numbers | {
         "scipy": scipy,
-        "ratio": scipy["own_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
+        "ratio": own["seconds_extrapolated"] / numbers["seconds"],
         "seconds_on_one_thread": alone["seconds"],
-        "ratio_on_one_thread": scipy["own_tolerances"]["seconds_extrapolated"] / alone["seconds"],
+        "cpu_seconds_on_one_thread": alone["cpu_seconds"],
+        "ratio_on_one_thread": own["seconds_extrapolated"] / alone["seconds"],
+        # Where other work takes the cores now and then, this one tells more.
+        "cpu_ratio_on_one_thread": own["cpu_seconds_extrapolated"] / alone["cpu_seconds"],
         "same_on_one_thread": bool((alone_solution.ends == solution.ends).all()),
         "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
         "objective_excess": solution.value / scipy["tight_tolerances"]["best"] - 1,
@@ -153,18 +157,20 @@ def _loop(
     (objective,) = task.path()
     function = value_and_gradient(objective, unit)
     with reporting(lines=False) as show:
-        times, ends = [], []
+        times, cpu_times, ends = [], [], []
         for i, start in enumerate(starts):
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             ends.append(descend_from(function, start, task.bounds, options))
             times.append(time.perf_counter() - began)
+            cpu_times.append(time.process_time() - cpu_began)
             show(f"SciPy{', tight' * bool(options)}", i + 1, len(starts))
     values = objective.value(np.array(ends))
-    seconds = sum(times[:TIMED])
+    seconds, timed = sum(times[:TIMED]), len(times[:TIMED])
     return {
-        "timed_starts": len(times[:TIMED]),
+        "timed_starts": timed,
         "seconds": seconds,
-        "seconds_extrapolated": seconds * total / len(times[:TIMED]),
+        "seconds_extrapolated": seconds * total / timed,
+        "cpu_seconds_extrapolated": sum(cpu_times[:TIMED]) * total / timed,
         "starts": len(values),
         "best": float(values.min()),
         "reached": int((values <= solution.value * (1 + REACHED)).sum()),

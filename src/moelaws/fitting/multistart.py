@@ -25,8 +25,9 @@ from moelaws.fitting.threads import each
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.spec.errors import UserError
 
-BATCH = 125  # starts a batch: larger ones gain nothing and leave the processor's cache
-WORK = 125_000  # rows times starts of a batch, where that is fewer starts: memory
+# Starts of a batch, at most; rows times starts, that they stay in the processor's cache; the least
+# starts, where rows are many, for each call has its price; rows times these, for memory.
+BATCH, CACHED, FEW, MOST = 250, 16_000, 8, 125_000
 MAX_UNPRUNED = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
@@ -162,7 +163,7 @@ def descend_all(
 
 def batches(count: int, n: int) -> Iterator[slice]:
     """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
-    size = max(1, min(BATCH, WORK // n))
+    size = max(1, min(BATCH, max(CACHED // n, min(FEW, MOST // n))))
     return (slice(i, min(i + size, count)) for i in range(0, count, size))
 
 

@@ -19,9 +19,8 @@ def huber(residual: Any, delta: float) -> Array:
 
     ``delta`` may be infinite: r^2 / 2 everywhere.
     """
-    size = np.abs(residual)
-    inner = np.minimum(size, delta)
-    loss: Array = inner * (size - 0.5 * inner)
+    inner = np.clip(residual, -delta, delta)
+    loss: Array = inner * (residual - 0.5 * inner)
     return loss
 
 
@@ -141,8 +140,12 @@ class Objective:
         """The objective at each vector, with what its derivatives there are made of."""
         prediction, state = self.model.evaluate(theta_BP)
         residual = prediction - self.observed
-        value = self.unit * (self.weights * huber(residual, self.delta)).sum(axis=1)
-        return Evaluation(theta_BP, residual, value, state)
+        losses = huber(residual, self.delta)
+        if len(self.weights) == 1:
+            value = losses @ self.weights[0]
+        else:
+            value = np.einsum("bn,bn->b", losses, self.weights)
+        return Evaluation(theta_BP, residual, self.unit * value, state)
 
     def pull(self, theta: Array) -> Array:
         """How large the gradient at ``theta`` (P,) were if no row's part cancelled another's."""
@@ -165,10 +168,11 @@ class Objective:
             point = self.evaluate(point)
         model, residual = self.model, point.residual
         J_PBn = model.jacobian(point.state).swapaxes(0, 1)
-        size = np.abs(residual)
-        inner, w = np.minimum(size, self.delta), self.unit * self.weights
-        psi = w * np.copysign(inner, residual)
-        above = w * (inner / np.maximum(size, np.finfo(float).tiny))
+        w, size = self.unit * self.weights, np.abs(residual)
+        psi = w * np.clip(residual, -self.delta, self.delta)
+        above = np.broadcast_to(w, size.shape)
+        if np.isfinite(self.delta):
+            above = w * self.delta / np.maximum(size, self.delta)
         if not exact_B.any():
             gradient, curvature = _products(J_PBn, psi, above)
             above_BP = np.diagonal(curvature, axis1=1, axis2=2)
@@ -177,7 +181,7 @@ class Objective:
             q = np.where(exact_B[:, None], w * (size <= self.delta), above)
             gradient, curvature = _products(J_PBn, psi, q - bend if model.log_of_sum else q)
             curvature += model.curvature(point.state, bend)
-            above_BP = ((J_PBn * J_PBn) * above).sum(axis=2).T
+            above_BP = np.einsum("pbn,pbn->bp", J_PBn, J_PBn * above)
         length = np.diag(model.metric)
         length = np.maximum(length, 1e-12 * length.max())  # a feature may be zero in all rows
         return Slopes(point.value, gradient, curvature, (above_BP / length).max(axis=1))
