@@ -34,7 +34,8 @@ ENOUGH = 2000  # starts that find the optimum which the bootstrap starts from
 def measure_sparsity(sample: int | None, scipy_starts: int, threads: int) -> dict[str, Any]:
     """The sparsity law's grid on 180 runs, and SciPy's loop over some of its starts.
 
-    SciPy's loop takes one thread; the engine is timed on one thread and on several.
+    SciPy's loop takes one thread. The engine is timed on one thread, in turns with SciPy, so that
+    other work on the machine hits both alike; and then on several.
 
     Args:
         sample: how many of the grid's starts the engine runs; None: all.
@@ -42,23 +43,25 @@ def measure_sparsity(sample: int | None, scipy_starts: int, threads: int) -> dic
         threads: of the engine.
     """
     task = simulated("sparsity.loss", sparsity_loss(), sample)
-    alone, alone_solution = _fitted(task, 1)
-    numbers, solution = _fitted(task, threads)
     # Shuffled, so that the first of them are a fair sample too.
     some = np.random.default_rng(1).permutation(len(task.starts))[:scipy_starts]
-    scipy = _scipy(task, solution, task.starts[some], len(task.starts))
-    own = scipy["own_tolerances"]
+    loop = _Loop(task, task.starts[some[:TIMED]])
+    alone, alone_solution = _fitted(task, 1, beside=loop)
+    numbers, solution = _fitted(task, threads)
+    tight = _Loop(task, task.starts[some], solution.value, TIGHT)
+    tight.advance(len(some))
+    total, best = len(task.starts), solution.value
+    own, optima = loop.numbers(total, best), tight.numbers(total, best)
     return numbers | {
-        "scipy": scipy,
+        "scipy": {"own_tolerances": own, "tight_tolerances": optima},
         "ratio": own["seconds_extrapolated"] / numbers["seconds"],
         "seconds_on_one_thread": alone["seconds"],
         "cpu_seconds_on_one_thread": alone["cpu_seconds"],
         "ratio_on_one_thread": own["seconds_extrapolated"] / alone["seconds"],
-        # Where other work takes the cores now and then, this one tells more.
         "cpu_ratio_on_one_thread": own["cpu_seconds_extrapolated"] / alone["cpu_seconds"],
         "same_on_one_thread": bool((alone_solution.ends == solution.ends).all()),
-        "ratio_to_optima": scipy["tight_tolerances"]["seconds_extrapolated"] / numbers["seconds"],
-        "objective_excess": solution.value / scipy["tight_tolerances"]["best"] - 1,
+        "ratio_to_optima": optima["seconds_extrapolated"] / numbers["seconds"],
+        "objective_excess": best / optima["best"] - 1,
     }
 
 
@@ -105,19 +108,26 @@ def simulated(ref: str, points: pd.DataFrame, sample: int | None) -> Problem:
     return problem(law, rows, dataclasses.replace(law.protocol, sample=sample), seed=0)
 
 
-def _fitted(task: Problem, threads: int, times: int = 1) -> tuple[dict[str, Any], Solution]:
-    """The fastest of so many fits: a short one meets with whatever else the machine does."""
+def _fitted(
+    task: Problem, threads: int, times: int = 1, beside: _Loop | None = None
+) -> tuple[dict[str, Any], Solution]:
+    """The fastest of so many fits: a short one meets with whatever else the machine does.
+
+    The loop ``beside`` it takes turns with the fit; its time does not count as the fit's.
+    """
     seconds, cpu = [], []
     with using_threads(threads), reporting(lines=False) as show:
         for turn in range(times):
 
             def shown(done: int, total: int, turn: int = turn) -> None:
                 show(f"{task.law.id}, {turn + 1} of {times}", done, total)
+                if beside is not None:
+                    beside.advance(len(beside.starts) * done // total)
 
             began, cpu_began = time.perf_counter(), time.process_time()
             solution = solve(task, 0, shown)
-            seconds.append(time.perf_counter() - began)
-            cpu.append(time.process_time() - cpu_began)
+            seconds.append(time.perf_counter() - began - (sum(beside.times) if beside else 0))
+            cpu.append(time.process_time() - cpu_began - (sum(beside.cpu_times) if beside else 0))
     search = solution.search
     return {
         "rows": task.model.n,
@@ -135,43 +145,40 @@ def _fitted(task: Problem, threads: int, times: int = 1) -> tuple[dict[str, Any]
     }, solution
 
 
-def _scipy(task: Problem, solution: Solution, starts: Array, total: int) -> dict[str, Any]:
-    """SciPy's loop with its own tolerances, and with such that its ends are optima.
+class _Loop:
+    """SciPy's L-BFGS-B from one start (B, P) after another; the first ``TIMED`` are timed.
 
-    The first ``TIMED`` of ``starts`` are timed, and their time extrapolated to ``total`` starts.
+    ``unit`` divides the objective, ``options`` are SciPy's.
     """
-    return {
-        "own_tolerances": _loop(task, solution, starts[:TIMED], total, 1.0, {}),
-        "tight_tolerances": _loop(task, solution, starts, total, solution.value, TIGHT),
-    }
 
+    def __init__(
+        self, task: Problem, starts: Array, unit: float = 1.0, options: Mapping[str, Any] = {}
+    ) -> None:
+        (self.objective,) = task.path()
+        self.starts, self.bounds, self.options = starts, task.bounds, options
+        self.function = value_and_gradient(self.objective, unit)
+        self.times: list[float] = []
+        self.cpu_times: list[float] = []
+        self.ends: list[Array] = []
 
-def _loop(
-    task: Problem,
-    solution: Solution,
-    starts: Array,
-    total: int,
-    unit: float,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    (objective,) = task.path()
-    function = value_and_gradient(objective, unit)
-    with reporting(lines=False) as show:
-        times, cpu_times, ends = [], [], []
-        for i, start in enumerate(starts):
+    def advance(self, count: int) -> None:
+        """Goes on until ``count`` starts are done."""
+        for start in self.starts[len(self.ends) : count]:
             began, cpu_began = time.perf_counter(), time.process_time()
-            ends.append(descend_from(function, start, task.bounds, options))
-            times.append(time.perf_counter() - began)
-            cpu_times.append(time.process_time() - cpu_began)
-            show(f"SciPy{', tight' * bool(options)}", i + 1, len(starts))
-    values = objective.value(np.array(ends))
-    seconds, timed = sum(times[:TIMED]), len(times[:TIMED])
-    return {
-        "timed_starts": timed,
-        "seconds": seconds,
-        "seconds_extrapolated": seconds * total / timed,
-        "cpu_seconds_extrapolated": sum(cpu_times[:TIMED]) * total / timed,
-        "starts": len(values),
-        "best": float(values.min()),
-        "reached": int((values <= solution.value * (1 + REACHED)).sum()),
-    }
+            self.ends.append(descend_from(self.function, start, self.bounds, self.options))
+            self.times.append(time.perf_counter() - began)
+            self.cpu_times.append(time.process_time() - cpu_began)
+
+    def numbers(self, total: int, optimum: float) -> dict[str, Any]:
+        """The times, extrapolated to ``total`` starts, and how many came to the ``optimum``."""
+        values = self.objective.value(np.array(self.ends))
+        timed = len(self.times[:TIMED])
+        return {
+            "timed_starts": timed,
+            "seconds": sum(self.times[:TIMED]),
+            "seconds_extrapolated": sum(self.times[:TIMED]) * total / timed,
+            "cpu_seconds_extrapolated": sum(self.cpu_times[:TIMED]) * total / timed,
+            "starts": len(values),
+            "best": float(values.min()),
+            "reached": int((values <= optimum * (1 + REACHED)).sum()),
+        }
