@@ -30,7 +30,7 @@ REFIT = 0.6  # of a descent from a start: a refit begins near its end
 PATH = 3.0  # refits, where the objective is reached by way of smoother ones
 SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
 PROFILE = 100  # descents a parameter's profile takes
-EFFICIENCY = 0.8  # of each further thread
+EFFICIENCY = 0.1  # of each further thread: measured with two
 
 
 def check_cost(
