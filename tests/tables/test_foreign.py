@@ -1,5 +1,6 @@
 """Anybody's table is read alike from every format, and a broken one says what is broken."""
 
+import gzip
 import json
 
 import pandas as pd
@@ -34,6 +35,20 @@ def test_every_format_holds_the_same_table(suffix, tmp_path):
     frame, units = read_any(path)
     pd.testing.assert_frame_equal(frame, TABLE, check_dtype=False)
     assert units == {}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_a_compressed_text_is_the_same_table_and_a_cut_one_is_refused(suffix, tmp_path):
+    plain = _write(tmp_path / f"runs.{suffix}")
+    path = tmp_path / f"runs.{suffix}.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    pd.testing.assert_frame_equal(read_any(path)[0], TABLE, check_dtype=False)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(UserError, match="the compressed file is cut or damaged"):
+        read_any(path)
+    path.write_bytes(b"no gzip at all")
+    with pytest.raises(UserError, match="cannot be read: Not a gzipped file"):
+        read_any(path)
 
 
 @given(

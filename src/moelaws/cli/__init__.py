@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "Train one run; it resumes by itself from its last checkpoint.",
     "probe": "Write the hidden states of a run whose weights were kept, after each layer.",
     "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
+    "import": "Make a study's table of somebody else's runs, by a mapping file.",
     "laws": "Show every law, or one: equation, source, parameters, published values, errata.",
     "eval": "Evaluate a law at one point.",
     "simulate": "Write a table of a law's losses at a grid's points, with noise.",
@@ -39,7 +40,12 @@ COMMANDS = {
 }
 
 # Where a command is that does not have a module of its own.
-PLACES = {"derive": "entries:derive", "figure": "entries:figure", "table": "entries:table"}
+PLACES = {
+    "derive": "entries:derive",
+    "figure": "entries:figure",
+    "table": "entries:table",
+    "import": "import_:command",  # a module cannot have the name of a statement
+}
 
 
 class Commands(click.Group):

@@ -103,11 +103,15 @@ def _rows(link: Link, depth: int) -> Iterator[list[str]]:
 
 
 def _print_runs(top: Link) -> None:
-    """Prints what trained the runs of every table in the chain."""
+    """Prints where the runs of every table in the chain are from: a file, or trainings."""
     from moelaws.records.chain import changed_runs, trained_by
     from moelaws.records.layout import Results
 
-    for table in _tables(top):
+    for table in _tables(top, "imported"):
+        click.echo(f"\n{table.path}: imported")
+        for name in ("file", "sha256", "url", "licence", "attribution", "mapping"):
+            click.echo(f"  {name}: {table.imported[name] or 'not on record'}")
+    for table in _tables(top, "runs"):
         changed = changed_runs(table.runs, Results())
         state = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         click.echo(f"\n{table.path}: {len(table.runs)} runs, {state if changed else 'as they are'}")
@@ -116,9 +120,9 @@ def _print_runs(top: Link) -> None:
                 click.echo(f"  {name}: {value} ({n} runs)")
 
 
-def _tables(link: Link) -> list[Link]:
-    """The tables of runs in the chain, each once."""
-    tables = {link.path: link} if link.runs else {}
+def _tables(link: Link, origin: str) -> list[Link]:
+    """The tables in the chain that name their ``origin`` (runs, imported), each once."""
+    tables = {link.path: link} if getattr(link, origin) else {}
     for below in link.inputs:
-        tables |= {table.path: table for table in _tables(below)}
+        tables |= {table.path: table for table in _tables(below, origin)}
     return list(tables.values())

@@ -10,7 +10,7 @@ import pandas as pd
 
 from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
 from moelaws.laws.mapping import Sources, sources, unit_factors
-from moelaws.laws.vocabulary import derive
+from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.study import Fit
 
@@ -125,12 +125,6 @@ def row_name(table: pd.DataFrame, row: int) -> str:
     return f"row {row + 1}{run}"
 
 
-# In a table that declares no units some row is above this: a hundred billion are 1e5 million.
-_SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
-_USUAL = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
-_MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
-
-
 def _check_unit(variable: Variable, column: str, values: Array) -> None:
     """Refuses values that can only be in another unit, which the user did not give."""
     name, values = variable.name, values[np.isfinite(values)]
@@ -138,13 +132,13 @@ def _check_unit(variable: Variable, column: str, values: Array) -> None:
     if not len(positive):
         return
     text = ""
-    if variable.unit in _SOME_ROW_ABOVE and positive.max() < _SOME_ROW_ABOVE[variable.unit]:
+    if variable.unit in SOME_ROW_ABOVE and positive.max() < SOME_ROW_ABOVE[variable.unit]:
         text = f"at most {positive.max():.6g} {variable.unit}; say its unit with "
-        text += f"--unit {name}={_USUAL[variable.unit]} or the like"
+        text += f"--unit {name}={USUAL_UNITS[variable.unit]} or the like"
     elif variable.domain in (SPARSITY, FRACTION) and np.median(positive) > 1:
         text = f"{positive.max():.6g} at most and should not be above 1; if in per cent, say so "
         text += f"with --unit {name}=percent"
-    elif variable.unit == "nats/token" and np.median(positive) > _MAX_LOSS:
+    elif variable.unit == "nats/token" and np.median(positive) > MAX_LOSS:
         text = f"{np.median(positive):.6g} {variable.unit} in the median row; map a column with "
         text += "its logarithm if it is a perplexity"
     if text:

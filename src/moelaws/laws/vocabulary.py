@@ -202,3 +202,9 @@ def refuse_unit(variable: Variable, column: str, declared: str | None, word: str
     raise UserError(
         f"column {column} is in {declared}, and {variable.name} in {variable.unit}; {remedy}"
     )
+
+
+# In a table that declares no units some row is above this: a hundred billion are 1e5 million.
+SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
+USUAL_UNITS = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
+MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is

@@ -30,6 +30,7 @@ class Link:
         digest: SHA-256 of its content now; empty where it is missing.
         code: digest of the code that made it; empty where that is not on record.
         runs: run -> digest of the summary that it holds, of a study's table.
+        imported: of an imported table: the source's name, digest, licence, attribution.
         inputs: the files that it was made of.
     """
 
@@ -38,6 +39,7 @@ class Link:
     digest: str
     code: str
     runs: Mapping[str, str]
+    imported: Mapping[str, str]
     inputs: tuple[Link, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -53,13 +55,14 @@ def link(path: Path, recorded: str = "") -> Link:
         UserError: for a file that is neither damaged nor readable.
     """
     if not path.is_file():
-        return Link(path, "missing", "", "", {}, ())
+        return Link(path, "missing", "", "", {}, {}, ())
     state, digest = inspect(path)
     origin = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
     inputs = tuple(link(Path(name), sha) for name, sha in origin.get("files", {}).items())
     changed = state != "damaged" and recorded not in ("", digest)
     code, runs = origin.get("code", ""), origin.get("runs", {})
-    return Link(path, "changed" if changed else state, digest, code, runs, inputs)
+    imported = origin.get("imported", {})
+    return Link(path, "changed" if changed else state, digest, code, runs, imported, inputs)
 
 
 def made_of(path: Path) -> dict[str, Any]:

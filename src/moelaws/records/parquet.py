@@ -20,6 +20,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 
 _ORIGIN = "made_of"
+_IMPORTED = "imported"
 # What Arrow raises for bytes that are no Parquet file, or one of a kind that it does not know.
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, ValueError)
 
@@ -58,6 +59,8 @@ def read_parquet(path: Path) -> pa.Table:
 def read_origin(path: Path) -> dict[str, Any]:
     """Returns what the table at ``path`` was made of; nothing where it does not say.
 
+    Of an imported table ``imported`` says whose file it was made of.
+
     Raises:
         UserError: as ``read_parquet``.
     """
@@ -68,6 +71,8 @@ def read_origin(path: Path) -> dict[str, Any]:
     except UNREADABLE as error:
         raise unreadable(path, error) from None
     origin: dict[str, Any] = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
+    if foreign := words.get(_IMPORTED.encode()):
+        origin["imported"] = parse_json(foreign, path)
     return origin
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,7 +22,7 @@ from moelaws.spec.base import (
 )
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.grid import Grid
-from moelaws.spec.references import STUDIES
+from moelaws.spec.references import STUDIES, folder
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[
@@ -161,14 +162,22 @@ class Simulation(Frozen):
     protocol: dict[Name, dict[str, Any]] = {}  # fit -> overrides, for tables of thousands of rows
 
 
+class ImportedTable(Frozen):
+    """The table of somebody else's runs, which the study's package holds, and how it was made."""
+
+    table: str  # Parquet, as `moelaws import` wrote it; below the package's folder
+    mapping: str  # the mapping file behind it; below the package's folder
+
+
 class Study(Frozen):
-    """One paper's question. A study without grids has no runs: it computes."""
+    """One paper's question. A study without grids and imported runs has no runs: it computes."""
 
     study: Name
     title: str
     package: Package | Literal[""] = ""  # of its code; moelaws.studies.<key> by default
     by_name: bool = False  # made when it is asked for by its name; `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
+    imported: ImportedTable | None = None  # in place of grids: runs that are published
     keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
@@ -211,6 +220,12 @@ class Study(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _runs_are_of_one_kind(self) -> Study:
+        if self.imported and (self.grids or self.simulation):
+            raise ValueError("imported: a study of imported runs has neither grids nor simulation")
+        return self
+
+    @model_validator(mode="after")
     def _no_circles(self) -> Study:
         needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in self.fits}
         needs |= {d.name: {*d.fits, *d.derived} for d in self.derived}
@@ -234,6 +249,33 @@ class Study(Frozen):
     def home(self) -> str:
         """The package that the references of its entries are relative to."""
         return self.package or f"{STUDIES}.{self.study}"
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether there is a table of runs, trained here or imported."""
+        return bool(self.grids or self.imported)
+
+    def shipped(self, name: str) -> Path:
+        """Returns the path, from the current folder, of a file of its package, such as data/a.csv.
+
+        Raises:
+            UserError: where the package or the file is not there.
+        """
+        path = folder(self.home) / name
+        if not path.is_file():
+            raise UserError(f"{self.file}: {name}: the package {self.home} has no such file")
+        return Path(os.path.relpath(path))
+
+    @property
+    def imported_files(self) -> tuple[Path, Path]:
+        """The imported table and its mapping.
+
+        Raises:
+            UserError: where one is not there, or the study imports none.
+        """
+        if self.imported is None:
+            raise UserError(f"{self.file}: the study imports no table")
+        return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
 
     @property
     def file(self) -> Path:

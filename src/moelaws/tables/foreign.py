@@ -1,12 +1,14 @@
-"""Anybody's table: Parquet, CSV, TSV or JSON lines."""
+"""Anybody's table: Parquet, CSV, TSV or JSON lines; texts may be compressed by gzip."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -16,6 +18,7 @@ from moelaws.spec.from_json import parse_json
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
+_GZIP = ".gz"
 
 
 def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -28,14 +31,15 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
         UserError: for a file that is missing, a folder, empty, cut, of another kind or without
             rows, broken lines, or columns that have one name.
     """
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the file of a table")
     if not path.exists():
         raise UserError(f"{path}: no such table")
     if suffix not in (*_PARQUET, *_SEPARATORS, *_LINES):
         raise UserError(
-            f"{path}: a table ends in one of {', '.join((*_PARQUET, *_SEPARATORS, *_LINES))}"
+            f"{path}: a table ends in one of {', '.join((*_PARQUET, *_SEPARATORS, *_LINES))}; a "
+            f"text may have {_GZIP} behind that"
         )
     if not path.stat().st_size:
         raise UserError(f"{path}: the file is empty")
@@ -49,6 +53,8 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             frame = _separated(path, _SEPARATORS[suffix])
     except UnicodeDecodeError:
         raise UserError(f"{path}: {_not_text(path)}") from None
+    except (EOFError, zlib.error) as error:
+        raise UserError(f"{path}: the compressed file is cut or damaged: {error}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not len(frame):
@@ -72,9 +78,22 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     return frame, {name: unit for name, (unit, _) in column_metadata(path).items()}
 
 
+def _suffix(path: Path) -> str:
+    """The suffix that tells the kind of table; that of a compressed text stands before .gz."""
+    inner = Path(path.stem).suffix.lower()
+    is_text = inner in (*_SEPARATORS, *_LINES)
+    return inner if path.suffix.lower() == _GZIP and is_text else path.suffix.lower()
+
+
+def _open(path: Path, newline: str | None = None) -> TextIO:
+    if path.suffix.lower() == _GZIP:
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
+    return path.open(encoding="utf-8-sig", newline=newline)
+
+
 def _not_text(path: Path) -> str:
     """What a file that is no UTF-8 text is, as far as its bytes tell."""
-    data = path.read_bytes()
+    data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == _GZIP else path.read_bytes()
     if data.startswith(b"PAR1"):
         return "a Parquet file; name it .parquet"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -88,7 +107,7 @@ def _not_text(path: Path) -> str:
 
 
 def _separated(path: Path, separator: str) -> pd.DataFrame:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _open(path, newline="") as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         names = [name.strip() for name in next(lines, [])]
     others = [mark for mark in (",", ";", "\t") if mark != separator and mark in "".join(names)]
@@ -97,7 +116,7 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         seen = f"; {others[0]!r} seems to separate them" if others else ""
         raise UserError(
             f"{path} has one column alone, {quoted(''.join(names))}{seen}; the columns of a "
-            f"{path.suffix} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
+            f"{_suffix(path)} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
         )
     if all(map(_is_number, names)):
         raise UserError(
@@ -109,9 +128,8 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # cells are judged where used
-            frame = pd.read_csv(
-                path, sep=separator, encoding="utf-8-sig", index_col=False, skipinitialspace=True
-            )
+            with _open(path, newline="") as file:
+                frame = pd.read_csv(file, sep=separator, index_col=False, skipinitialspace=True)
             return frame.rename(columns=str.strip)
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise UserError(
@@ -121,7 +139,7 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
 
 def _json_lines(path: Path) -> pd.DataFrame:
     records = []
-    with path.open(encoding="utf-8-sig") as file:
+    with _open(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

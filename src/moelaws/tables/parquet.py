@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from moelaws.records.parquet import UNREADABLE, read_parquet, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
-from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
+from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
@@ -88,12 +88,15 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
 def read_study(path: Path) -> pd.DataFrame:
     """Reads a study's table, each declared column there with its type.
 
-    Of a simulated one, what only a training measures may be missing.
+    Of a simulated one, what only a training measures may be missing; of an imported one, what its
+    source does not tell.
 
     Raises:
         UserError: as ``read_table`` does.
     """
-    return read_table(path, SIMULATED_COLUMNS if "simulation" in notes(path) else COLUMNS)
+    told = notes(path)
+    imported = IMPORTED_COLUMNS if "imported" in told else COLUMNS
+    return read_table(path, SIMULATED_COLUMNS if "simulation" in told else imported)
 
 
 def is_study(path: Path) -> bool:

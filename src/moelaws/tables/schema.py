@@ -82,3 +82,9 @@ _OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code
 SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
     replace(c, nullable=c.nullable or c.name in _OF_A_TRAINING) for c in COLUMNS
 )
+
+# Somebody else's runs: what their file does not tell is missing.
+_TOLD = ("run_id", "study", "source", "status")
+IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
+    replace(c, nullable=c.nullable or c.name not in _TOLD) for c in COLUMNS
+)

@@ -1,0 +1,115 @@
+"""Arithmetic over a table's columns, such as ``steps * 256 * 2048``: parsed here, never evaluated.
+
+An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln``, ``exp``, ``min``
+and ``max`` of such expressions. Python's parser reads it; nothing of Python runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.rows import MAX_LENGTH
+
+Array = NDArray[np.float64]
+DEEPEST = 60  # brackets within brackets
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+}
+_FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {  # with how many arguments
+    "ln": (1, np.log),
+    "exp": (1, np.exp),
+    "min": (None, lambda *x: reduce(np.minimum, x)),
+    "max": (None, lambda *x: reduce(np.maximum, x)),
+}
+_ALLOWED = (
+    f"it may have columns, numbers, + - * / **, brackets and {', '.join(_FUNCTIONS)} of these"
+)
+
+
+def names(expression: str) -> frozenset[str]:
+    """Returns the columns that ``expression`` reads.
+
+    Raises:
+        UserError: where it is no arithmetic, or longer than ``MAX_LENGTH``.
+    """
+    return frozenset(_walk(_parse(expression), expression))
+
+
+def evaluate(expression: str, columns: Mapping[str, Array]) -> Array:
+    """Returns the value of ``expression`` in each row (n,) of ``columns``, which are floats (n,).
+
+    What is undefined, such as a quotient by zero, is NaN or infinite: the caller judges it.
+
+    Raises:
+        UserError: as ``names``, and for a column that is not there.
+    """
+    tree = _parse(expression)
+    for name in _walk(tree, expression):
+        if name not in columns:
+            known = or_nearest(name, columns, "there are")
+            raise UserError(f"expression {expression!r}: no column {name!r} of numbers{known}")
+    with np.errstate(all="ignore"):
+        value = _value(tree, columns)
+    length = len(next(iter(columns.values()), ()))
+    return np.array(np.broadcast_to(np.asarray(value, float), length))
+
+
+def _parse(expression: str) -> ast.expr:
+    if len(expression) > MAX_LENGTH:
+        raise UserError(
+            f"expression {expression[:40]!r}...: it has {len(expression):,} characters; at most "
+            f"{MAX_LENGTH:,} are allowed"
+        )
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UserError(f"expression {expression!r} is no arithmetic; {_ALLOWED}") from None
+
+
+def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
+    """The columns that ``node`` names, once all of it is known to be allowed."""
+    if depth > DEEPEST:
+        raise UserError(f"expression {expression[:40]!r}... is no arithmetic that a person reads")
+    match node:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return []
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
+            return _walk(inner, expression, depth + 1)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return [n for side in (left, right) for n in _walk(side, expression, depth + 1)]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+            count = _FUNCTIONS[name][0]
+            if args and count in (None, len(args)):
+                return [column for arg in args for column in _walk(arg, expression, depth + 1)]
+    text = ast.unparse(node)
+    raise UserError(f"expression {expression!r}: {text!r} is not allowed; {_ALLOWED}")
+
+
+def _value(node: ast.expr, columns: Mapping[str, Array]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return columns[name]
+        case ast.Constant(value=number):
+            return np.float64(number)  # type: ignore[arg-type]
+        case ast.UnaryOp(op=op, operand=inner):
+            value = _value(inner, columns)
+            return -value if isinstance(op, ast.USub) else value
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_value(left, columns), _value(right, columns))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return _FUNCTIONS[name][1](*(_value(arg, columns) for arg in args))
+    raise AssertionError(node)  # _walk has refused it

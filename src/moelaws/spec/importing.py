@@ -1,0 +1,79 @@
+"""What a mapping file says: how the table of somebody else's runs becomes a study's table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import model_validator
+
+from moelaws.spec.base import Frozen, text_like
+from moelaws.spec.study import Name, UnitWord
+
+Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
+Word = str | int | float
+
+
+class Origin(Frozen):
+    """Where the file is from and what may be done with it."""
+
+    file: str  # its name
+    sha256: Sha256 | Literal[""] = ""  # of the file, which must be that one; empty: any file
+    url: str = ""
+    licence: str
+    attribution: str
+
+
+class _Source(Frozen):
+    """Where a column's values come from: a source column, one value for all rows, or arithmetic."""
+
+    column: str = ""  # of the source
+    values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
+    value: Word | None = None
+    expression: str = ""  # over columns of the source, and over ours that stand before it
+    note: str = ""  # what the reader must know of them; it joins the column's description
+
+    @model_validator(mode="after")
+    def _one_source(self) -> _Source:
+        given = [bool(self.column), self.value is not None, bool(self.expression)]
+        if sum(given) != 1:
+            raise ValueError("it must have exactly one of column, value and expression")
+        if self.values and not self.column:
+            raise ValueError("values goes with a column alone")
+        return self
+
+
+class Values(_Source):
+    """The values of a column that a study's table has; a bare name is the source's column."""
+
+    unit: UnitWord = ""  # of the source's column, where it is not our own: M, percent, bits, 1e6
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, data: Any) -> Any:
+        return {"column": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _unit_of_a_column(self) -> Values:
+        if self.unit and not self.column:
+            raise ValueError("unit goes with a column alone")
+        return self
+
+
+class Further(_Source):
+    """A column that no table of ours has."""
+
+    type: Literal["string", "float", "int"]
+    unit: UnitWord
+    description: str
+
+
+class Mapping(Frozen):
+    """How the rows and columns of a table become those of a study's table."""
+
+    study: Name  # the study that the table is of
+    origin: Origin
+    rows: str = ""  # rows to keep, by numbers of the source: "k == 1 and step > 0"
+    only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> those allowed
+    last: str = ""  # a column such as step: of each run's rows the one that is last by it
+    columns: dict[str, Values]  # of a study's table (tables.schema)
+    more: dict[Name, Further] = {}

@@ -1,0 +1,57 @@
+"""A mapping file, read, and the columns of the table that it makes; light, for the Snakefile."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.importing import Mapping
+from moelaws.tables.column import Column
+from moelaws.tables.schema import IMPORTED_COLUMNS
+
+_SET_BY_IMPORT = ("study", "tier", "source")
+
+
+def read_mapping(path: Path) -> Mapping:
+    """Returns the mapping in a YAML file.
+
+    Raises:
+        UserError: for broken YAML, an unknown key or column, or a wrong value.
+    """
+    mapping = parse(Mapping, read_yaml(path), path)
+    known = [c.name for c in IMPORTED_COLUMNS if c.name not in _SET_BY_IMPORT]
+    for name in mapping.columns:
+        if name not in known:
+            also = "; it is set by the import itself" if name in _SET_BY_IMPORT else ""
+            near = also or or_nearest(name, known, "there are")
+            raise UserError(f"{path}: columns: a study's table has no {name!r} to fill{near}")
+    for name in mapping.more:
+        if name in {c.name for c in IMPORTED_COLUMNS}:
+            raise UserError(
+                f"{path}: more.{name}: a study's table has this column; put it under columns"
+            )
+    return mapping
+
+
+def imported_columns(mapping: Mapping) -> tuple[Column, ...]:
+    """Returns the columns of a table that ``mapping`` makes: a study's, then its own."""
+    own = tuple(
+        replace(column, description=f"{column.description}; here: {note}")
+        if (note := mapping.columns[column.name].note if column.name in mapping.columns else "")
+        else column
+        for column in IMPORTED_COLUMNS
+    )
+    further = tuple(
+        Column(name, f.type, f.unit, "; here: ".join(filter(None, (f.description, f.note))), True)
+        for name, f in mapping.more.items()
+    )
+    return own + further
+
+
+def digest_of(mapping: Mapping) -> str:
+    """Returns the SHA-256 of what a mapping says, however its file is laid out."""
+    return hashlib.sha256(mapping.canonical_json().encode()).hexdigest()

@@ -1,0 +1,70 @@
+"""Arithmetic over columns: a walk of our own over a parsed text, so nothing of it ever runs."""
+
+import numpy as np
+import pytest
+
+from moelaws.spec.errors import UserError
+from moelaws.spec.expressions import evaluate, names
+
+COLUMNS = {"k": np.array([1.0, 2.0, 4.0]), "E": np.array([1.0, 8.0, 64.0])}
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("(E - k) / E", [0, 0.75, 0.9375]),
+        ("2048", [2048, 2048, 2048]),
+        ("-k ** 2 + 1e1", [9, 6, -6]),
+        ("max(E, k, 2) - min(k, 2)", [1, 6, 62]),
+        ("ln(exp(E))", [1, 8, 64]),
+        ("k / (E - 1)", [np.inf, 2 / 7, 4 / 63]),
+    ],
+)
+def test_arithmetic_is_that_of_the_page(expression, expected):
+    np.testing.assert_allclose(evaluate(expression, COLUMNS), expected, rtol=1e-15)
+
+
+def test_an_expression_names_its_columns():
+    assert names("dense + (total - dense) * (k - 1) / (max(E, k, 2) - 1)") == {
+        *("dense", "total", "k", "E")
+    }
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('os').system('true')",
+        "E.__class__",
+        "E[0]",
+        "[E for E in k]",
+        "lambda: 1",
+        "'text'",
+        "True",
+        "k if E else 1",
+        "E > 1",
+        "ln(E, k)",
+        "max()",
+        "max(*k)",
+        "abs(E)",
+        "(x := 1)",
+        "E // 2",
+        "1j",
+    ],
+)
+def test_what_is_no_arithmetic_is_refused(expression):
+    with pytest.raises(UserError, match="is not allowed; it may have columns, numbers"):
+        evaluate(expression, COLUMNS)
+
+
+@pytest.mark.parametrize("expression", ["", "E +", "import os", "(" * 900, "-" * 990 + "1"])
+def test_what_cannot_be_read_is_refused(expression):
+    with pytest.raises(UserError, match=r"is no arithmetic|is not allowed"):
+        evaluate(expression, COLUMNS)
+    with pytest.raises(UserError, match="has 2,000 characters"):
+        evaluate("1" * 2000, COLUMNS)
+
+
+def test_a_power_takes_no_time_and_a_missing_column_is_told():
+    assert np.isinf(evaluate("9 ** 9 ** 9 ** 9", COLUMNS)).all()
+    with pytest.raises(UserError, match=r"no column 'e' of numbers.*k, E"):
+        evaluate("e + 1", COLUMNS)
