@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from moelaws.laws.clark.routing import (
     LAW,
+    STATED_CUTOFFS,
     VARIANTS,
     effective_experts,
+    effective_parameters,
+    log10_cutoff,
 )
 
 ROUTERS = [LAW, *VARIANTS.values()]
@@ -34,13 +37,18 @@ def test_the_papers_example_of_effective_parameters():
     routed, dense = LAW.predict(LAW.published, {"N_active": [5e6, 55e6], "E": [128, 1]})
     assert routed == pytest.approx(dense, rel=0.008)  # 10 % of the parameters
 
+    effective = effective_parameters(LAW.published, 5e6, 128)
+    assert effective == pytest.approx(55e6, rel=0.1)
+    assert LAW.predict(LAW.published, {"N_active": effective, "E": 1}) == pytest.approx(
+        float(routed), rel=1e-12
+    )
+
 
 def cutoff(params):
-    """The base size from which more experts no longer lower the loss; sec 5 of the paper."""
-    return 10 ** (-params["b"] / params["c"])
+    return float(10 ** log10_cutoff(params))
 
 
-@pytest.mark.parametrize(("law", "stated"), list(zip(ROUTERS, (937e9, 85e9, 83e9), strict=True)))
+@pytest.mark.parametrize(("law", "stated"), [(law, STATED_CUTOFFS[law.variant]) for law in ROUTERS])
 def test_cutoff_agrees_with_the_text_within_the_printed_digits(law, stated):
     """The sizes of the paper's text lie within what b and c can be, printed to three digits."""
     p = law.published

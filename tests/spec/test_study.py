@@ -113,6 +113,11 @@ def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():
 
 def test_all_studies_are_the_papers_and_the_search_goes_by_its_name():
     names = [study.study for study in chosen_studies(Project(studies="all"), REPOSITORY)]
-    assert names == ["allocation", "generalization", "leverage", "sectional", "sparsity"]
+    papers = ["allocation", "generalization", "leverage", "routing", "sectional", "sparsity"]
+    assert names == papers
+    # Published runs are no law's losses.
+    simulated = Project(studies="all", source="simulated")
+    names = [study.study for study in chosen_studies(simulated, REPOSITORY)]
+    assert names == [name for name in papers if name != "routing"]
     chosen = chosen_studies(Project(studies=("hyperparameters",)), REPOSITORY)
     assert [study.study for study in chosen] == ["hyperparameters"]

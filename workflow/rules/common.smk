@@ -10,7 +10,6 @@ from snakemake.exceptions import WorkflowError
 from moelaws.records.progress import watch
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
-from moelaws.workflow.code import of_table
 from moelaws.workflow.jobs import Jobs, relative
 
 try:

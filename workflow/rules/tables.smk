@@ -25,8 +25,9 @@ else:
 
     rule aggregate:
         input:
-            runs=lambda w: JOBS.summaries(w.study),
-            code=relative(of_table()),
+            # The summaries of the study's runs; of published runs, the table that it ships.
+            runs=lambda w: JOBS.table_inputs(w.study),
+            code=lambda w: JOBS.table_code(w.study),
         output:
             FOLDER.table("{study}"),
         log:
@@ -49,6 +50,9 @@ rule derive:
     input:
         **read_by("derived"),
         hidden=lambda w: JOBS.hidden_states(
+            w.study, JOBS.entry("derived", w.study, w.name)
+        ),
+        data=lambda w: JOBS.shipped(
             w.study, JOBS.entry("derived", w.study, w.name)
         ),
         code=code_of("derived"),

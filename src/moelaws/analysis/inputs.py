@@ -22,6 +22,7 @@ from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader
+from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import is_study, read_study, read_table
 from moelaws.tables.sweeps import in_sweep
 
@@ -33,11 +34,13 @@ class Inputs:
     ``derived_tables`` maps names to paths and holds what the study's entry declares, nothing more:
     asking for another name raises, so that the workflow knows every file that is read. A study that
     only computes has no ``frame``. The records of its runs lie in ``results``. ``table_file`` is
-    where the frame was read, and ``code`` the digest of the code that reads all this.
+    where the frame was read, and ``code`` the digest of the code that reads all this. ``data`` are
+    the files of the study's package that the entry declares, by their names there.
     """
 
     frame: pd.DataFrame | None = field(repr=False)
     derived_tables: Mapping[str, Path] = field(default_factory=dict)
+    data: Mapping[str, Path] = field(default_factory=dict)
     results: Results = field(default_factory=Results)
     table_file: Path | None = None
     code: str = ""
@@ -45,8 +48,9 @@ class Inputs:
 
     def declared_by(self, entry: Reader) -> Self:
         """Returns the same table with no other files than the ``entry`` declares."""
-        names = entry.derived
-        return replace(self, derived_tables={n: self.derived_tables[n] for n in names})
+        tables = {name: self.derived_tables[name] for name in entry.derived}
+        data = {name: self.data[name] for name in getattr(entry, "data", ())}
+        return replace(self, derived_tables=tables, data=data)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -71,6 +75,10 @@ class Inputs:
     def derived(self, name: str) -> pd.DataFrame:
         """Returns the derived table ``name``."""
         return read_table(declared("derived table", name, self.derived_tables))
+
+    def shipped(self, name: str) -> pd.DataFrame:
+        """Returns the table in the file ``name`` of the study's package, such as data/a.csv."""
+        return read_any(declared("file", name, self.data))[0]
 
     def history(self, run_id: str) -> pd.DataFrame:
         """Returns the logged steps of a trained run, columns as in ``training.columns``.
@@ -109,7 +117,8 @@ class Inputs:
     def files(self) -> list[Path]:
         """The files that are declared, and the records of runs that were read by now."""
         table = [self.table_file] if self.table_file else []
-        return [*table, *self.derived_tables.values(), *sorted(self._records)]
+        given = [*self.derived_tables.values(), *self.data.values()]
+        return [*table, *given, *sorted(self._records)]
 
     def made_of(self) -> dict[str, Any]:
         """Returns what is kept with all that is made of these inputs: digests of files and code."""

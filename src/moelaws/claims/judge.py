@@ -21,6 +21,7 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
         "study": study.study,
         "title": study.title,
         "source": "+".join(inputs.sources) or "computed",
+        "runs": study.imported.called if study.imported else "",
         "assumed": " ".join(simulated.assumed.split()) if simulated else "",
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),

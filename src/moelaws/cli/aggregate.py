@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -17,7 +19,10 @@ from moelaws.spec.project import Project
 @out_option("The Parquet file; results/<tier>/tables/<study>.parquet by default.")
 @json_option
 def command(study: str, project: Project, out: Path | None, as_json: bool) -> None:
-    """Collect the summaries of STUDY's runs in one Parquet table."""
+    """Collect the summaries of STUDY's runs in one Parquet table.
+
+    Of a study of imported runs, check the table that it ships and take it.
+    """
     from moelaws.grids.sweep import expand_study
     from moelaws.records.code import digest
     from moelaws.records.layout import Results
@@ -30,16 +35,26 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
 
     results = Results()
     spec = load_study(study)
+    path = out or results.tier(project.tier).table(spec.study)
+    code = digest(of_table(spec))
+    if spec.imported:
+        from moelaws.records.seal import made_of as origin
+        from moelaws.tables.imported import take
+
+        _print(path, {"imported": take(spec, path, origin(spec.imported_files, code))}, as_json)
+        return
     runs = expand_study(spec, project).runs
     frame = aggregate(spec.study, project.tier, runs, results)
-    path = out or results.tier(project.tier).table(spec.study)
-    made_of = {"code": digest(of_table()), "runs": summary_digests(runs, results)}
+    made_of = {"code": code, "runs": summary_digests(runs, results)}
     write_table(frame, TRAINED_COLUMNS, path, {"study": spec.study, "tier": project.tier}, made_of)
     for line in rates_at_the_edge(frame):
         click.echo(f"moelaws: warning: {line}", err=True)
-    counts = frame["status"].value_counts().to_dict()
+    _print(path, Counter(frame["status"]), as_json)
+
+
+def _print(path: Path, counts: Mapping[str, int], as_json: bool) -> None:
     if as_json:
-        print_json({"table": str(path), "rows": len(frame), "status": counts})
+        print_json({"table": str(path), "rows": sum(counts.values()), "status": counts})
     else:
         shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-        click.echo(f"{path}: {len(frame)} runs ({shown})")
+        click.echo(f"{path}: {sum(counts.values())} runs ({shown})")

@@ -61,10 +61,11 @@ class StudyFiles:
         derived = {name: folder.derived(key, name) for entry in entries for name in entry.derived}
         fits |= _given("--fit", self.fits, fits)
         derived |= _given("--derived", self.derived, derived)
-        table = self.table or (folder.table(key) if study.grids else None)
+        table = self.table or (folder.table(key) if study.has_runs else None)
         inputs = Inputs(
             frame=read_runs(table),
             derived_tables=derived,
+            data={name: study.shipped(name) for e in entries for name in getattr(e, "data", ())},
             table_file=table,
             code=digest(of_readers(study, kind, entries)),
         )

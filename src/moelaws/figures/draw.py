@@ -100,5 +100,7 @@ def _mark(study: Study, sources: Sequence[str]) -> str:
     if not others:
         return ""
     mixed = " and trained" if "trained" in sources else ""
+    if others == ["imported"] and study.imported and not mixed:
+        return study.imported.called.upper()
     assumed = "simulated" in sources and study.simulation and study.simulation.assumed
     return f"{' and '.join(others)}{mixed} data{', partly assumed' if assumed else ''}".upper()

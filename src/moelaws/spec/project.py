@@ -112,7 +112,7 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
     studies = tuple(study for study in studies if not (every and study.by_name))
     if project.source == "trained":
         return studies
-    possible = tuple(s.of_simulated() for s in studies if s.simulation or not s.grids)
+    possible = tuple(s.of_simulated() for s in studies if s.simulation or not s.has_runs)
     if not possible:
         raise UserError(
             f"source is simulated, but no law of {', '.join(names)} is to be simulated: "

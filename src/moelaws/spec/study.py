@@ -39,6 +39,14 @@ Reference = Annotated[
     str,
     text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
 ]
+# A file below the study's package: data/runs.parquet.
+Shipped = Annotated[
+    str,
+    text_like(
+        r"[A-Za-z0-9]\w{0,99}([./-]\w{1,100}){0,19}",
+        "the path of a file below the study's package, such as data/runs.parquet",
+    ),
+]
 Tier = Literal["demo", "workstation", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores; the others for GPUs
@@ -111,6 +119,7 @@ class Derived(Reader):
     """A table made from a study's table and fits."""
 
     hidden: bool = False  # reads the hidden states of the runs whose weights are kept
+    data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
 class Figure(Reader):
@@ -165,8 +174,9 @@ class Simulation(Frozen):
 class ImportedTable(Frozen):
     """The table of somebody else's runs, which the study's package holds, and how it was made."""
 
-    table: str  # Parquet, as `moelaws import` wrote it; below the package's folder
-    mapping: str  # the mapping file behind it; below the package's folder
+    table: Shipped  # Parquet, as `moelaws import` wrote it
+    mapping: Shipped  # the mapping file behind it
+    called: str = "imported runs"  # what figures and verdicts call them, such as published runs
 
 
 class Study(Frozen):

@@ -22,6 +22,7 @@ from moelaws.laws.vocabulary import (
     factor,
     refuse_unit,
 )
+from moelaws.records.parquet import read_parquet, write_parquet
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
 from moelaws.spec.importing import Further, Mapping, Values
@@ -29,7 +30,7 @@ from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import read_any
-from moelaws.tables.mapping import digest_of, imported_columns, read_mapping
+from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
@@ -95,25 +96,26 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
     frame = replace(reader, source=kept).table()
     with located(path):
         _check(frame, kept)
-    columns = imported_columns(mapping)
+    columns = columns_of(mapping)
     return Imported(frame.reset_index(drop=True), columns, about)
 
 
-def read_imported(study: Study) -> pd.DataFrame:
-    """Returns the table that a study of imported runs ships, checked as any study's table.
+def take(study: Study, path: Path, made_of: Any) -> int:
+    """Writes the table that ``study`` ships to ``path``; returns the number of its runs.
 
     Raises:
         UserError: for a damaged or foreign table, and for one of another study or mapping.
     """
     table, mapping = study.imported_files
-    frame = read_study(table)
+    runs = len(read_study(table))
     told = notes(table)
     again = f"make it again: moelaws import SOURCE --mapping {mapping} --out {table}"
     if NOTE not in told or told.get("study") != study.study:
         raise UserError(f"{table}: this is no imported table of the study {study.study}; {again}")
     if json.loads(told[NOTE])["mapping"] != digest_of(read_mapping(mapping)):
         raise UserError(f"{table} was imported by another mapping than {mapping} is now; {again}")
-    return frame
+    write_parquet(path, read_parquet(table), made_of)
+    return runs
 
 
 def _about(path: Path, mapping: Mapping, mapping_file: Path) -> dict[str, Any]:
@@ -164,7 +166,7 @@ class _Reader:
         """A study's table of the source's rows."""
         frame = pd.DataFrame(index=self.source.index)
         entries: dict[str, Values | Further] = {**self.mapping.columns, **self.mapping.more}
-        types = {column.name: column for column in imported_columns(self.mapping)}
+        types = {column.name: column for column in columns_of(self.mapping)}
         # Expressions come last, in their order, for they may name the columns before them.
         for name in sorted(entries, key=lambda name: bool(entries[name].expression)):
             section = "more" if name in self.mapping.more else "columns"

@@ -37,7 +37,7 @@ def read_mapping(path: Path) -> Mapping:
     return mapping
 
 
-def imported_columns(mapping: Mapping) -> tuple[Column, ...]:
+def columns_of(mapping: Mapping) -> tuple[Column, ...]:
     """Returns the columns of a table that ``mapping`` makes: a study's, then its own."""
     own = tuple(
         replace(column, description=f"{column.description}; here: {note}")

@@ -15,6 +15,7 @@ from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Fit, Reader, Simulation, Study
+from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
 from moelaws.workflow.reads import reads
 
@@ -49,8 +50,8 @@ def _check_code(study: Study, entry: Reader) -> None:
             f"{', '.join(parameters) or 'nothing'}"
         )
     read = reads(study.home, entry.code, entry.arguments)
-    for key in ("fits", "derived"):
-        declared = getattr(entry, key)
+    for key in ("fits", "derived", "data"):
+        declared = getattr(entry, key, ())
         names = {name for kind, name in read if kind == key}
         if lacking := sorted(names - {*declared, ""}):
             raise UserError(
@@ -86,7 +87,10 @@ def _check_sweep(study: Study, fit: Fit) -> None:
 def _columns(study: Study, fit: Fit) -> tuple[dict[str, str], list[str]]:
     """Returns the columns of numbers of the fit's table, with units, and the names of all."""
     if not fit.table:
-        return OWN, [column.name for column in COLUMNS]
+        imported = columns_of(read_mapping(study.imported_files[1])) if study.imported else ()
+        columns = imported or COLUMNS
+        numbers = {c.name: c.unit for c in columns if c.type in NUMBERS}
+        return numbers, [column.name for column in columns]
     for entry in study.fits:
         if entry.name == fit.table:
             if not entry.split_by:

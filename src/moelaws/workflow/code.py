@@ -40,8 +40,10 @@ def of_simulation(law: str) -> tuple[Path, ...]:
     return closure("moelaws.tables.simulate", "moelaws.tables.parquet", _law(law))
 
 
-def of_table() -> tuple[Path, ...]:
-    """Returns the files behind the table of a study's runs."""
+def of_table(study: Study) -> tuple[Path, ...]:
+    """Returns the files behind the table of a study's runs, trained or imported."""
+    if study.imported:
+        return closure("moelaws.tables.imported")
     return closure("moelaws.tables.aggregate", "moelaws.tables.parquet", "moelaws.tables.rates")
 
 

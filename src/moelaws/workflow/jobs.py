@@ -167,7 +167,12 @@ class Jobs:
 
     def own_table(self, study: str) -> list[Path]:
         """Returns the study's table; nothing for a study that only computes."""
-        return [self.folder.table(study)] if self.studies[study].grids else []
+        return [self.folder.table(study)] if self.studies[study].has_runs else []
+
+    def table_inputs(self, study: str) -> list[Path]:
+        """Returns what a study's table is made of: the summaries of runs, or an imported table."""
+        spec = self.studies[study]
+        return list(spec.imported_files) if spec.imported else self.summaries(study)
 
     def entry(self, kind: str, study: str, name: str) -> Any:
         """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study.
@@ -213,6 +218,10 @@ class Jobs:
         """Returns the hidden states that a derived table reads: of runs whose weights are kept."""
         return [self.results.hidden(run) for run in self.kept.get(study, ()) if entry.hidden]
 
+    def shipped(self, study: str, entry: Any) -> list[Path]:
+        """Returns the files of the study's package that a derived table reads."""
+        return [self.studies[study].shipped(name) for name in entry.data]
+
     def files(self, study: str, entries: Iterable[Reader]) -> str:
         """Returns the inputs of ``entries`` as options of the command that reads them."""
         entries = list(entries)
@@ -228,6 +237,10 @@ class Jobs:
     def reader_code(self, study: str, kind: str, entries: Iterable[Reader]) -> list[str]:
         """Returns the source files behind ``entries`` of one kind of a study."""
         return relative(code.of_readers(self.studies[study], kind, entries))
+
+    def table_code(self, study: str) -> list[str]:
+        """Returns the source files behind a study's table."""
+        return relative(code.of_table(self.studies[study]))
 
     def fit_code(self, study: str, name: str) -> list[str]:
         """Returns the source files behind a fit."""

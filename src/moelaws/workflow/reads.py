@@ -15,7 +15,11 @@ from moelaws.records.code import constant, definition, function_named
 from moelaws.spec.references import module_of
 
 # Method of the inputs -> the key of an entry under which what it reads is declared.
-METHODS = {"fit": "fits", "draws": "fits", "spec": "fits", "rows": "fits", "derived": "derived"}
+METHODS = {
+    **dict.fromkeys(("fit", "draws", "spec", "rows"), "fits"),
+    "derived": "derived",
+    "shipped": "data",
+}
 _INPUTS = object()
 _UNCERTAIN = (
     *(ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.While),

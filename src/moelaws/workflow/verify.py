@@ -129,7 +129,7 @@ class Verification:
         """The digest of the code that would make an entry now."""
         if kind == "tables":
             law = study.simulation.law if simulated and study.simulation else ""
-            return _digest(code.of_simulation(law) if law else code.of_table())
+            return _digest(code.of_simulation(law) if law else code.of_table(study))
         if kind == "fits":
             return _digest(code.of_fit(study.fit(name).law))
         if kind == "claims":

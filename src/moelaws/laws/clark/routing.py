@@ -16,6 +16,8 @@ from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.vocabulary import LOSS, variable
 
 _LN10 = float(np.log(10.0))
+# Where routing stops helping, as the paper's text has it (sec 5): variant -> base parameters.
+STATED_CUTOFFS: Mapping[str, float] = {"": 9.37e11, "rl-r": 8.5e10, "hash": 8.3e10}
 
 
 def effective_experts(E: ArrayLike, E_start: ArrayLike, E_max: ArrayLike) -> Array:
@@ -28,6 +30,28 @@ def effective_experts(E: ArrayLike, E_start: ArrayLike, E_max: ArrayLike) -> Arr
     E, E_start, E_max = (np.asarray(x, float) for x in (E, E_start, E_max))
     x = np.maximum(1 / E_start - 1 / E_max, 0.0)
     return np.asarray(1 / (x / (1 + (E - 1) * x) + 1 / E_max))
+
+
+def effective_parameters(params: Mapping[str, ArrayLike], N: ArrayLike, E: ArrayLike) -> Array:
+    """The size of the dense model whose loss is that of base size ``N`` with ``E`` experts.
+
+    It is where Eq 1 at one expert gives the same loss. Arguments broadcast. Source: Clark et al.
+    2022, the effective parameter count; their repository's ``effective_param_count``.
+    """
+    names = ("a", "b", "c", "E_start", "E_max")
+    a, b, c, start, top = (np.asarray(params[name], float) for name in names)
+    one, many = (np.log10(effective_experts(x, start, top)) for x in (1.0, E))
+    size = np.log10(np.asarray(N, float))
+    return np.asarray(10 ** (((a + c * many) * size + b * (many - one)) / (a + c * one)))
+
+
+def log10_cutoff(params: Mapping[str, ArrayLike]) -> Array:
+    """log10 of the base size from which more experts no longer lower the loss: -b/c.
+
+    Infinite where routing helps more as models grow (c <= 0). Source: Clark et al. 2022, sec 5.
+    """
+    b, c = (np.asarray(params[name], float) for name in ("b", "c"))
+    return np.asarray(np.where(c > 0, -b / np.where(c > 0, c, 1.0), np.inf))
 
 
 def log_effective_experts(ln_start: Array, ln_max: Array, E: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,1 @@
+"""Figures of the published runs; common.py has their colours and what Eq 1 predicts."""

@@ -1,0 +1,103 @@
+"""The paper tables of the published runs: coefficients (T3), cut-offs and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.tabular import Tabular
+from moelaws.studies.routing.routers import ROUTERS
+
+ERRORS = {
+    **{router.fit: f"Eq 1, {router.name}, squared" for router in ROUTERS},
+    **{router.huber: f"Eq 1, {router.name}, Huber" for router in ROUTERS},
+    "s_base_all": "Eq 1 in active parameters and utilisation, S-Base, all k and frequencies",
+    "hash_all": "Eq 1 in active parameters and utilisation, Hash, all frequencies",
+    "dense": "power law, dense",
+}
+
+
+def coefficients(inputs: FittedInputs) -> Tabular:
+    """Sets T3: the coefficients of Eq 1, printed, by the paper's objective and by ours."""
+    rows = []
+    for router in ROUTERS:
+        squared, huber = inputs.fit(router.fit), inputs.fit(router.huber)
+        law = laws.fittable(squared.law)
+        for p in law.parameters:
+            ours, robust = (report.part({}).params[p.name] for report in (squared, huber))
+            printed = (law.published or {})[p.name]
+            low, high = _number(ours.low), _number(ours.high)
+            rows.append(
+                {
+                    "Router": router.name,
+                    "Coefficient": p.name,
+                    "Printed": printed,
+                    "Squared": ours.estimate,
+                    f"Low ({squared.level:.0%})": low,
+                    f"High ({squared.level:.0%})": high,
+                    "Holds the printed": "yes" if low <= printed <= high else "no",
+                    "Huber": robust.estimate,
+                    "Low (Huber)": _number(robust.low),
+                    "High (Huber)": _number(robust.high),
+                }
+            )
+    parts = [inputs.fit(router.fit).part({}) for router in ROUTERS]
+    counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, parts, strict=True))
+    notes = (
+        f"Fitted runs, dense ones among them: {counts}. Squared: least squares of the log loss, "
+        f"the paper's objective ({parts[0].intervals}). Huber: ours, a sum of Huber losses at "
+        "delta = 0.001, intervals by bootstrap.",
+        "The paper prints coefficients to three decimals.",
+    )
+    return Tabular(pd.DataFrame(rows), notes=notes)
+
+
+def cutoffs(inputs: Inputs) -> Tabular:
+    """Sets the base size at which routing stops helping, by each fit, printed and stated."""
+    table = inputs.derived("cutoffs")
+    sizes = {
+        "Fitted": "log10_N",
+        "Low (90%)": "low",
+        "High (90%)": "high",
+        "By printed b and c": "printed",
+        "Stated in the text": "stated",
+    }
+    names = {"squared": "squared (the paper's)", "huber": "Huber (ours)"}
+    frame = pd.DataFrame(
+        {
+            "Router": table["router"],
+            "Objective": table["objective"].map(names),
+            "Runs": table["n"],
+            **{name: 10.0 ** table[column] for name, column in sizes.items()},
+        }
+    )
+    notes = (
+        "Base parameters without embeddings, 10^(-b/c). The largest published model has 1.3e9: all "
+        "of these are extrapolations, and they hold at 130e9 training tokens alone.",
+    )
+    return Tabular(frame, digits=3, notes=notes)
+
+
+def errors(inputs: FittedInputs) -> Tabular:
+    """Sets the errors of every fit on the runs that it was fitted to."""
+    rows = []
+    for fit, name in ERRORS.items():
+        part = inputs.fit(fit).part({})
+        rows.append(
+            {
+                "Fit": name,
+                "Runs": part.n,
+                "Parameters": len(part.params),
+                "RMSE (nats)": _number(part.metrics["rmse"]),
+                "R2": _number(part.metrics["r2"]),
+                "BIC": _number(part.metrics["bic"]),
+            }
+        )
+    return Tabular(pd.DataFrame(rows))
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value

@@ -1,0 +1,181 @@
+"""Eq 1 fitted to the published runs holds what the paper prints; figures and verdicts of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moelaws import laws
+from moelaws.claims.base import Verdict
+from moelaws.claims.judge import judge
+from moelaws.figures.draw import set_table
+from moelaws.laws.clark.routing import STATED_CUTOFFS
+from moelaws.spec.project import load_study
+from moelaws.spec.study import Study
+from moelaws.studies.routing.routers import ROUTERS
+from picture import assert_legible, words
+from repository import REPOSITORY
+
+STUDY = load_study("routing", REPOSITORY)
+FIGURES = tuple(figure.name for figure in STUDY.figures)
+NAMES = [router.name for router in ROUTERS]
+
+
+@pytest.mark.parametrize("router", ROUTERS, ids=NAMES)
+def test_the_intervals_hold_table_3(inputs, router):
+    report = inputs.fit(router.fit)
+    printed = laws.get(report.law).published
+    for name, estimate in report.part({}).params.items():
+        assert estimate.low < printed[name] < estimate.high, name
+    assert report.source == "imported"
+    assert report.part({}).metrics["r2"] > 0.996
+    assert report.part({}).metrics["rmse"] < 0.019
+
+
+@pytest.mark.parametrize(
+    ("fit", "expected"),
+    [
+        ("s_base", (-0.08378, -0.1234, 0.01042, 1.122, 2.394, 217.7)),
+        ("rl_r", (-0.08347, -0.1279, 0.01169, 1.114, 1.987, 424.5)),
+        ("hash", (-0.08868, -0.1464, 0.01342, 1.173, 4.988, 369.1)),
+    ],
+)
+def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit, expected):
+    """The optimum that SciPy's Levenberg-Marquardt gives for the same rows and objective."""
+    from scipy.optimize import least_squares
+
+    rows = inputs.rows(fit)
+    N, E, L = (np.log10(rows["N_dense"]), rows["E"].to_numpy(float), np.log(rows["L"]))
+
+    def residuals(theta):
+        a, b, c, d, start, top = theta
+        start, top = np.exp(start), np.exp(top)
+        e = np.log10(1 / (1 / (E - 1 + 1 / (1 / start - 1 / top)) + 1 / top))
+        return np.log(10) * (a * N + b * e + c * N * e + d) - L
+
+    at = [-0.08, -0.1, 0.01, 1.1, np.log(2.0), np.log(300.0)]
+    theirs = least_squares(residuals, at, method="lm", x_scale="jac", xtol=1e-14, ftol=1e-14).x
+    theirs[4:] = np.exp(theirs[4:])
+    ours = list(inputs.fit(fit).part({}).estimates().values())
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    np.testing.assert_allclose(ours, expected, rtol=1e-3)
+
+
+def test_the_dense_law_is_the_printed_one(inputs):
+    part, law = inputs.fit("dense").part({}), laws.get("clark.dense")
+    assert part.n == 8
+    assert part.params["alpha"].low < law.published["alpha"] < part.params["alpha"].high
+    N = inputs.rows("dense")["N_dense"].to_numpy(float)
+    ours, theirs = (law.predict(p, {"N": N}) for p in (part.estimates(), law.published))
+    np.testing.assert_allclose(ours, theirs, rtol=0.01)
+
+
+def test_routed_models_lie_on_the_dense_line_over_their_effective_size(inputs):
+    gains = inputs.derived("gains")
+    dense = laws.get("clark.dense")
+    params = inputs.fit("dense").part({}).estimates()
+    over = {name: dense.predict(params, {"N": gains[name]}) for name in ("N_dense", "N_effective")}
+    rmse = {name: float(np.sqrt(np.mean((gains["L"] - L) ** 2))) for name, L in over.items()}
+    assert rmse["N_dense"] > 0.25
+    assert rmse["N_effective"] < 0.025
+    assert (gains["N_effective"] > gains["N_dense"]).all()
+    assert (gains["low"] <= gains["N_effective"]).all()
+    assert (gains["N_effective"] <= gains["high"]).all()
+
+
+def test_the_stated_sizes_lie_in_the_intervals_of_the_cutoffs(inputs):
+    cutoffs = inputs.derived("cutoffs")
+    assert list(cutoffs["router"].unique()) == NAMES
+    assert set(cutoffs["objective"]) == {"squared", "huber"}
+    assert (10 ** cutoffs["stated"].unique()).tolist() == pytest.approx([*STATED_CUTOFFS.values()])
+    assert ((cutoffs["low"] < cutoffs["log10_N"]) & (cutoffs["log10_N"] < cutoffs["high"])).all()
+    squared = cutoffs[cutoffs["objective"] == "squared"]
+    assert ((squared["low"] < squared["stated"]) & (squared["stated"] < squared["high"])).all()
+
+
+def test_curves_end_at_the_tables_losses(inputs):
+    curves = inputs.derived("curves")
+    last = curves.loc[curves.groupby("run_id")["step"].idxmax()].set_index("run_id")
+    table = inputs.completed.set_index("run_id")
+    assert len(last) == 223
+    assert (last["L"] == table["L"].reindex(last.index)).all()
+    assert (last["D"] == table["D"].reindex(last.index)).all()
+    assert 5700 < len(curves) < 5799  # some evaluations have no loss
+
+
+def test_coefficients_stand_beside_the_printed_ones(inputs):
+    frame = set_table(STUDY, "T3", inputs).frame
+    assert len(frame) == 18
+    assert set(frame["Holds the printed"]) == {"yes"}
+    assert len(set_table(STUDY, "T_errors", inputs).frame) == len(STUDY.fits)
+    sizes = set_table(STUDY, "T_cutoffs", inputs).frame
+    assert sizes["Stated in the text"].unique().tolist() == pytest.approx([9.37e11, 8.5e10, 8.3e10])
+
+
+def test_verdicts_on_the_published_runs(inputs):
+    judged = judge(STUDY, inputs)
+    assert (judged["source"], judged["runs"]) == ("imported", "published runs")
+    verdicts = {claim["name"]: claim for claim in judged["claims"]}
+    assert {name: claim["verdict"] for name, claim in verdicts.items()} == {
+        "routing_helps_at_every_size": Verdict.SUPPORTED,
+        "routing_helps_less_as_models_grow": Verdict.SUPPORTED,
+        "gains_saturate_in_experts": Verdict.SUPPORTED,
+        "s_base_is_the_best_router": Verdict.SUPPORTED,
+        "routing_stops_helping_beyond_the_sizes_measured": Verdict.SUPPORTED,
+    }
+    assert "the least of 158 gains is 0.0054" in verdicts["routing_helps_at_every_size"]["measured"]
+    assert (
+        verdicts["routing_stops_helping_beyond_the_sizes_measured"]["measured"].count("holds") == 3
+    )
+
+
+def test_a_table_of_another_study_or_mapping_is_not_taken(tmp_path):
+    from moelaws.spec.errors import UserError
+    from moelaws.tables.imported import take
+
+    other = Study.model_validate(
+        {"study": "other", "title": "x", "package": STUDY.home, "imported": STUDY.imported}
+    )
+    with pytest.raises(UserError, match="no imported table of the study other; make it again"):
+        take(other, tmp_path / "t.parquet", {})
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_nothing_is_clipped_and_published_runs_say_so(make_sheet, figure):
+    sheet = make_sheet(figure)
+    assert_legible(sheet)
+    assert "PUBLISHED RUNS" in words(sheet)
+    assert set(sheet.data["data"]) == {"PUBLISHED RUNS"}
+
+
+def drawn(sheet, *starts):
+    """The plotted points whose series begin with one of ``starts``."""
+    return sheet.data[sheet.data["series"].str.startswith(starts)]
+
+
+@pytest.mark.parametrize("figure", ["losses", "goodness"])
+def test_each_run_of_eq_1_is_a_point(make_sheet, figure):
+    points = drawn(make_sheet(figure), "E=")
+    assert points.groupby("panel").size().tolist() == [61, 62, 59]
+
+
+def test_all_routed_runs_are_on_both_panels_of_the_effective_size(make_sheet):
+    data = make_sheet("effective").data
+    points = data[data["series"].isin(["S-Base", "RL-R", "Hash", "dense"])]
+    assert points.groupby("panel").size().tolist() == [166, 166]
+
+
+def test_the_cutoff_lies_where_every_curve_crosses_no_gain(make_sheet):
+    data = make_sheet("gains").data
+    for panel, rows in data.groupby("panel"):
+        cut = float(rows[rows["series"] == "cut-off"]["x"].iloc[0])
+        for name, line in rows[rows["series"].str.startswith("Eq 1")].groupby("series"):
+            line = line[line["x"] > 2e9]
+            sign = np.interp(np.log(cut), np.log(line["x"]), line["y"])
+            assert sign == pytest.approx(0, abs=2e-3), (panel, name)
+
+
+def test_curves_have_each_run_of_a_size(make_sheet):
+    data = make_sheet("curves").data
+    assert data.groupby("panel")["series"].nunique().sum() == 53 + 8
+    assert (data.groupby(["panel", "series"])["x"].max() > 1.29e11).all()

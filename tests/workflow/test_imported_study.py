@@ -1,0 +1,122 @@
+"""A study of published runs in the workflow: its table is taken, checked, and verified."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.records.chain import link
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
+from moelaws.tables.parquet import read_study
+from moelaws.workflow.check import check_study
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.verify import Verification
+from repository import REPOSITORY
+
+DATA = "moelaws/studies/routing/data"
+numbers = count()
+
+
+@pytest.fixture
+def root(monkeypatch):
+    """Commands run from the repository's root."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+@pytest.mark.parametrize("tier", ["demo", "gpu", "paper"])
+def test_the_table_of_published_runs_is_that_of_every_tier(tier):
+    jobs = Jobs.load({"studies": "routing", "tier": tier}, REPOSITORY)
+    assert jobs.tables() == [Path(f"results/{tier}/tables/routing.parquet")]
+    assert jobs.summaries() == []
+    names = [path.as_posix().partition("src/")[2] for path in jobs.table_inputs("routing")]
+    assert names == [f"{DATA}/runs.parquet", f"{DATA}/runs.yaml"]
+    code = [Path(file).name for file in jobs.table_code("routing")]
+    assert "imported.py" in code
+    assert "aggregate.py" not in code
+    (curves,) = jobs.shipped("routing", jobs.entry("derived", "routing", "curves"))
+    assert curves.as_posix().endswith(f"{DATA}/curves.csv.gz")
+
+
+def test_the_default_line_makes_the_published_runs_too():
+    assert set(Jobs.load({}, REPOSITORY).studies) == {"sparsity", "routing"}
+
+
+def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_path):
+    results = Results(tmp_path / "results")
+    table = results.tier("demo").table("routing")
+    done = CliRunner().invoke(cli, ["aggregate", "routing", "--out", str(table)])
+    assert done.output == f"{table}: 223 runs (223 imported)\n"
+    study = load_study("routing")
+    verdicts = list(Verification(results, {"routing": study}).tier(results.tier("demo")))
+    assert [(v.kind, v.state, v.reason) for v in verdicts] == [("tables", "whole", "")]
+    shipped = next(below for below in link(table).inputs if below.path.suffix == ".parquet")
+    assert shipped.imported["file"] == "curves.csv.gz"
+    assert read_study(table).equals(read_study(shipped.path))
+    shown = CliRunner().invoke(cli, ["show", str(table)]).output
+    assert "CC-BY-4.0" in shown
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A user's own study of imported runs, the published ones under another name."""
+    package = f"theirs_{next(numbers)}"  # Python imports a package of one name once
+    shutil.copytree(REPOSITORY / "src" / DATA, tmp_path / package)
+    (tmp_path / package / "__init__.py").touch()
+    data = yaml.safe_load((REPOSITORY / "config/studies/routing.yaml").read_text())
+    study = {"study": "theirs", "package": package, "title": "x", "fits": data["fits"][:1]}
+    study["imported"] = {"table": "runs.parquet", "mapping": "runs.yaml"}
+    path = tmp_path / "study.yaml"
+
+    def load(**changes):
+        path.write_text(yaml.safe_dump(study | changes))
+        return load_study(str(path), REPOSITORY)
+
+    load.folder = tmp_path / package
+
+    return load
+
+
+def test_a_fit_of_a_column_of_the_mappings_own_is_checked_before_anything_runs(own):
+    check_study(own())
+    fit = own().fits[0].model_dump()
+    wrong = {**fit, "mapping": {**fit["mapping"], "N_active": "N_base"}}
+    with pytest.raises(UserError, match=r"'N_base' is no column of numbers; there are .*N_dense"):
+        check_study(own(fits=[wrong]))
+
+
+def test_a_table_of_another_mapping_is_not_taken(own, tmp_path, root):
+    source, mapping, table = (
+        own.folder / f"{n}" for n in ("curves.csv.gz", "runs.yaml", "runs.parquet")
+    )
+    mapping.write_text(mapping.read_text().replace("study: routing", "study: theirs"))
+    own()
+    words = ["aggregate", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "t.parquet")]
+    with pytest.raises(UserError, match="no imported table of the study theirs; make it again: mo"):
+        CliRunner().invoke(cli, words, catch_exceptions=False)
+    again = ["import", str(source), "--mapping", str(mapping), "--out", str(table)]
+    assert CliRunner().invoke(cli, again).exit_code == 0
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    mapping.write_text(mapping.read_text() + "rows: step > 0\n")
+    with pytest.raises(UserError, match=r"was imported by another mapping than .*runs.yaml is now"):
+        CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+def test_grids_beside_an_imported_table_and_a_missing_file_are_refused(own):
+    with pytest.raises(
+        UserError, match="a study of imported runs has neither grids nor simulation"
+    ):
+        own(simulation={"law": "sparsity.loss"})
+    with pytest.raises(UserError, match=r"none.parquet: the package theirs_\d+ has no such file"):
+        check_study(own(imported={"table": "none.parquet", "mapping": "none.yaml"}))
+    with pytest.raises(
+        UserError, match=r"imported.table .* the path of a file below the study's pa"
+    ):
+        own(imported={"table": "../../secret", "mapping": "runs.yaml"})
