@@ -67,6 +67,7 @@ class Copy:
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         copy = cls(root)
         copy.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
+        copy.edit("config/config.yaml", r"studies: \[sparsity, routing\]", "studies: [sparsity]")
         study = only(copy.study(), KEPT)
         study["grids"] = {"demo": GRID}
         for fit in study["fits"]:

@@ -52,9 +52,7 @@ rule derive:
         hidden=lambda w: JOBS.hidden_states(
             w.study, JOBS.entry("derived", w.study, w.name)
         ),
-        data=lambda w: JOBS.shipped(
-            w.study, JOBS.entry("derived", w.study, w.name)
-        ),
+        data=lambda w: JOBS.shipped(w.study, JOBS.entry("derived", w.study, w.name)),
         code=code_of("derived"),
     output:
         FOLDER.derived("{study}", "{name}"),

@@ -22,7 +22,7 @@ from moelaws.laws.vocabulary import (
     factor,
     refuse_unit,
 )
-from moelaws.records.parquet import read_parquet, write_parquet
+from moelaws.records.parquet import read_origin, read_parquet, write_parquet
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
 from moelaws.spec.importing import Further, Mapping, Values
@@ -108,11 +108,11 @@ def take(study: Study, path: Path, made_of: Any) -> int:
     """
     table, mapping = study.imported_files
     runs = len(read_study(table))
-    told = notes(table)
+    origin = read_origin(table).get(NOTE)
     again = f"make it again: moelaws import SOURCE --mapping {mapping} --out {table}"
-    if NOTE not in told or told.get("study") != study.study:
+    if origin is None or notes(table).get("study") != study.study:
         raise UserError(f"{table}: this is no imported table of the study {study.study}; {again}")
-    if json.loads(told[NOTE])["mapping"] != digest_of(read_mapping(mapping)):
+    if origin["mapping"] != digest_of(read_mapping(mapping)):
         raise UserError(f"{table} was imported by another mapping than {mapping} is now; {again}")
     write_parquet(path, read_parquet(table), made_of)
     return runs

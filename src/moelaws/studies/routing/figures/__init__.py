@@ -1,1 +1,1 @@
-"""Figures of the published runs; common.py has their colours and what Eq 1 predicts."""
+"""Figures of the published runs; looks.py has their looks, common.py what Eq 1 predicts."""

@@ -7,7 +7,8 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.routing.figures.common import LOSS, POINT, line
+from moelaws.studies.routing.figures.common import line
+from moelaws.studies.routing.figures.looks import LOSS, POINT
 
 SIZES = ("25M", "370M")
 # Rows of panels: what varies, and of which fit.

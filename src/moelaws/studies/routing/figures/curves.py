@@ -5,7 +5,7 @@ from __future__ import annotations
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import EXPERTS, LOSS, expert_colours
+from moelaws.studies.routing.figures.looks import EXPERTS, LOSS, expert_colours, expert_label
 from moelaws.studies.routing.routers import DENSE, main_runs
 
 FIRST = 5e9  # tokens: before that all curves fall steeply
@@ -22,7 +22,7 @@ def draw(inputs: Inputs, router: str) -> Sheet:
         own = curves[curves["size"] == size]
         for E, colour in colours.items():
             for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
-                label = ("1 (dense)" if E == 1 else f"{E:g}") if i == 0 else None
+                label = expert_label(E) if i == 0 else None
                 panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
         panel.ax.set_title(f"({panel.name}) {size} base parameters", loc="left")
         panel.ax.set_xscale("log")

@@ -9,14 +9,14 @@ import numpy as np
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import (
+from moelaws.studies.routing.figures.common import curve
+from moelaws.studies.routing.figures.looks import (
     COLOURS,
     EFFECTIVE,
     LOSS,
     MARKS,
     POINT,
     SIZE,
-    curve,
     loss_axis,
 )
 from moelaws.studies.routing.figures.losses import TICKS

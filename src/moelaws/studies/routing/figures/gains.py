@@ -7,14 +7,8 @@ import numpy as np
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import (
-    EXPERTS,
-    POINT,
-    SIZE,
-    expert_colours,
-    line,
-    router_panels,
-)
+from moelaws.studies.routing.figures.common import line, router_panels
+from moelaws.studies.routing.figures.looks import EXPERTS, POINT, SIZE, expert_colours
 
 SHOWN = (2, 8, 32, 128, 512)
 LARGEST = 2e13  # of the axis

@@ -6,14 +6,8 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import (
-    EXPERTS,
-    POINT,
-    expert_colours,
-    line,
-    of_router,
-    router_panels,
-)
+from moelaws.studies.routing.figures.common import line, of_router, router_panels
+from moelaws.studies.routing.figures.looks import EXPERTS, POINT, expert_colours, expert_label
 
 TICKS = (2.0, 2.4, 2.8, 3.2)  # the same for all routers
 ENDS = (1.9, 3.25)
@@ -27,7 +21,7 @@ def draw(inputs: FittedInputs) -> Sheet:
         predicted = line(inputs, fit, N_active=runs["N_dense"], E=runs["E"])
         for E, colour in expert_colours(runs).items():
             own = (runs["E"] == E).to_numpy()
-            label = "1 (dense)" if E == 1 else f"{E:g}"
+            label = expert_label(E)
             panel.points(
                 f"E={E:g}", predicted[own], runs["L"][own], color=colour, label=label, **POINT
             )

@@ -7,16 +7,15 @@ import numpy as np
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import (
+from moelaws.studies.routing.figures.common import curve, of_router, router_panels
+from moelaws.studies.routing.figures.looks import (
     EXPERTS,
     LOSS,
     POINT,
     SIZE,
-    curve,
     expert_colours,
+    expert_label,
     loss_axis,
-    of_router,
-    router_panels,
 )
 
 TICKS = (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2)
@@ -32,7 +31,7 @@ def draw(inputs: FittedInputs) -> Sheet:
             rows = runs[runs["E"] == E]
             line = curve(inputs, fit, N_active=N, E=E)
             panel.line(f"Eq 1, E={E:g}", N, line.value, line.low, line.high, color=colour, lw=0.9)
-            label = "1 (dense)" if E == 1 else f"{E:g}"
+            label = expert_label(E)
             panel.points(f"E={E:g}", rows["N_dense"], rows["L"], color=colour, label=label, **POINT)
         style.size_axis(panel.ax.xaxis, SIZE)
         loss_axis(panel.ax.yaxis, 1.94, 3.3, TICKS)

@@ -7,15 +7,8 @@ import numpy as np
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing.figures.common import (
-    COLOURS,
-    LOSS,
-    MARKS,
-    POINT,
-    expert_axis,
-    line,
-    of_router,
-)
+from moelaws.studies.routing.figures.common import line, of_router
+from moelaws.studies.routing.figures.looks import COLOURS, LOSS, MARKS, POINT, expert_axis
 from moelaws.studies.routing.routers import ROUTERS
 
 
