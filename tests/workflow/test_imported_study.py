@@ -54,9 +54,13 @@ def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_pat
     table = results.tier("demo").table("routing")
     done = CliRunner().invoke(cli, ["aggregate", "routing", "--out", str(table)])
     assert done.output == f"{table}: 223 runs (223 imported)\n"
-    study = load_study("routing")
-    verdicts = list(Verification(results, {"routing": study}).tier(results.tier("demo")))
-    assert [(v.kind, v.state, v.reason) for v in verdicts] == [("tables", "whole", "")]
+    # A derived table that has the name of a figure.
+    curves = results.tier("demo").derived("routing", "curves")
+    words = ["--study", "routing", "--table", str(table), "--out", str(curves)]
+    assert CliRunner().invoke(cli, ["derive", "curves", *words]).exit_code == 0
+    verification = Verification(results, {"routing": load_study("routing")})
+    verdicts = {(v.kind, v.state, v.reason) for v in verification.tier(results.tier("demo"))}
+    assert verdicts == {("tables", "whole", ""), ("derived", "whole", "")}
     shipped = next(below for below in link(table).inputs if below.path.suffix == ".parquet")
     assert shipped.imported["file"] == "curves.csv.gz"
     assert read_study(table).equals(read_study(shipped.path))

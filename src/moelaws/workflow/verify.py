@@ -134,8 +134,10 @@ class Verification:
             return _digest(code.of_fit(study.fit(name).law))
         if kind == "claims":
             return _digest(code.of_readers(study, kind, study.claims))
-        kinds = [k for k in ("figures", "tables", kind) if name in _entries(study, k)]
-        return _digest(code.of_readers(study, kinds[0], [study.entry(kinds[0], name)]))
+        # Paper tables lie among the figures; a derived table may have a figure's name.
+        kinds = ("figures", "tables") if kind == "figures" else (kind,)
+        (own,) = (k for k in kinds if name in _entries(study, k))
+        return _digest(code.of_readers(study, own, [study.entry(own, name)]))
 
     def _names(self, kind: str, study: str) -> set[str]:
         if study not in self.studies:
