@@ -47,7 +47,8 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
 
     sweep = expand_study(load_study(study), project)
     if not sweep.runs:
-        raise UserError(f"{sweep.study.file} has no grids: the study has no runs")
+        kind = "imports its runs" if sweep.study.imported else "has no runs"
+        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
     if prefix is not None:
         click.echo(_configuration(sweep, prefix))
         return

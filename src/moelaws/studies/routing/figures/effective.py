@@ -36,7 +36,13 @@ def draw(inputs: FittedInputs) -> Sheet:
         for router, colour in COLOURS.items():
             rows = gains[gains["router"] == router]
             # Hollow, for they lie on each other.
-            looks = {"color": colour, "marker": MARKS[router], "label": router, "mfc": "none"}
+            looks = {
+                "color": colour,
+                "marker": MARKS[router],
+                "label": router,
+                "mfc": "none",
+                "mew": 0.8,
+            }
             panel.points(router, rows[column], rows["L"], **looks)
         panel.points(
             "dense",
