@@ -23,14 +23,9 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
 
     Of a study of imported runs, check the table that it ships and take it.
     """
-    from moelaws.grids.sweep import expand_study
     from moelaws.records.code import digest
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
-    from moelaws.tables.aggregate import aggregate, summary_digests
-    from moelaws.tables.parquet import write_table
-    from moelaws.tables.rates import rates_at_the_edge
-    from moelaws.tables.schema import TRAINED_COLUMNS
     from moelaws.workflow.code import of_table
 
     results = Results()
@@ -43,6 +38,12 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
 
         _print(path, {"imported": take(spec, path, origin(spec.imported_files, code))}, as_json)
         return
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.aggregate import aggregate, summary_digests
+    from moelaws.tables.parquet import write_table
+    from moelaws.tables.rates import rates_at_the_edge
+    from moelaws.tables.schema import TRAINED_COLUMNS
+
     runs = expand_study(spec, project).runs
     frame = aggregate(spec.study, project.tier, runs, results)
     made_of = {"code": code, "runs": summary_digests(runs, results)}
