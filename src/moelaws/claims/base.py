@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import isnan
 from typing import Any
 
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 
 class Verdict(StrEnum):
@@ -71,6 +71,7 @@ class JudgedStudy(TypedDict):
     study: str
     title: str
     source: str
+    runs: NotRequired[str]  # what imported runs are called; verdicts of before have none
     assumed: str
     claims: list[JudgedClaim]
     made_of: dict[str, Any]

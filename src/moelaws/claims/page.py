@@ -54,7 +54,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _basis(study: Mapping[str, Any]) -> str:
+def _basis(study: JudgedStudy) -> str:
     source = study["source"]
     if source == "computed":
         return "Computed from the paper's own model; no run is behind it."
