@@ -6,6 +6,7 @@ Tables hold losses of a law's published coefficients with 0.3 % noise.
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.fitting.cores import using_cores
 from moelaws.fitting.intervals import bootstrap
 from moelaws.fitting.multistart import REACHED
 from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, solve
-from moelaws.fitting.threads import using_threads
 from moelaws.laws.base import Array
 from moelaws.records.memory import peak_memory
 from moelaws.records.progress import reporting
@@ -81,11 +82,11 @@ def measure_chinchilla(sample: int | None, threads: int) -> dict[str, Any]:
 def measure_bootstrap(draws: int, threads: int) -> dict[str, Any]:
     """Refits of the sparsity law to resampled rows."""
     task = simulated("sparsity.loss", sparsity_loss(), ENOUGH)
-    with using_threads(threads), reporting(lines=False) as show:
+    with using_cores(threads), reporting(lines=False) as show:
         solution = solve(task, 0, lambda done, total: show("starts", done, total))
-        began, cpu_began = time.perf_counter(), time.process_time()
+        began, cpu_began = time.perf_counter(), _cpu_seconds()
         bootstrap(task, solution, None, draws, 0, lambda done: show("bootstrap", done, draws))
-        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+        seconds, cpu = time.perf_counter() - began, _cpu_seconds() - cpu_began
     return {
         "rows": task.model.n,
         "draws": draws,
@@ -116,7 +117,7 @@ def _fitted(
     The loop ``beside`` it takes turns with the fit; its time does not count as the fit's.
     """
     seconds, cpu = [], []
-    with using_threads(threads), reporting(lines=False) as show:
+    with using_cores(threads), reporting(lines=False) as show:
         for turn in range(times):
 
             def shown(done: int, total: int, turn: int = turn) -> None:
@@ -124,10 +125,10 @@ def _fitted(
                 if beside is not None:
                     beside.advance(len(beside.starts) * done // total)
 
-            began, cpu_began = time.perf_counter(), time.process_time()
+            began, cpu_began = time.perf_counter(), _cpu_seconds()
             solution = solve(task, 0, shown)
             seconds.append(time.perf_counter() - began - (sum(beside.times) if beside else 0))
-            cpu.append(time.process_time() - cpu_began - (sum(beside.cpu_times) if beside else 0))
+            cpu.append(_cpu_seconds() - cpu_began - (sum(beside.cpu_times) if beside else 0))
     search = solution.search
     return {
         "rows": task.model.n,
@@ -143,6 +144,11 @@ def _fitted(
         "pruning_lost": search.pruning_lost,
         "peak_mb": peak_memory() / 1e6,
     }, solution
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 class _Loop:
@@ -164,10 +170,10 @@ class _Loop:
     def advance(self, count: int) -> None:
         """Goes on until ``count`` starts are done."""
         for start in self.starts[len(self.ends) : count]:
-            began, cpu_began = time.perf_counter(), time.process_time()
+            began, cpu_began = time.perf_counter(), _cpu_seconds()
             self.ends.append(descend_from(self.function, start, self.bounds, self.options))
             self.times.append(time.perf_counter() - began)
-            self.cpu_times.append(time.process_time() - cpu_began)
+            self.cpu_times.append(_cpu_seconds() - cpu_began)
 
     def numbers(self, total: int, optimum: float) -> dict[str, Any]:
         """The times, extrapolated to ``total`` starts, and how many came to the ``optimum``."""

@@ -126,9 +126,9 @@ def command(
 
     from moelaws import laws
     from moelaws.cli.own_laws import join_own_laws
+    from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
-    from moelaws.fitting.threads import using_threads
     from moelaws.records.code import digest
     from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
@@ -138,7 +138,7 @@ def command(
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with using_threads(threads), reporting() as progress, located(table):
+    with using_cores(threads), reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out, made_of([table], digest(of_fit(entry.law))))

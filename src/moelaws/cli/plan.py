@@ -64,7 +64,7 @@ def command(
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     from moelaws.analysis.plan import fits_of
-    from moelaws.fitting.threads import using_threads
+    from moelaws.fitting.cores import using_cores
     from moelaws.grids.sweep import expand_study
     from moelaws.records.memory import keep_freed_memory
     from moelaws.spec.project import load_study
@@ -76,7 +76,7 @@ def command(
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = _costs(sweep, options.repeats, rows)
     keep_freed_memory()
-    with using_threads(threads):
+    with using_cores(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")

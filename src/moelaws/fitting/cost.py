@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from moelaws.fitting.cores import core_count
 from moelaws.fitting.descent import descend
 from moelaws.fitting.multistart import SECOND, descents
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.rows import Rows
-from moelaws.fitting.threads import thread_count
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.records.progress import announce, duration
@@ -30,7 +30,7 @@ REFIT = 0.6  # of a descent from a start: a refit begins near its end
 PATH = 3.0  # refits, where the objective is reached by way of smoother ones
 SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
 PROFILE = 100  # descents a parameter's profile takes
-EFFICIENCY = 0.1  # of each further thread: measured with two
+EFFICIENCY = 0.8  # of each further core
 
 
 def check_cost(
@@ -43,7 +43,7 @@ def check_cost(
     """
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
-    seconds /= 1 + EFFICIENCY * (thread_count() - 1)
+    seconds /= 1 + EFFICIENCY * (core_count() - 1)
     if seconds < SAID_ABOVE:
         return
     n = sum(len(rows.response) for rows in prepared)

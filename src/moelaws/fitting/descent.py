@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from moelaws.fitting.cores import keep_on
 from moelaws.fitting.objective import Evaluation, Objective, Slopes
-from moelaws.fitting.threads import keep_on
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.fitting.cores import each, shared
 from moelaws.fitting.descent import descend
 from moelaws.fitting.multistart import batches
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import Problem
 from moelaws.fitting.regression import student_t
 from moelaws.fitting.solve import Solution, follow
-from moelaws.fitting.threads import each
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.forms import LinearLaw
 
@@ -54,7 +54,8 @@ def bootstrap(
     parameters of a linear law apart is left out: fewer come back.
     """
     n, rng = problem.model.n, np.random.default_rng(seed)
-    phi, used = np.empty((draws, len(solution.phi))), np.ones(draws, dtype=bool)
+    phi, used = shared((draws, len(solution.phi))), shared((draws,), bool)
+    used[:] = True
 
     def resamples() -> Iterator[tuple[slice, Array]]:
         for batch in batches(draws, n):
@@ -68,7 +69,7 @@ def bootstrap(
             phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
 
     each(work, resamples(), lambda resample: progress(resample[0].stop))
-    return phi[used]
+    return np.asarray(phi[used])
 
 
 def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:

@@ -11,17 +11,17 @@ Arrays: B starts, n rows, P parameters; all parameters on the working scale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.fitting.cores import each, shared
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import Certificate, certify, polish
-from moelaws.fitting.threads import each
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.spec.errors import UserError
 
@@ -152,7 +152,7 @@ def descend_all(
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[Array, Array]:
     """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
-    ends, values = np.empty_like(starts), np.empty(len(starts))
+    ends, values = shared(starts.shape), shared((len(starts),))
 
     def work(batch: slice) -> None:
         ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
@@ -161,10 +161,10 @@ def descend_all(
     return ends, values
 
 
-def batches(count: int, n: int) -> Iterator[slice]:
+def batches(count: int, n: int) -> list[slice]:
     """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
     size = max(1, min(BATCH, max(CACHED // n, min(FEW, MOST // n))))
-    return (slice(i, min(i + size, count)) for i in range(0, count, size))
+    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
 def _pruned(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from moelaws.fitting.cores import each, shared
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.likelihood import sigma_huber
@@ -13,7 +14,6 @@ from moelaws.fitting.multistart import Optimum, Progress, batches, far_apart, mu
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.polish import certify, polish
 from moelaws.fitting.problem import Problem
-from moelaws.fitting.threads import each
 from moelaws.laws.base import Array
 
 ITERATIONS = 2000
@@ -51,7 +51,7 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
     without them a bootstrap's intervals are too narrow just where a parameter is badly held.
     """
     bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
-    ends = np.empty_like(phi_BP)
+    ends = shared(phi_BP.shape)
 
     def work(batch: slice) -> None:
         phi = phi_BP[batch]

@@ -1,0 +1,168 @@
+"""Several cores give what one gives, end together, and raise what one raises."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from fitting_case import entry
+
+from moelaws import laws
+from moelaws.fitting.cores import each, shared, using_cores
+from moelaws.fitting.fit import fit
+from moelaws.spec.errors import UserError
+
+COUNTS = (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"protocol": {"sample": 900}, "bootstrap": 260, "holdout": "D>2e11"},
+        {"protocol": {"sample": 130, "objective": "absolute"}, "bootstrap": 130},
+        {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
+    ],
+)
+def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields):
+    law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
+    reports = []
+    for count in COUNTS:
+        with using_cores(count):
+            report = fit(law, table, entry(law, **fields))
+        reports.append((repr(report.to_json()), report.draws.to_csv(float_format="%.17g")))
+    assert reports[1] == reports[0]
+    assert reports[2] == reports[0]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_each_reports_in_order_from_the_callers_process(count):
+    order = []
+    with using_cores(count):
+        ends, workers = shared((40,)), shared((40,), int)
+
+        def work(item):
+            time.sleep(0.001 * (item % 3))
+            ends[item], workers[item] = item, os.getpid()
+
+        def done(item):
+            assert ends[item] == item
+            order.append(item)
+
+        each(work, iter(range(40)), done)
+    assert order == list(range(40))
+    assert len(set(workers.tolist())) == count
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_the_error_of_the_first_item_that_fails_is_raised(count):
+    order = []
+
+    def work(item):
+        if item == 5:
+            time.sleep(0.02)  # the eighth fails earlier, if it is begun
+        if item in (5, 8):
+            raise UserError(f"item {item}")
+
+    with using_cores(count), pytest.raises(UserError, match="item 5"):
+        each(work, range(40), order.append)
+    assert order == list(range(5))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_settings_of_numpy_hold_in_every_process(count):
+    with using_cores(count), np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        each(lambda item: np.ones(2) / np.zeros(2), range(3))
+
+
+def test_an_error_that_no_pipe_takes_is_told_by_its_text():
+    class OwnError(Exception):
+        pass
+
+    def work(item):
+        raise OwnError("of the law")
+
+    with using_cores(2), pytest.raises(RuntimeError, match="OwnError: of the law"):
+        each(work, range(3))
+
+
+def test_a_process_that_the_system_kills_is_told():
+    def work(item):
+        if item == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with using_cores(2), pytest.raises(UserError, match=r"was killed \(Killed\).*fewer --threads"):
+        each(work, range(4))
+
+
+def test_ctrl_c_ends_all_processes_at_once():
+    began = time.monotonic()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with using_cores(3):
+        workers = shared((100,), int)
+
+        def work(item):
+            workers[item] = os.getpid()
+            time.sleep(20)
+
+        with pytest.raises(KeyboardInterrupt):
+            each(work, range(100))
+    assert time.monotonic() - began < 10
+    pids = set(workers.tolist()) - {0}
+    assert pids
+    assert not any(_runs(pid) for pid in pids)
+
+
+def _runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+ORPHANS = """
+import os, time
+from moelaws.fitting.cores import each, shared, using_cores
+
+def work(item):
+    print(os.getpid(), flush=True)
+    while True:
+        time.sleep(0.01)
+        keep_on()
+
+with using_cores(2):
+    each(work, range(2))
+"""
+
+
+def test_no_process_outlives_a_parent_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE) as parent:
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.kill()
+        deadline = time.monotonic() + 20
+        while any(map(_runs, pids)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not any(map(_runs, pids))
+
+
+def test_work_within_work_stays_in_its_process():
+    with using_cores(2):
+        inner = shared((8, 4), int)
+
+        def work(item):
+            def write(place):
+                inner[item, place] = os.getpid()
+
+            each(write, range(4))
+
+        each(work, range(8))
+    assert all(len(set(row)) == 1 for row in inner.tolist())
+
+
+def test_no_core_is_refused():
+    with pytest.raises(ValueError, match="0 cores"), using_cores(0):
+        pass
