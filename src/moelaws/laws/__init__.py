@@ -19,7 +19,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.references import folder, module_of, packages
 
 # Modules of this folder that are no law.
-_SHARED = {"base", "forms", "mapping", "protocol", "roots", "terms", "vocabulary"}
+_SHARED = {"base", "forms", "mapping", "protocol", "reduced", "roots", "terms", "vocabulary"}
 
 
 @cache

@@ -6,7 +6,7 @@ Arrays: B parameter vectors, n rows, T terms, P parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -206,9 +206,14 @@ ValueAndJacobian = Callable[[Array, Columns], tuple[Array, Array]]
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralLaw(FittableLaw):
-    """A law whose module supplies value and Jacobian; second derivatives are differences of it."""
+    """A law whose module supplies value and Jacobian; second derivatives are differences of it.
+
+    ``only_with`` names, for a variable, the parameters that tell nothing where it is constant:
+    others can stand for them.
+    """
 
     function: ValueAndJacobian
+    only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def model(self, columns: Columns) -> GeneralModel:
         return GeneralModel(self.function, self.columns(columns), len(self.parameters))

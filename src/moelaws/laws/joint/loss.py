@@ -138,6 +138,10 @@ LAW = GeneralLaw(
         _FLOOR.coefficient,
     ),
     function=_value_and_jacobian,
+    only_with={
+        "D": ("beta", "zeta"),
+        "E": ("delta", "gamma", "omega", "zeta", "E_start", "E_max"),
+    },
     protocol=FitProtocol(
         objective="huber",
         delta=0.01,

@@ -59,6 +59,7 @@ LAW = GeneralLaw(
     response=LOSS,
     parameters=_PARAMETERS,
     function=_ln_loss,
+    only_with={"G": ("gamma", "beta_G")},
     protocol=FitProtocol(
         objective="huber",
         grid={

@@ -1,0 +1,80 @@
+"""A law where some of its variables are constant: what is left of it that a fit can tell apart.
+
+A term whose variables are all constant is a constant, and merges into the irreducible loss. So
+Chinchilla's law takes part where all runs saw the same tokens, as L = A/N^alpha + E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from moelaws.laws.base import Array, Columns, FittableLaw
+from moelaws.laws.forms import GeneralLaw, PowerLawSum, power_law_sum
+from moelaws.laws.terms import Term
+
+NAME = "reduced"  # of the variant
+
+
+def reduced(law: FittableLaw, constant: Collection[str]) -> FittableLaw:
+    """Returns ``law`` without the parameters that rows of ``constant`` variables leave open.
+
+    It has fewer parameters and the name ``law:reduced``; it is the law itself where nothing is
+    merged, or where its kind does not tell what could be.
+    """
+    merged = law
+    if isinstance(law, PowerLawSum):
+        merged = _merged(law, constant)
+    elif isinstance(law, GeneralLaw):
+        held = {name for variable in constant for name in law.only_with.get(variable, ())}
+        merged = _held(law, held) if held else law
+    if len(merged.parameters) == len(law.parameters):
+        return law
+    names = ", ".join(v.name for v in law.variables if v.name in constant)
+    grid = {name: starts for name, starts in law.protocol.grid.items() if name in merged.names}
+    return replace(
+        merged,
+        title=f"{law.title}, at constant {names}",
+        variant=f"{law.variant}, {NAME}" if law.variant else NAME,
+        protocol=replace(law.protocol, grid=grid),
+    )
+
+
+def _merged(law: PowerLawSum, constant: Collection[str]) -> PowerLawSum:
+    """The sum with one term for each set of powers that vary."""
+    terms: dict[frozenset[tuple[str, str, bool]], Term] = {}
+    for term in law.terms:
+        powers = tuple(p for p in term.powers if p.base.variable.name not in constant)
+        key = frozenset((p.base.text, p.exponent.name, p.inverse) for p in powers)
+        if key not in terms or powers == term.powers:  # a term that is whole gives the name
+            terms[key] = replace(term, powers=powers)
+    return power_law_sum(
+        id=law.id,
+        title=law.title,
+        source=law.source,
+        terms=tuple(terms.values()),
+        response=law.response,
+        protocol=law.protocol,
+        errata=law.errata,
+    )
+
+
+def _held(law: GeneralLaw, names: Collection[str]) -> GeneralLaw:
+    """The law with the parameters ``names`` held: exponents at 0, positive numbers at 1."""
+    free = [i for i, parameter in enumerate(law.parameters) if parameter.name not in names]
+
+    def function(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
+        whole = np.zeros((len(theta_BP), len(law.parameters)))
+        whole[:, free] = theta_BP
+        value, jacobian = law.function(whole, columns)
+        return value, jacobian[:, free]
+
+    values = {p.name: 0 if p.scale == "linear" else 1 for p in law.parameters if p.name in names}
+    return replace(
+        law,
+        equation=f"{law.equation}, {', '.join(f'{name} = {x}' for name, x in values.items())}",
+        parameters=tuple(law.parameters[i] for i in free),
+        function=function,
+    )
