@@ -31,6 +31,7 @@ rule all:
         JOBS.paper_tables(),
         JOBS.fits(),
         JOBS.claims_pages(),
+        JOBS.laws_pages(),
         FOLDER.report,
         JOBS.weights(),
     localrule: True
@@ -61,6 +62,7 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/probing.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/fits.smk"
+include: "workflow/rules/contests.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"

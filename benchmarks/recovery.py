@@ -35,7 +35,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.records.files import write_json, write_text
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 from recovery_designs import DESIGNS
 
 LEVEL = 0.9

@@ -15,8 +15,9 @@ from moelaws.analysis.inputs import read_runs
 from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit, Study
+from moelaws.spec.study import Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY

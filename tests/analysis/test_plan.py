@@ -11,7 +11,8 @@ from moelaws.analysis.recovery import recovered
 from moelaws.cli.simulate import simulated, write
 from moelaws.fitting.fit import fit
 from moelaws.records.layout import Results
-from moelaws.spec.study import Fit, Simulation
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Simulation
 from moelaws.tables.simulate import simulation_entry
 from planned_study import small
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from moelaws.fitting.fit import fit
 from moelaws.fitting.objective import Objective
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 
 def entry(law, **fields):

@@ -20,7 +20,7 @@ from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit,
 from moelaws.fitting.rows import selected_rows
 from moelaws.records.files import read_json, write_json
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 
 @pytest.fixture(scope="module")

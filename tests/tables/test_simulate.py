@@ -24,8 +24,9 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.records.layout import Results
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
-from moelaws.spec.study import Fit, Simulation
+from moelaws.spec.study import Simulation
 from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import (
     column_metadata,

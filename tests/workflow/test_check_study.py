@@ -3,8 +3,9 @@
 import pytest
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit, Simulation
+from moelaws.spec.study import Simulation
 from moelaws.workflow.check import check_study
 from repository import REPOSITORY
 

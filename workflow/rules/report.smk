@@ -23,7 +23,10 @@ rule cover:
 
 rule report:
     input:
-        figures=JOBS.figures() + JOBS.paper_tables() + JOBS.claims_pages(),
+        figures=JOBS.figures()
+        + JOBS.paper_tables()
+        + JOBS.claims_pages()
+        + JOBS.laws_pages(),
         texts=[FOLDER.cover, "workflow/report/figure.rst"],
     output:
         FOLDER.report,

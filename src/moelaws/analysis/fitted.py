@@ -12,7 +12,8 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs, declared, row_mask
 from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.spec.base import parse
-from moelaws.spec.study import Fit, Reader
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Reader
 
 
 @dataclass(frozen=True, kw_only=True)

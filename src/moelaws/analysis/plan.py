@@ -19,7 +19,8 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
 from moelaws.records.layout import TierFolder
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.study import Fit, Simulation, Study
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Simulation, Study
 from moelaws.tables.foreign import read_any
 from moelaws.tables.simulate import DEFAULT_MAPPING
 

@@ -14,7 +14,7 @@ from moelaws import laws
 from moelaws.fitting.report import FitPart, FitReport
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 
 @dataclass(frozen=True)

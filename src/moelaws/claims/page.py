@@ -46,7 +46,8 @@ def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
         counts = " | ".join(str(decided.count(verdict)) for verdict in Verdict)
         lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
     for study in verdicts:
-        lines += ["", f"## {study['study']}", "", f"{study['title']}. {_basis(study)}"]
+        runs = basis(study["source"], study.get("runs", ""))
+        lines += ["", f"## {study['study']}", "", f"{study['title']}. {runs}"]
         if study["assumed"]:
             lines += ["", f"Assumed: {study['assumed']}"]
         for claim in study["claims"]:
@@ -54,14 +55,14 @@ def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _basis(study: JudgedStudy) -> str:
-    source = study["source"]
+def basis(source: str, runs: str) -> str:
+    """Returns where losses come from, in a sentence; ``runs`` is what imported ones are called."""
     if source == "computed":
         return "Computed from the paper's own model; no run is behind it."
     if source == "trained":
         return "From runs trained here."
-    if source == "imported" and study.get("runs"):
-        return f"**From {study['runs']}**; none was trained here."
+    if source == "imported" and runs:
+        return f"**From {runs}**; none was trained here."
     return f"**From {source.replace('+', ' and ')} data**, not from trainings here alone."
 
 

@@ -25,6 +25,8 @@ COMMANDS = {
     "plan": "Tell how well a grid would determine the laws, and what it would cost.",
     "fit": "Fit a law to a table, with intervals and diagnostics.",
     "compare": "Fit several laws to the same rows; show AIC, BIC and held-out errors side by side.",
+    "contest": "Judge laws on rows that were kept from them, as an entry of a study says.",
+    "contests": "Write which law to use for what, by the contests of the studies, as one page.",
     "derive": "Make a study's derived table, such as the isoFLOP optima.",
     "pin": "Make a search's laws of learning rate and batch those of the other studies.",
     "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
@@ -44,6 +46,7 @@ PLACES = {
     "derive": "entries:derive",
     "figure": "entries:figure",
     "table": "entries:table",
+    "contests": "contest:contests",
     "import": "import_:command",  # a module cannot have the name of a statement
 }
 

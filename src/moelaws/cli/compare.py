@@ -59,15 +59,17 @@ def command(
     """Fit several laws to the same rows of TABLE and set them side by side.
 
     Forms of one law can be compared too: --laws allocation.loss,allocation.loss:abslog+log1p. The
-    table is sorted by the error on held-out rows, or by AIC if no row is held out. Both rest on ln
-    of the response. A law that cannot be fitted to the table is named with the reason, and the
-    others are compared.
+    table is sorted by the error on held-out rows (root mean square, in the response's unit), or by
+    AIC if no row is held out, which rests on ln of the response. Beside each rank stand the best
+    and the worst one within the interval, and how often the law is first. A law of whose variables
+    one is constant in the table is fitted in a reduced form. A law that cannot be fitted to the
+    table is named with the reason, and the others are compared.
     """
     check_out(out, ".json")
     from moelaws import laws
     from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.compare import compare
-    from moelaws.fitting.threads import using_threads
+    from moelaws.fitting.cores import using_cores
     from moelaws.records.files import write_json
     from moelaws.records.memory import keep_freed_memory
 
@@ -78,7 +80,7 @@ def command(
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
-    with using_threads(threads), reporting() as progress, located(table):
+    with using_cores(threads), reporting() as progress, located(table):
         entries, refused = compare(
             candidates, frame, spec, seed=seed, units=declared, progress=progress
         )
@@ -110,12 +112,21 @@ def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
     ]
     if holdout:
         columns += ["held-out rmse", f"low ({percent})", "high", "held-out r2"]
-        columns += ["excess", "low", "high"]
+        columns += [
+            "excess",
+            "excess low",
+            "excess high",
+            "rank",
+            "best rank",
+            "worst rank",
+            "first",
+        ]
         for row, law in zip(rows, entries, strict=True):
             held = law["holdout"]
             nothing = [None, None]
             row += [held["rmse"], *(held.get("rmse_interval") or nothing), held["r2"]]
             row += [held.get("rmse_excess"), *(held.get("rmse_excess_interval") or nothing)]
+            row += [held["rank"], *(held.get("rank_interval") or nothing), held.get("first")]
     n = entries[0]["n"]
     held_out = f"; {entries[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
     print_table(columns, rows, title=f"{n} rows fitted{held_out}")

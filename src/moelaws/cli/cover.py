@@ -25,9 +25,9 @@ from moelaws.cli.output import json_option, print_json
 def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> None:
     """Write the report's first page: what it shows, and the digest of the whole.
 
-    FILES are the records of its figures and paper tables (.json) and the verdicts on its claims.
-    Each names the digests of what it was made of, so the digest over all of them stands for
-    everything behind the report.
+    FILES are the records of its figures and paper tables (.json), the verdicts on its claims and
+    the contests of laws. Each names the digests of what it was made of, so the digest over all of
+    them stands for everything behind the report.
     """
     from moelaws.records import seal
     from moelaws.records.files import read_json, write_text
@@ -41,9 +41,9 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
     whole = hashlib.sha256("".join(lines).encode()).hexdigest()
     unsealed = f" {unverified} of these files have no seal." if unverified else ""
     footer = (
-        f"This report shows {len(files)} figures, paper tables and pages of verdicts. The digest "
-        f"of the whole is ``{whole}``: the SHA-256 of the list of their records and "
-        f"digests.{unsealed} "
+        f"This report shows {len(files)} figures, paper tables, lists of verdicts and contests of "
+        f"laws. The digest of the whole is ``{whole}``: the SHA-256 of the list of their records "
+        f"and digests.{unsealed} "
         "``moelaws verify`` reads everything again and says what is no longer what it was, and "
         "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
     )

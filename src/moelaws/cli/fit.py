@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.fitting.report import FitPart, FitReport
-    from moelaws.spec.study import Fit
+    from moelaws.spec.fit import Fit
 
 OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
 MOST_THREADS = 256
@@ -166,8 +166,8 @@ def _entry(spec: str) -> Fit:
     """The fit entry in a JSON text, or in the file that it names."""
     from moelaws.records.files import read_json
     from moelaws.spec.base import parse
+    from moelaws.spec.fit import Fit
     from moelaws.spec.from_json import parse_json
-    from moelaws.spec.study import Fit
 
     if not spec.lstrip().startswith("{"):
         return parse(Fit, read_json(Path(spec)), spec)
@@ -177,7 +177,7 @@ def _entry(spec: str) -> Fit:
 def from_options(given: dict[str, Any], where: str) -> Fit:
     """The fit entry in the options that were ``given``; ``where`` is what messages call it."""
     from moelaws.spec.base import parse
-    from moelaws.spec.study import Fit
+    from moelaws.spec.fit import Fit
 
     mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")

@@ -10,7 +10,7 @@ from moelaws.fitting.rows import Rows
 from moelaws.fitting.support import outside
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.forms import LinearLaw
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 # Beyond this condition number of the Hessian single coefficients mean little.
 ILL_CONDITIONED = 1e6

@@ -21,7 +21,7 @@ from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.records.progress import announce, duration
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 MEASURED_ABOVE = 5e6  # rows times descents: what is below takes some twenty seconds at most
 SAID_ABOVE = 60.0  # seconds

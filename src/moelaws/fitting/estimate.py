@@ -24,7 +24,7 @@ from moelaws.fitting.support import support_of
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000  # they cost nothing
 MAX_LOG = 700.0  # of a coefficient, either way, that a float holds

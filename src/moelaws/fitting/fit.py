@@ -23,7 +23,7 @@ from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 
 def fit(
@@ -65,7 +65,7 @@ def fit(
     return FitReport(
         law=law.ref,
         name=spec.name,
-        source=_source(table),
+        source=source_of(table),
         split_by=spec.split_by,
         level=spec.level,
         parts=[fitted for fitted, _ in fits],
@@ -136,7 +136,7 @@ def _draws_frame(law: FittableLaw, fitted: FitPart, draws: Array) -> pd.DataFram
     return frame
 
 
-def _source(table: pd.DataFrame) -> str:
+def source_of(table: pd.DataFrame) -> str:
     """Where the losses come from; a table that does not say is somebody else's."""
     if "source" not in table.columns:
         return "imported"

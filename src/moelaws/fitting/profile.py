@@ -20,7 +20,7 @@ from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.solve import Solution, follow
 from moelaws.laws.base import Array
 from moelaws.laws.forms import LinearLaw
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 POINTS = 16  # on each side of the optimum
 DELTA = 1e-3  # of the likelihood, in units of its scale

@@ -37,10 +37,10 @@ def roll_out(
         UserError: where no value can be fitted.
     """
     assert rows.rollout is not None
-    thresholds = _thresholds(rows.rollout[np.isfinite(rows.rollout)])
+    cuts = thresholds(rows.rollout)
     rollouts: list[Rollout] = []
-    for i, below in enumerate(thresholds):
-        progress("roll-out", i, len(thresholds))
+    for i, below in enumerate(cuts):
+        progress("roll-out", i, len(cuts))
         fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
         try:
             require_identifiable(law, fitted.columns)
@@ -54,7 +54,7 @@ def roll_out(
             rollouts.append(Rollout(below, reason=str(error)))
         else:
             rollouts.append(_one(law, fitted, above, below, protocol, seed))
-    progress("roll-out", len(thresholds), len(thresholds))
+    progress("roll-out", len(cuts), len(cuts))
     if all(rollout.reason for rollout in rollouts):
         reason = rollouts[-1].reason if rollouts else f"{name} has one value"
         raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
@@ -83,7 +83,12 @@ def _one(
     return Rollout(below, n=len(fitted.response), params=params, errors=own_errors)
 
 
-def _thresholds(values: Array) -> list[float]:
+def thresholds(values: Array) -> list[float]:
+    """Returns where a roll-out cuts: the finite ``values`` but the largest, or quantiles of them.
+
+    Of more than eight values eight quantiles are taken.
+    """
+    values = values[np.isfinite(values)]
     below: Array = np.unique(values)[:-1]
     if len(below) > MAX_FITS:
         levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)

@@ -24,8 +24,8 @@ from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.spec.rows import parse_rows, select
-from moelaws.spec.study import Fit
 from moelaws.tables.sweeps import in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")

@@ -12,7 +12,7 @@ from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Vari
 from moelaws.laws.mapping import Sources, sources, unit_factors
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
 from moelaws.spec.errors import UserError, listed, quoted
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ def check_values(
         wrong = kept & ~variable.domain.holds(given.values[name])
         if not wrong.any():
             continue
+        if column is not None and np.isnan(given.values[name][kept]).all():
+            raise UserError(f"column {column} for {name} is empty in all of the {kept.sum()} rows")
         row = int(np.argmax(wrong))
         raw = given.values[name][row] / given.factors.get(name, 1.0)
         what = texts[name] if name in texts else f"column {given.sources.columns[name]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from moelaws.laws.base import Derivation, FittableLaw, Variable
@@ -48,6 +48,31 @@ def _mapped(law: FittableLaw, mapping: Mapping[str, str]) -> list[tuple[str, str
                 f"(others may be derived from {', '.join(n for n in VOCABULARY if n not in known)})"
             )
     return [(name, mapping.get(name, name)) for name in known]
+
+
+def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) -> None:
+    """Refuses laws that cannot be compared with each other, and a mapping of none of them.
+
+    Raises:
+        UserError: saying which.
+    """
+    refs = [law.ref for law in laws]
+    if len(set(refs)) < len(refs):
+        raise UserError(f"laws: {', '.join(refs)}: one is named twice")
+    if len(refs) < 2:
+        raise UserError(f"laws: {', '.join(refs) or 'none'}: a comparison needs at least two")
+    if len({(law.response.name, law.response.unit) for law in laws}) > 1:
+        responses = ", ".join(f"{law.ref}: {law.response.name}" for law in laws)
+        raise UserError(
+            f"these laws predict different quantities and cannot be compared ({responses})"
+        )
+    variables = {v.name for law in laws for v in (*law.variables, law.response)}
+    for name in mapping:
+        if name not in variables and name not in VOCABULARY:
+            raise UserError(
+                f"mapping: {name!r} is not a variable of any of {', '.join(refs)}; they have "
+                f"{', '.join(sorted(variables))}"
+            )
 
 
 def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[str]) -> Sources:

@@ -15,6 +15,12 @@ from moelaws.spec.errors import UserError
 OBJECTIVES = get_args(Objective)
 
 
+def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """What concerns ``law`` of overrides for several laws: a linear one has no starts."""
+    starts = ("sample", "grid") if isinstance(law, LinearLaw) else ()
+    return {key: value for key, value in overrides.items() if key not in starts}
+
+
 def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> FitProtocol:
     """The law's protocol with a fit's overrides: ``objective``, ``delta``, ``sample``, ``grid``.
 

@@ -97,6 +97,15 @@ class TierFolder:
         """The CSV; Markdown and LaTeX lie beside it."""
         return self.figures(study) / f"{table}.csv"
 
+    def contest(self, study: str, contest: str) -> Path:
+        """The laws of one contest, as judged."""
+        return self.root / "contests" / study / f"{contest}.json"
+
+    @property
+    def laws(self) -> Path:
+        """Which law to use, by the contests of all chosen studies, as a page."""
+        return self.root / "laws.md"
+
     def verdicts(self, study: str) -> Path:
         """The judged claims of one study."""
         return self.root / "claims" / f"{study}.json"
@@ -129,6 +138,7 @@ _KINDS = (
     (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
     (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
     (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),
+    (r"contests/[^/]+/[^/]+\.json", "a judged contest of laws", _FORCE),
     (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
     (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
     (r"figures/[^/]+/[^/]+\.json", "the record of a figure or of a paper table", _FORCE),

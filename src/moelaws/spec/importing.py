@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import model_validator
 
 from moelaws.spec.base import Frozen, text_like
-from moelaws.spec.study import Name, UnitWord
+from moelaws.spec.fit import Name, UnitWord
 
 Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
 Word = str | int | float

@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import Commit, Rows
 from moelaws.spec.errors import UserError, located, or_nearest
+from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.references import join
-from moelaws.spec.study import Name, Study, Tier
+from moelaws.spec.study import Study, Tier
 
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # as the place of a mistake in --config, --set or --tier

@@ -8,30 +8,20 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from moelaws.spec.base import (
-    Count,
-    Fraction,
     Frozen,
     NonNegative,
-    Positive,
     Real,
     Whole,
     text_like,
 )
 from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.references import STUDIES, folder
 
-# Names become file names and Snakemake wildcards.
-Name = Annotated[
-    str,
-    text_like(
-        "[A-Za-z][A-Za-z0-9_]*",
-        "a name of letters, digits and underscores that begins with a letter",
-    ),
-]
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
 # Module and function below the study's package: figures.optima:draw.
@@ -57,52 +47,8 @@ KINDS = {
     "figures": "figure",
     "tables": "table",
     "claims": "claim",
+    "contests": "contest",
 }
-
-
-def _text(value: object) -> object:
-    # YAML reads a unit such as 1e+6 as a number.
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-UnitWord = Annotated[str, BeforeValidator(_text)]
-
-
-class Entry(Frozen):
-    """Entries share where their losses may come from."""
-
-    simulated: bool = True  # False: it needs what no law gives, such as training curves
-
-
-class Fit(Entry):
-    """One law fitted to one table: which rows, which column is which variable, what is held out."""
-
-    name: Name
-    law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
-    mapping: dict[str, str]  # variable, of the law or to derive from -> the table's column
-    units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
-    table: Name | Literal[""] = ""  # a derived table, or a split fit's estimates; else the study's
-    sweep: Name | Literal[""] = ""  # rows of one of the grid's sweeps alone
-    rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
-    split_by: str = ""  # a column: one fit for each of its values
-    holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
-    rollout: str = ""  # a column such as C: fit below each of its values, predict above
-    protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
-    weights: str = ""  # a column with the standard error of the response, in the response's unit
-    bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
-    resample_by: str = ""  # a column whose values are the bootstrap's blocks; rows by default
-    intervals: Literal["auto", "bootstrap", "student"] = "auto"
-    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
-    profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
-    select: bool = False  # choose among the law's candidate forms by cross-validation
-    # A fit that would take longer is refused; it decides no number, so that no report holds it.
-    max_hours: Annotated[Positive, Field(exclude=True)] = 24.0
-
-    def uses_student(self, objective: str) -> bool:
-        """Whether the intervals are Student's t, for which nothing is refitted."""
-        if self.intervals == "auto":
-            return objective == "squared" and not self.resample_by
-        return self.intervals == "student"
 
 
 class Reader(Entry):
@@ -191,6 +137,7 @@ class Study(Frozen):
     keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
+    contests: tuple[Contest, ...] = ()
     derived: tuple[Derived, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[PaperTable, ...] = ()
@@ -205,6 +152,8 @@ class Study(Frozen):
             ("fits and derived tables", fits + derived),
             ("figures and tables", pictures),
             ("claims", [c.name for c in self.claims]),
+            ("contests", [c.name for c in self.contests]),
+            *((f"{c.name}: splits", [split.name for split in c.splits]) for c in self.contests),
         ):
             if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
@@ -330,6 +279,7 @@ class Study(Frozen):
         pictures = {e.name for e in self.pictures if not _lacks(e, lost)}
         left = {
             "fits": tuple(self._simulated(f) for f in self.fits if f.name not in lost),
+            "contests": tuple(c for c in self.contests if c.simulated),
             "derived": tuple(d for d in self.derived if d.name not in lost),
             "figures": tuple(f for f in self.figures if f.name in pictures),
             "tables": tuple(t for t in self.tables if t.name in pictures),

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 
 from moelaws import laws
-from moelaws.laws.mapping import sources, unit_factors
-from moelaws.laws.protocol import overridden
+from moelaws.laws.mapping import check_comparable, sources, unit_factors
+from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
+from moelaws.spec.fit import Contest, Fit
 from moelaws.spec.rows import parse_rows
-from moelaws.spec.study import Fit, Reader, Simulation, Study
+from moelaws.spec.study import Reader, Simulation, Study
 from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
 from moelaws.workflow.reads import reads
@@ -39,6 +40,33 @@ def check_study(study: Study) -> None:
         with located(study.file, f"fit {fit.name}"):
             _check_sweep(study, fit)
             _check_fit(study, fit)
+    for contest in study.contests:
+        with located(study.file, f"contest {contest.name}"):
+            _check_sweep(study, contest)
+            _check_contest(study, contest)
+
+
+def _check_contest(study: Study, contest: Contest) -> None:
+    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
+    candidates = [laws.fittable(ref) for ref in contest.laws]
+    if unknown := sorted(set(contest.mappings) - set(contest.laws)):
+        raise UserError(f"mappings: {', '.join(unknown)} is not among its laws")
+    pairs = [p for own in (contest.mapping, *contest.mappings.values()) for p in own.items()]
+    check_comparable(candidates, dict(pairs))
+    for law in candidates:
+        overridden(law, own_overrides(law, contest.protocol), contest.name)
+    columns = [
+        *contest.mapping.values(),
+        *(c for m in contest.mappings.values() for c in m.values()),
+    ]
+    for split in contest.splits:
+        expressions = (contest.rows, split.rows, split.holdout)
+        columns += [clause.column for text in expressions for clause in parse_rows(text)]
+        columns += filter(None, [split.column])
+    units, _ = _columns(study, "")
+    for column in columns:
+        if column not in units:
+            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
 
 
 def _check_code(study: Study, entry: Reader) -> None:
@@ -74,29 +102,32 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
         raise UserError(f"sweeps: no grid has a sweep {', '.join(unknown)}")
 
 
-def _check_sweep(study: Study, fit: Fit) -> None:
-    for tier, grid in study.grids.items():
-        names = sorted({sweep.name for sweep in grid.sweeps} - {""})
-        if fit.sweep and fit.sweep not in names:
-            raise UserError(
-                f"sweep: the {tier} grid has no sweep {fit.sweep!r}; it has "
-                f"{', '.join(names) or 'none with a name'}"
-            )
+def _check_sweep(study: Study, entry: Fit | Contest) -> None:
+    sweeps = {f"{t} grid": {sweep.name for sweep in g.sweeps} for t, g in study.grids.items()}
+    if study.imported:
+        column = read_mapping(study.imported_files[1]).columns.get("sweep")
+        if column is not None and column.values:
+            texts = map(str, column.values.values())
+            sweeps["imported table"] = {name for text in texts for name in text.split(",")}
+    for where, names in sweeps.items():
+        if entry.sweep and entry.sweep not in names:
+            known = ", ".join(sorted(names - {""})) or "none with a name"
+            raise UserError(f"sweep: the {where} has no sweep {entry.sweep!r}; it has {known}")
 
 
-def _columns(study: Study, fit: Fit) -> tuple[dict[str, str], list[str]]:
-    """Returns the columns of numbers of the fit's table, with units, and the names of all."""
-    if not fit.table:
+def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
+    """Returns a table's columns of numbers, with units, and the names of all; "" is the study's."""
+    if not table:
         imported = columns_of(read_mapping(study.imported_files[1])) if study.imported else ()
         columns = imported or COLUMNS
         numbers = {c.name: c.unit for c in columns if c.type in NUMBERS}
         return numbers, [column.name for column in columns]
     for entry in study.fits:
-        if entry.name == fit.table:
+        if entry.name == table:
             if not entry.split_by:
-                raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
+                raise UserError(f"table: the fit {table!r} is not split: it gives one row")
             return dict.fromkeys((entry.split_by, *laws.fittable(entry.law).names), ""), []
-    function = definition(study.home, study.derived_table(fit.table).code)
+    function = definition(study.home, study.derived_table(table).code)
     numbers, words = {}, ["source"]
     for name, kind, unit in _declared_columns(function):
         if kind in NUMBERS:
@@ -117,7 +148,7 @@ def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
 
 
 def _check_fit(study: Study, fit: Fit) -> None:
-    units, known = _columns(study, fit)
+    units, known = _columns(study, fit.table)
     law = laws.fittable(fit.law)
     overridden(law, fit.protocol, fit.name)
     for name in fit.profile:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from moelaws.records.code import closure
+from moelaws.spec.fit import Contest
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
 
@@ -33,6 +34,12 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
 def of_fit(law: str) -> tuple[Path, ...]:
     """Returns the files behind a fit of ``law``: the engine's and the law's, not other laws'."""
     return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))
+
+
+def of_contest(contest: Contest) -> tuple[Path, ...]:
+    """Returns the files behind a contest: the engine's and its laws'."""
+    modules = (_law(ref) for ref in contest.laws)
+    return closure("moelaws.fitting.contest", "moelaws.tables.foreign", *modules)
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:

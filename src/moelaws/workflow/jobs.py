@@ -20,10 +20,11 @@ from moelaws.accounting.cost import DEVICES, Cost, estimate
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
-from moelaws.laws.protocol import overridden
+from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest
 from moelaws.spec.project import Project, chosen_studies, load_project
 from moelaws.spec.study import Reader, Study
 from moelaws.tables.kept_weights import kept_runs
@@ -31,6 +32,7 @@ from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 STARTS_PER_THREAD, MOST_THREADS = 50_000, 8  # of a fit: a thread has a second of work at least
+STARTS_PER_CONTEST_THREAD = 5_000  # a contest's are spread over few rows, and have refits beside
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -145,10 +147,18 @@ class Jobs:
         """Returns the judged claims of each study that makes any."""
         return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
 
+    def contests(self) -> list[Path]:
+        """Returns the judged contests of laws."""
+        return [self.folder.contest(k, e.name) for k, s in self.studies.items() for e in s.contests]
+
+    def laws_pages(self) -> list[Path]:
+        """Returns the page of the laws, where a chosen study lets any contest."""
+        return [self.folder.laws] if self.contests() else []
+
     def shown(self) -> list[Path]:
-        """Returns the records of all figures and paper tables, and the verdicts on the claims."""
-        pictures = [*self.figures(), *self.paper_tables()]
-        return [*(path.with_suffix(".json") for path in pictures), *self.verdicts()]
+        """Returns the records of all figures and paper tables, the verdicts and the contests."""
+        records = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
+        return [*records, *self.verdicts(), *self.contests()]
 
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
@@ -202,6 +212,15 @@ class Jobs:
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
         return max(1, min(MOST_THREADS, starts // STARTS_PER_THREAD))
 
+    def contest_threads(self, study: str, name: str) -> int:
+        """Returns the cores that a contest can keep busy, as ``fit_threads``."""
+        contest: Contest = self.studies[study].entry("contests", name)
+        fits = 0
+        for law in map(laws.fittable, contest.laws):
+            protocol = overridden(law, own_overrides(law, contest.protocol), name)
+            fits += (protocol.n_run + contest.bootstrap) * len(contest.splits)
+        return max(1, min(MOST_THREADS, fits // STARTS_PER_CONTEST_THREAD))
+
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
         names = sorted({name for entry in entries for name in entry.fits})
@@ -245,6 +264,10 @@ class Jobs:
     def fit_code(self, study: str, name: str) -> list[str]:
         """Returns the source files behind a fit."""
         return relative(code.of_fit(self.studies[study].fit(name).law))
+
+    def contest_code(self, study: str, name: str) -> list[str]:
+        """Returns the source files behind a contest of laws."""
+        return relative(code.of_contest(self.studies[study].entry("contests", name)))
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""

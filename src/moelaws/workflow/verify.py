@@ -27,7 +27,7 @@ class Verdict:
     """What was read of one run or file.
 
     Attributes:
-        kind: runs, corpora, weights, tables, derived, fits, figures or claims.
+        kind: runs, corpora, weights, tables, derived, fits, contests, figures or claims.
         reason: why it is not whole; empty where it is.
     """
 
@@ -63,11 +63,12 @@ class Verification:
             yield self._sealed("hidden states", path, self._is_orphan(path.stem))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
-        """Reads the tables, derived tables, fits, figures and claims of one tier."""
+        """Reads the tables, derived tables, fits, contests, figures and claims of one tier."""
         for path in _files(folder.root / "tables", "*.parquet"):
             yield self._with_origin("tables", path, path.stem, "")
-        for kind, suffix in (("derived", ".parquet"), ("fits", ".json"), ("figures", ".json")):
-            for path in _files(folder.root / kind, f"*/*{suffix}"):
+        kinds = {"derived": "parquet", "fits": "json", "contests": "json", "figures": "json"}
+        for kind, suffix in kinds.items():
+            for path in _files(folder.root / kind, f"*/*.{suffix}"):
                 yield self._with_origin(kind, path, path.parent.name, path.stem)
         for path in _files(folder.root / "fits", f"*/*{chain.DRAWS}"):
             name = path.name.removesuffix(chain.DRAWS)
@@ -132,6 +133,8 @@ class Verification:
             return _digest(code.of_simulation(law) if law else code.of_table(study))
         if kind == "fits":
             return _digest(code.of_fit(study.fit(name).law))
+        if kind == "contests":
+            return _digest(code.of_contest(study.entry("contests", name)))
         if kind == "claims":
             return _digest(code.of_readers(study, kind, study.claims))
         # Paper tables lie among the figures; a derived table may have a figure's name.

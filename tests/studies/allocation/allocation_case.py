@@ -20,8 +20,8 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
 from moelaws.records.layout import Results
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit
 from moelaws.studies.allocation.laws import loss
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.parquet import column_metadata, write_table

@@ -13,7 +13,7 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 from moelaws.studies.allocation.derived import stages
 from moelaws.studies.allocation.laws.ratio import ratio
 

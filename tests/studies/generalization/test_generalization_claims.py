@@ -14,8 +14,8 @@ from moelaws.claims import judge
 from moelaws.claims.base import Verdict
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit
 from moelaws.studies.generalization.derived import amplification, dimension, routing, slopes
 from moelaws.tables.parquet import write_table
 from repository import REPOSITORY

@@ -6,7 +6,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.fitting.fit import fit
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 
 LINE, FLOOR = "generalization.scaling", "generalization.scaling:floor"
 TRUTH = {"a": 46.0, "alpha": 0.47, "L_inf": 2.06}

@@ -19,8 +19,9 @@ from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit, Study
+from moelaws.spec.study import Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
 from moelaws.tables.simulate import design, simulate

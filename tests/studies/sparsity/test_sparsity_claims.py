@@ -20,8 +20,8 @@ from moelaws.claims.judge import judged
 from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Fit
 from repository import REPOSITORY
 
 SPARSITIES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)

@@ -12,7 +12,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import estimates_table
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 from moelaws.studies.allocation.laws import ratio
 from moelaws.tables.column import Column
 

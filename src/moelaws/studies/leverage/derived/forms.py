@@ -15,7 +15,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.fitting.fit import fit
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.study import Fit
+from moelaws.spec.fit import Fit
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.tables.column import Column
 from moelaws.tables.sweeps import in_sweep

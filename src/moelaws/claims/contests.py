@@ -1,0 +1,157 @@
+"""The contests of several studies as one page: which law to use for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from moelaws.claims.page import basis
+from moelaws.fitting.contest import JudgedLaw, JudgedSplit
+from moelaws.records.files import read_json
+from moelaws.spec.errors import UserError
+
+
+class JudgedContest(TypedDict):
+    """What `moelaws contest` writes."""
+
+    study: str
+    title: str
+    contest: str
+    source: str
+    runs: str  # what imported runs are called
+    level: float
+    splits: list[JudgedSplit]
+    made_of: dict[str, Any]
+
+
+def read_contest(path: Path) -> JudgedContest:
+    """Reads what `moelaws contest` wrote.
+
+    Raises:
+        UserError: for a file that is missing, damaged or holds something else.
+    """
+    try:
+        return TypeAdapter(JudgedContest).validate_python(read_json(path))
+    except ValidationError:
+        raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
+
+
+def page(contests: Sequence[JudgedContest], tier: str) -> str:
+    """Returns the Markdown of judged contests, which begins with the law to use for each purpose.
+
+    Args:
+        contests: one file each, in their order.
+        tier: of the grids.
+    """
+    lines = [
+        f"# Which law to use ({tier} tier)",
+        "",
+        "Every law is fitted to the same runs. Then it predicts other runs, which no law was "
+        "fitted to. The error is the root mean square of predicted less measured loss, in nats a "
+        "token. Intervals draw the judged runs anew and take the refits of each law to runs drawn "
+        "anew; such a refit predicts a little worse than the fit itself. Two laws are *not told "
+        "apart* where the interval of the difference of their errors holds zero. A law marked "
+        "*reduced* lost the parameters of variables that are the same in all runs: its equation "
+        "stands below.",
+        "",
+        "| to predict | runs | use | error (nats/token) | not told apart from it |",
+        "|-|-|-|-:|-|",
+    ]
+    for each in contests:
+        for split in each["splits"]:
+            lines.append(_advice(each, split))
+    for each in contests:
+        runs = basis(each["source"], each["runs"])
+        lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
+        lines += [f"{each['title']}. {runs}"]
+        for split in each["splits"]:
+            lines += ["", *_section(split, each["level"])]
+        lines += ["", *_equations(each)]
+    return "\n".join(lines) + "\n"
+
+
+def _advice(each: JudgedContest, split: JudgedSplit) -> str:
+    runs = f"[{each['study']}](#{each['study']}-{each['contest'].replace('_', '-')})"
+    if not split["laws"]:
+        return f"| {split['use']} | {runs} | no law could be judged | | |"
+    best, *others = split["laws"]
+    rivals = [f"`{law['law']}`" for law in others if not _is_told(law)]
+    cells = (
+        split["use"],
+        runs,
+        f"`{best['law']}`",
+        _with_interval(best["rmse"], best.get("rmse_interval")),
+        ", ".join(rivals) or "none",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _is_told(law: JudgedLaw) -> bool:
+    """Whether its error is above the best law's beyond chance."""
+    low, _ = law.get("rmse_excess_interval", [0.0, 0.0])
+    return low is None or low > 0  # an infinite error is told from any
+
+
+def _section(split: JudgedSplit, level: float) -> list[str]:
+    percent = f"{level:.0%}"
+    first = split["steps"][0]
+    if len(split["steps"]) == 1:
+        rows = f"{first['fitted']} runs fitted, {first['judged']} judged: those of "
+        rows += f"`{first['holdout']}`."
+    else:
+        cuts = ", ".join(
+            f"`{step['holdout']}` ({step['fitted']} fitted, {step['judged']} judged)"
+            for step in split["steps"]
+        )
+        rows = f"A roll-out in {len(split['steps'])} rounds, all counted together: {cuts}."
+    lines = [f"### {split['name'].replace('_', ' ')}: to predict {split['use']}", "", rows]
+    if split["laws"]:
+        lines += [
+            "",
+            "The error is in nats/token. *Above the best* is the interval of how much larger it is "
+            "than that of the first law; *first* is the share of the draws in which the law is the "
+            "best one.",
+            "",
+            f"| law | parameters | error | interval ({percent}) | above the best | R2 "
+            f"| rank ({percent}) | first |",
+            "|-|-:|-:|-|-|-:|-|-:|",
+            *(_row(law) for law in split["laws"]),
+        ]
+    if split["refused"]:
+        lines += ["", "Not judged:", ""]
+        lines += [f"- `{law}`: {reason}" for law, reason in split["refused"].items()]
+    return lines
+
+
+def _row(law: JudgedLaw) -> str:
+    ranks = law.get("rank_interval")
+    cells = (
+        f"`{law['law']}`" + ("" if law["converged"] else " (not converged)"),
+        str(law["parameters"]),
+        f"{law['rmse']:.4f}",
+        _ends(law.get("rmse_interval")),
+        "" if not law["rmse_excess"] else _ends(law.get("rmse_excess_interval"), signed=True),
+        "" if law["r2"] is None else f"{law['r2']:.3f}",
+        str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
+        f"{law['first']:.0%}" if "first" in law else "",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _equations(each: JudgedContest) -> list[str]:
+    known = {law["law"]: law["equation"] for split in each["splits"] for law in split["laws"]}
+    return ["The laws as fitted:", "", *(f"- `{law}`: `{text}`" for law, text in known.items())]
+
+
+def _with_interval(value: float, ends: Sequence[float | None] | None) -> str:
+    return f"{value:.4f} {_ends(ends)}".strip()
+
+
+def _ends(ends: Sequence[float | None] | None, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    texts = ["infinite" if end is None else f"{end:{sign}.4f}" for end in ends or ()]
+    return f"[{', '.join(texts)}]" if texts else ""

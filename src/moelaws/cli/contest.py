@@ -1,0 +1,134 @@
+"""``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moelaws.cli.fit import read, seed_option, threads_option
+from moelaws.cli.output import json_option, out_option, print_json, print_table
+from moelaws.cli.project import project_options
+from moelaws.cli.study_files import study_with
+from moelaws.records.progress import reporting
+from moelaws.spec.errors import located
+from moelaws.spec.project import Project, chosen_studies, load_study
+
+simulated_option = click.option(
+    "--simulated", is_flag=True, help="Read and write below results/TIER/simulated."
+)
+
+
+@click.command("contest")
+@click.argument("name")
+@project_options
+@click.option(
+    "--study",
+    "study_name",
+    metavar="STUDY",
+    help="The study, or the YAML file of your own; needed where several have that name.",
+)
+@click.option(
+    "--table", type=click.Path(path_type=Path), help="The study's table; results/... by default."
+)
+@simulated_option
+@seed_option
+@threads_option
+@out_option("The JSON file to write.")
+@json_option
+def command(
+    name: str,
+    project: Project,
+    study_name: str | None,
+    table: Path | None,
+    simulated: bool,
+    seed: int,
+    threads: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Judge the laws of the contest NAME on the rows that each of its splits keeps from them.
+
+    `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
+    for any table and hold-out.
+    """
+    study = load_study(study_name) if study_name else study_with("contests", name)
+    entry = study.entry("contests", name)
+
+    from moelaws.claims.contests import JudgedContest
+    from moelaws.fitting.contest import contest
+    from moelaws.fitting.cores import using_cores
+    from moelaws.fitting.fit import source_of
+    from moelaws.records.code import digest
+    from moelaws.records.files import write_json
+    from moelaws.records.layout import Results
+    from moelaws.records.memory import keep_freed_memory
+    from moelaws.records.seal import made_of
+    from moelaws.workflow.code import of_contest
+
+    keep_freed_memory()
+    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    table = table or folder.table(study.study)
+    frame, declared = read(table)
+    with using_cores(threads), reporting() as progress, located(table):
+        splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
+    judged = JudgedContest(
+        study=study.study,
+        title=study.title,
+        contest=name,
+        source=source_of(frame),
+        runs=study.imported.called if study.imported else "",
+        level=entry.level,
+        splits=splits,
+        made_of=made_of([table], digest(of_contest(entry))),
+    )
+    out = out or folder.contest(study.study, name)
+    write_json(out, judged)
+    if as_json:
+        print_json(judged)
+        return
+    for split in splits:
+        rows = [
+            [
+                *(law["law"], law["parameters"], law["rmse"]),
+                *law.get("rmse_interval", [None, None]),
+                *(law["r2"], law["rank"], law.get("first")),
+            ]
+            for law in split["laws"]
+        ]
+        columns = ("law", "parameters", "rmse", f"low ({entry.level:.0%})", "high", "r2", "rank")
+        print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
+        for law, reason in split["refused"].items():
+            click.echo(f"refused: {law}: {reason}", err=True)
+
+
+@click.command("contests")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@project_options
+@simulated_option
+@out_option("The Markdown file to write.")
+@json_option
+def contests(
+    files: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
+) -> None:
+    """Write which law to use for what to results/TIER/laws.md.
+
+    FILES are what `moelaws contest` wrote; by default those of the chosen studies.
+    """
+    from moelaws.claims.contests import page, read_contest
+    from moelaws.records.files import write_text
+    from moelaws.records.layout import Results
+
+    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    out = out or folder.laws
+    files = files or tuple(
+        folder.contest(study.study, contest.name)
+        for study in chosen_studies(project)
+        for contest in study.contests
+    )
+    judged = [read_contest(path) for path in files]
+    write_text(out, page(judged, project.tier))
+    if as_json:
+        print_json({"page": str(out), "contests": judged})
+    else:
+        click.echo(str(out))

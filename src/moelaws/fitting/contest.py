@@ -1,0 +1,186 @@
+"""A contest of laws: which one predicts best what was kept from it, split by split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from typing_extensions import TypedDict
+
+from moelaws import laws
+from moelaws.fitting.compare import Fitted, Progress, fit_each
+from moelaws.fitting.rollout import ROWS_PER_PARAMETER, thresholds
+from moelaws.fitting.standings import Standing, standings
+from moelaws.fitting.variables import numbers, require_column
+from moelaws.laws.base import Array, Mask
+from moelaws.laws.mapping import check_comparable
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.fit import Contest, Split
+from moelaws.spec.rows import select
+from moelaws.tables.sweeps import in_sweep
+
+MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for judged ones
+Round = tuple[list[Fitted], dict[str, str]]  # the laws that were fitted, and why others were not
+
+
+class JudgedLaw(Standing):
+    """One law at one split, as JSON data."""
+
+    law: str
+    equation: str
+    parameters: int
+    converged: bool  # at every step
+
+
+class Step(TypedDict):
+    """The rows of one round of fits."""
+
+    holdout: str
+    fitted: int
+    judged: int
+
+
+class JudgedSplit(TypedDict):
+    """The laws at one split, best first, and the refused ones with the reason."""
+
+    name: str
+    use: str
+    steps: list[Step]
+    laws: list[JudgedLaw]
+    refused: dict[str, str]
+
+
+def contest(
+    entry: Contest,
+    table: pd.DataFrame,
+    *,
+    seed: int = 0,
+    units: Mapping[str, str] = {},
+    progress: Progress = lambda stage, done, total: None,
+) -> list[JudgedSplit]:
+    """Judges the laws of ``entry`` at each of its splits.
+
+    Rows are chosen by the table's own columns, so that they are the same for all laws. A roll-out
+    goes from the largest value of its column down, as long as every law that was fitted at the
+    largest can be fitted to the rows below.
+
+    Raises:
+        UserError: for laws that cannot be compared, and for a split that keeps no row.
+    """
+    candidates = [laws.fittable(ref) for ref in entry.laws]
+    check_comparable(candidates, entry.mapping)
+    judged = []
+    for split in entry.splits:
+
+        def fitted(kept: Kept, split: Split = split) -> Round:
+            def shown(stage: str, done: int, total: int) -> None:
+                progress(f"{split.name}: {stage}", done, total)
+
+            marked = table.assign(**{MARK: np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)})
+            spec = entry.fit(split, rows=f"{MARK} >= 0", holdout=f"{MARK} > 0")
+            mappings = entry.mappings
+            return fit_each(
+                candidates, marked, spec, mappings, seed=seed, units=units, progress=shown
+            )
+
+        with located(f"contest {entry.name}: split {split.name}"):
+            judged.append(_judged(entry, split, _kept(entry, split, table), fitted, seed))
+    return judged
+
+
+class Kept(NamedTuple):
+    """Which rows of the table are fitted and which are held out, masks (n,), and why."""
+
+    holdout: str
+    fitted: Mask
+    held: Mask
+
+
+def _kept(entry: Contest, split: Split, table: pd.DataFrame) -> list[Kept]:
+    """The hold-outs of a split, of the most fitted rows first."""
+    columns = {
+        str(name): numbers(table, str(name), split.name)
+        for name, column in table.items()
+        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    }
+    used = np.ones(len(table), dtype=bool)
+    if "status" in table.columns:
+        used = (table["status"].astype(str) == "completed").to_numpy(dtype=bool)
+    if entry.sweep:
+        used = used & in_sweep(table, entry.sweep)
+    for expression in (entry.rows, split.rows):
+        used = used & select(columns, expression)
+    if not split.column:
+        held = used & select(columns, split.holdout)
+        return [_not_empty(Kept(split.holdout, used & ~held, held))]
+    require_column(table, split.column, "the split")
+    values = columns.get(split.column, np.full(len(table), np.nan))
+    cuts = thresholds(values[used]) if split.rollout else np.unique(_finite(values[used]))[-2:-1]
+    if not len(cuts):
+        raise UserError(f"all of its {used.sum()} rows have one {split.column}")
+    return [
+        Kept(f"{split.column} > {cut!r}", used & (values <= cut), used & (values > cut))
+        for cut in map(float, reversed(cuts))
+    ]
+
+
+def _finite(values: Array) -> Array:
+    return values[np.isfinite(values)]
+
+
+def _not_empty(kept: Kept) -> Kept:
+    for mask, what in ((kept.held, "selects none"), (kept.fitted, "selects all")):
+        if not mask.any():
+            total = int((kept.held | kept.fitted).sum())
+            raise UserError(f"holdout {kept.holdout!r} {what} of the {total} rows")
+    return kept
+
+
+def _judged(
+    entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
+) -> JudgedSplit:
+    """The laws at one split; ``fitted`` fits them all but for the rows of a hold-out."""
+    first, refused = fitted(kept[0])
+    rounds = [(kept[0], first)]
+    needed = ROWS_PER_PARAMETER * max((len(one.law.names) for one in first), default=0)
+    for below in kept[1:]:
+        if not first or below.fitted.sum() < needed:
+            break
+        fits, _ = fitted(below)
+        if {one.ref for one in fits} != {one.ref for one in first}:
+            break
+        rounds.append((below, fits))
+    by_law = {
+        law.ref: [next(one for one in fits if one.ref == law.ref) for _, fits in rounds]
+        for law in first
+    }
+    rows = [np.flatnonzero(below.held) for below, _ in rounds]
+    judged = {
+        ref: [one.judged(own) for one, own in zip(steps, rows, strict=True)]
+        for ref, steps in by_law.items()
+    }
+    standing = standings(judged, entry.level, seed) if judged else {}
+    entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
+    return {
+        "name": split.name,
+        "use": " ".join(split.use.split()),
+        "steps": [
+            Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
+            for k, _ in rounds
+        ],
+        "laws": sorted(entries, key=lambda law: law["rmse"]),
+        "refused": refused,
+    }
+
+
+def _standing(steps: list[Fitted], numbers: Standing) -> JudgedLaw:
+    law = steps[0].law
+    return JudgedLaw(
+        law=law.ref,
+        equation=law.equation,
+        parameters=len(law.names),
+        converged=all(part.converged for one in steps for part in one.report.parts),
+        **numbers,
+    )

@@ -1,0 +1,141 @@
+"""Laws ranked by their errors on the same rows, with what chance leaves open of the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NotRequired
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from typing_extensions import TypedDict
+
+from moelaws.fitting.intervals import percentiles, resampled
+from moelaws.laws.base import Array
+
+WORST = 1e100  # the error of a draw whose predictions overflow
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One law on rows that were kept from its fit.
+
+    Attributes:
+        rows: (n,) numbers of the rows, by which one is known again in another step.
+        observed, predicted: (n,) the response, natural unit.
+        drawn: (B, n) predictions of the fit's draws; None where it has none.
+    """
+
+    rows: NDArray[np.intp]
+    observed: Array
+    predicted: Array
+    drawn: Array | None
+
+    def squares(self) -> Array:
+        """Squared errors (n,)."""
+        return np.asarray((self.predicted - self.observed) ** 2)
+
+
+class Standing(TypedDict):
+    """How well a law predicts, as JSON data; a law without draws has no intervals.
+
+    ``n`` rows were judged; ``first`` is how often the law is the best one.
+    """
+
+    n: int
+    rmse: float
+    r2: float | None
+    rmse_excess: float
+    rank: int
+    rmse_interval: NotRequired[list[float | None]]
+    rank_interval: NotRequired[list[int]]
+    first: NotRequired[float]
+    rmse_excess_interval: NotRequired[list[float | None]]
+
+
+def standings(
+    judged: Mapping[str, Sequence[Judged]], level: float, seed: int
+) -> dict[str, Standing]:
+    """Ranks laws by the root mean square error over all their judged rows.
+
+    Args:
+        judged: law -> its predictions at each step, of the same rows for all laws.
+        level: of the intervals.
+        seed: of the resampling.
+
+    Returns:
+        law -> n, rmse, r2 (None where all responses are equal), rmse_excess over the best law's,
+        rank; and, of a law that has draws, ``rmse_interval``, ``rank_interval``, ``first`` (how
+        often it is the best) and, where the best law has draws, ``rmse_excess_interval``. They
+        resample the judged rows, the same for all laws, and take the draws of each fit. A draw
+        predicts a little worse than the fit itself, so that an interval may lie above its error.
+    """
+    rmse = {
+        law: float(np.sqrt(np.concatenate([one.squares() for one in steps]).mean()))
+        for law, steps in judged.items()
+    }
+    best = min(rmse, key=lambda law: rmse[law])
+    ranks = rankdata(list(rmse.values()), method="min")
+    drawn = _drawn(judged, seed)
+    places = rankdata(list(drawn.values()), method="min", axis=0) if drawn else np.empty((0, 0))
+    place = dict(zip(drawn, places, strict=True))
+    entries: dict[str, Standing] = {}
+    for (law, steps), rank in zip(judged.items(), ranks, strict=True):
+        entry = entries[law] = {
+            "n": sum(len(one.observed) for one in steps),
+            "rmse": rmse[law],
+            "r2": _r2(steps),
+            "rmse_excess": rmse[law] - rmse[best],
+            "rank": int(rank),
+        }
+        if law in drawn:
+            entry["rmse_interval"] = _interval(drawn[law], level)
+            tails = [(1 - level) / 2, (1 + level) / 2]
+            low, high = np.quantile(place[law], tails, method="inverted_cdf")
+            entry["rank_interval"] = [int(low), int(high)]
+            entry["first"] = float((place[law] == 1).mean())
+        if law in drawn and best in drawn:
+            entry["rmse_excess_interval"] = _interval(drawn[law] - drawn[best], level)
+    return entries
+
+
+def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array]:
+    """Law -> (draws,) root mean square errors, of the laws that have draws at every step.
+
+    A row that is judged in several steps is drawn for all of them at once.
+    """
+    known = {
+        law: [one.drawn for one in steps if one.drawn is not None] for law, steps in judged.items()
+    }
+    known = {law: draws for law, draws in known.items() if len(draws) == len(judged[law])}
+    count = min((len(draw) for draws in known.values() for draw in draws), default=0)
+    if not count:
+        return {}
+    steps = next(iter(judged.values()))
+    rows, place = np.unique(np.concatenate([one.rows for one in steps]), return_inverse=True)
+    weights = resampled(len(rows), None, count, np.random.default_rng(seed))[:, place]
+    errors = {}
+    for law, draws in known.items():
+        residuals = [
+            draw[:count] - one.observed for draw, one in zip(draws, judged[law], strict=True)
+        ]
+        with np.errstate(invalid="ignore", over="ignore"):
+            squares = weights * np.concatenate(residuals, axis=1) ** 2
+        mean = squares.sum(axis=1) / weights.sum(axis=1)
+        errors[law] = np.nan_to_num(np.sqrt(mean), nan=WORST, posinf=WORST)
+    return errors
+
+
+def _r2(steps: Sequence[Judged]) -> float | None:
+    """Over all rows at once, about their common mean."""
+    observed = np.concatenate([one.observed for one in steps])
+    squares = np.concatenate([one.squares() for one in steps])
+    spread = float(((observed - observed.mean()) ** 2).sum())
+    return 1 - float(squares.sum()) / spread if np.ptp(observed) > 0 else None
+
+
+def _interval(values: Array, level: float) -> list[float | None]:
+    """Its ends, None for one that draws without a number reach."""
+    low, high = percentiles(values[:, None], level)
+    return [float(end) if abs(end) < WORST / 2 else None for end in (low[0], high[0])]

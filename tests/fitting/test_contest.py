@@ -1,0 +1,115 @@
+"""A contest of laws on losses whose law is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.contest import contest
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Losses of Chinchilla's law with noise; every model saw the same tokens but one batch."""
+    law = laws.get("chinchilla")
+    rng = np.random.default_rng(0)
+    N = np.repeat(np.geomspace(1e6, 1e9, 8), 4)
+    D = np.full(len(N), 1e10)
+    D[3] *= 1.004  # one run ended a few steps later
+    L = law.predict(law.published, {"N": N, "D": D}) * np.exp(0.003 * rng.standard_normal(len(N)))
+    return pd.DataFrame({"N": N, "D": D, "L": L})
+
+
+def entry(*splits, **changed):
+    given = {
+        "name": "laws",
+        "laws": ["clark.dense", "chinchilla", "sparsity.loss", "wang.loss"],
+        "protocol": {"objective": "squared", "sample": 500},
+        "bootstrap": 30,
+        "splits": [{"name": f"s{i}", "use": "x", **split} for i, split in enumerate(splits)],
+    }
+    return Contest.model_validate(given | changed)
+
+
+@pytest.fixture(scope="module")
+def judged(table):
+    return contest(entry({"largest": "N"}, {"rollout": "N"}, {"holdout": "N > 3e8"}), table)
+
+
+def test_the_law_behind_the_losses_wins_in_its_reduced_form(judged):
+    best, second = judged[0]["laws"]
+    assert best["law"] == "chinchilla:reduced"
+    assert best["equation"] == "L = A/N^alpha + E"
+    assert best["parameters"] == 3
+    assert best["rmse"] < 0.02
+    assert second["law"] == "clark.dense"
+    assert second["rmse_excess_interval"][0] > 0
+    assert best["first"] == 1.0
+
+
+def test_the_largest_value_is_kept_from_the_fits(judged):
+    (step,) = judged[0]["steps"]
+    assert (step["fitted"], step["judged"]) == (28, 4)
+
+
+def test_a_roll_out_goes_down_as_far_as_the_laws_can_be_fitted(judged):
+    steps = judged[1]["steps"]
+    assert [step["judged"] for step in steps] == [4 * i for i in range(1, len(steps) + 1)]
+    # Three parameters take three sizes.
+    assert steps[-1]["fitted"] == 12
+    assert {law["n"] for law in judged[1]["laws"]} == {sum(step["judged"] for step in steps)}
+
+
+def test_a_law_that_the_table_cannot_feed_is_named_and_the_others_go_on(judged):
+    for split in judged:
+        assert set(split["refused"]) == {"sparsity.loss", "wang.loss"}
+        assert "no column 'S' for S of sparsity.loss" in split["refused"]["sparsity.loss"]
+
+
+def test_each_law_may_map_a_variable_its_own_way(table):
+    renamed = table.assign(M=table["N"]).drop(columns="N")
+    mappings = {"chinchilla": {"N": "M"}}
+    (split,) = contest(entry({"largest": "M"}, mappings=mappings), renamed)
+    assert [law["law"] for law in split["laws"]] == ["chinchilla:reduced"]
+    assert "clark.dense" in split["refused"]
+
+
+def test_rows_are_chosen_by_the_tables_columns_and_not_by_what_a_law_calls_so(table):
+    """A law whose N is another column still predicts the rows that the others do."""
+    renamed = table.assign(M=3 * table["N"])
+    mappings = {"chinchilla": {"N": "M"}}
+    for split in ({"holdout": "N > 3e8"}, {"largest": "N"}):
+        (judged,) = contest(entry(split, mappings=mappings), renamed)
+        assert {law["law"] for law in judged["laws"]} == {"chinchilla:reduced", "clark.dense"}
+        assert {law["n"] for law in judged["laws"]} == {judged["steps"][0]["judged"]}
+
+
+def test_rows_without_a_value_are_neither_fitted_nor_judged(table):
+    holes = table.assign(size=table["N"].where(table.index % 4 > 0))
+    (judged,) = contest(entry({"rollout": "size"}), holes)
+    assert (judged["steps"][0]["fitted"], judged["steps"][0]["judged"]) == (21, 3)
+
+
+def test_a_split_at_which_no_law_can_be_judged_says_why(table):
+    (judged,) = contest(entry({"largest": "N"}, rows="N > 2e8"), table)
+    assert judged["laws"] == []
+    assert len(judged["refused"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("split", "changed", "message"),
+    [
+        ({"largest": "D"}, {"rows": "D < 1.001e10"}, "all of its 31 rows have one D"),
+        ({"holdout": "N > 1e12"}, {}, "holdout 'N > 1e12' selects none of the 32 rows"),
+        ({"largest": "Q"}, {}, "no column 'Q'"),
+        ({"holdout": "N > 0"}, {}, "holdout 'N > 0' selects all of the 32 rows"),
+        ({"holdout": "N > 3e8"}, {"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(table, split, changed, message):
+    with pytest.raises(UserError, match=message):
+        contest(entry(split, **changed), table)

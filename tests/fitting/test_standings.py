@@ -1,0 +1,136 @@
+"""The ranking of laws by their errors, and what chance leaves open of it."""
+
+import numpy as np
+import pytest
+
+from moelaws.fitting.standings import Judged, standings
+
+
+def judged(observed, error, rng=None, draws=400, spread=0.0, rows=None):
+    """A law whose predictions are off by ``error`` (n,), with draws around them."""
+    predicted = observed + error
+    rows = np.arange(len(observed)) if rows is None else rows
+    if rng is None:
+        return Judged(rows, observed, predicted, None)
+    drawn = predicted + spread * rng.standard_normal((draws, 1))
+    return Judged(rows, observed, predicted, drawn)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+def test_the_law_of_less_error_is_first_beyond_chance(rng):
+    observed, noise = rng.uniform(2, 3, 40), rng.standard_normal(40)
+    found = standings(
+        {
+            "worse": [judged(observed, 0.05 * noise, rng)],
+            "better": [judged(observed, 0.01 * noise, rng)],
+        },
+        0.9,
+        0,
+    )
+    better, worse = found["better"], found["worse"]
+    assert (better["rank"], worse["rank"]) == (1, 2)
+    assert better["rank_interval"] == [1, 1]
+    assert (better["first"], worse["first"]) == (1.0, 0.0)
+    assert worse["rmse"] == pytest.approx(0.05 * np.sqrt((noise**2).mean()))
+    assert better["rmse_excess"] == 0
+    assert worse["rmse_excess_interval"][0] > 0
+    assert better["r2"] == pytest.approx(
+        1 - (0.01 * noise @ (0.01 * noise)) / (40 * observed.var())
+    )
+
+
+def test_laws_that_differ_by_chance_share_the_first_place(rng):
+    observed = rng.uniform(2, 3, 30)
+    laws = {name: [judged(observed, 0.02 * rng.standard_normal(30), rng)] for name in "ab"}
+    found = standings(laws, 0.9, 0)
+    for law in found.values():
+        assert law["rank_interval"] == [1, 2]
+        assert 0.02 < law["first"] < 0.98
+    assert sum(law["first"] for law in found.values()) == pytest.approx(1.0)
+    low, high = max(found.values(), key=lambda law: law["rank"])["rmse_excess_interval"]
+    assert low < 0 < high
+
+
+def test_two_names_of_one_law_are_both_first(rng):
+    observed, error = rng.uniform(2, 3, 20), 0.02 * rng.standard_normal(20)
+    same = Judged(np.arange(20), observed, observed + error, np.tile(observed + error, (50, 1)))
+    found = standings({"a": [same], "b": [same]}, 0.9, 0)
+    assert [law["rank"] for law in found.values()] == [1, 1]
+    assert [law["first"] for law in found.values()] == [1.0, 1.0]
+
+
+def test_the_interval_of_an_error_covers_it_as_often_as_it_says(rng):
+    """Normal errors of known spread: the resampled rows alone, no draws' spread."""
+    inside = 0
+    for seed in range(200):
+        observed = np.zeros(60)
+        law = judged(observed, 0.03 * rng.standard_normal(60), rng, draws=300)
+        low, high = standings({"law": [law]}, 0.9, seed)["law"]["rmse_interval"]
+        inside += low < 0.03 < high
+    assert inside > 165  # of 180; three standard errors of 200 trials, and resampling's own
+
+
+def test_the_rows_of_all_steps_count(rng):
+    steps = [
+        judged(np.full(n, 2.0), np.full(n, error), rng, rows=np.arange(n) + 100 * n)
+        for n, error in ((10, 0.1), (30, 0.2))
+    ]
+    found = standings({"law": steps}, 0.9, 0)["law"]
+    assert found["n"] == 40
+    assert found["rmse"] == pytest.approx(np.sqrt((10 * 0.01 + 30 * 0.04) / 40))
+    assert found["r2"] is None
+
+
+def test_what_the_fit_leaves_open_counts_beside_the_rows(rng):
+    """The best law by its estimates, whose refits differ by more than the laws do."""
+    observed, noise = rng.uniform(2, 3, 40), rng.standard_normal(40)
+    found = standings(
+        {
+            "open": [judged(observed, 0.01 * noise, rng, spread=0.05)],
+            "held": [judged(observed, 0.03 * noise, rng)],
+        },
+        0.9,
+        0,
+    )
+    assert found["open"]["rank"] == 1
+    assert found["open"]["rank_interval"] == [1, 2]
+    assert 0.1 < found["held"]["first"] < 0.9
+
+
+def test_a_run_that_is_judged_twice_counts_as_one_run(rng):
+    """In two rounds the same rows, with the same errors: no more is known than from one round."""
+    observed, error = rng.uniform(2, 3, 30), 0.03 * rng.standard_normal(30)
+    once = [judged(observed, error, rng)]
+    apart = [*once, judged(observed, error, rng, rows=np.arange(30, 60))]
+    ends = [
+        np.ptp(standings({"law": steps}, 0.9, 0)["law"]["rmse_interval"])
+        for steps in (once, once * 2, apart)
+    ]
+    assert ends[1] == pytest.approx(ends[0], rel=1e-12)
+    assert ends[2] < 0.9 * ends[0]
+
+
+def test_a_draw_that_overflows_is_the_worst(rng):
+    observed = rng.uniform(2, 3, 20)
+    drawn = np.tile(observed, (40, 1))
+    drawn[:10] = np.inf
+    wild = Judged(np.arange(20), observed, observed, drawn)
+    found = standings({"wild": [wild], "tame": [judged(observed, 0.1, rng, draws=40)]}, 0.9, 0)
+    assert found["wild"]["rmse_interval"] == [0.0, None]
+    assert found["wild"]["rank_interval"] == [1, 2]
+    assert found["wild"]["first"] == 0.75
+
+
+def test_a_law_without_draws_has_a_rank_and_no_interval(rng):
+    observed = rng.uniform(2, 3, 20)
+    found = standings(
+        {"bare": [judged(observed, 0.01)], "drawn": [judged(observed, 0.1, rng)]}, 0.9, 0
+    )
+    assert found["bare"]["rank"] == 1
+    assert not {"rmse_interval", "rank_interval", "first"} & set(found["bare"])
+    assert "rmse_excess_interval" not in found["drawn"]
+    assert found["drawn"]["rank_interval"] == [1, 1]

@@ -1,0 +1,127 @@
+"""A contest of laws from its entry to the page: checked first, judged, sealed, set in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.records.chain import link
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
+from moelaws.workflow.check import check_study
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.verify import Verification
+from repository import REPOSITORY
+
+TABLE = "src/moelaws/studies/routing/data/runs.parquet"
+SHORT = {
+    "name": "short",
+    "laws": ["clark.dense", "chinchilla", "leverage.loss"],
+    "rows": "E == 1 and k_source == 1",
+    "mapping": {"N": "N_dense"},
+    "protocol": {"objective": "squared", "sample": 200},
+    "bootstrap": 20,
+    "splits": [{"name": "largest", "largest": "N_dense", "use": "larger dense models"}],
+}
+
+
+@pytest.fixture
+def root(monkeypatch):
+    """Commands run from the repository's root."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A function that writes the study ``routing`` with one contest, and gives its file."""
+    data = yaml.safe_load((REPOSITORY / "config/studies/routing.yaml").read_text())
+    kept = {key: data[key] for key in ("title", "imported")}
+    path = tmp_path / "study.yaml"
+
+    def write(**changes):
+        own = kept | {"study": "theirs", "contests": [SHORT | changes]}
+        path.write_text(yaml.safe_dump(own | {"package": "moelaws.studies.routing"}))
+        return path
+
+    return write
+
+
+def run(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+
+
+def test_from_the_entry_to_the_page(study, tmp_path, root):
+    folder = Results(tmp_path / "results").tier("demo")
+    path, page = folder.contest("theirs", "short"), tmp_path / "laws.md"
+    done = run("contest", "short", "--study", study(), "--table", TABLE, "--out", path, "--json")
+    assert done.exit_code == 0
+    data = json.loads(done.stdout)
+    (split,) = data["splits"]
+    assert {law["law"] for law in split["laws"]} == {"clark.dense", "chinchilla:reduced"}
+    assert "leverage.loss" in split["refused"]
+    assert link(path).state == "whole"
+    assert [below.path for below in link(path).inputs] == [Path(TABLE)]
+    assert run("contests", path, "--out", page).output == f"{page}\n"
+    text = page.read_text()
+    best = split["laws"][0]
+    assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
+    assert "**From published runs**; none was trained here." in text
+    assert "- `leverage.loss`: " in text
+    assert f"`{best['equation']}`" in text
+    verification = Verification(Results(tmp_path / "results"), {"theirs": load_study(str(study()))})
+    (verdict,) = verification.tier(folder)
+    assert (verdict.kind, verdict.state, verdict.reason) == ("contests", "whole", "")
+    path.write_text(path.read_text().replace('"n": 1', '"n": 2', 1))
+    (verdict,) = verification.tier(folder)
+    assert verdict.state == "damaged"
+    with pytest.raises(UserError, match="a judged contest of laws is damaged"):
+        run("contests", path, "--out", page)
+
+
+def test_what_is_no_contest_is_refused(tmp_path, root):
+    other = tmp_path / "other.json"
+    other.write_text('{"contest": "laws"}')
+    with pytest.raises(UserError, match="holds no contest; `moelaws contest NAME` writes them"):
+        run("contests", other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"laws": ["chinchilla", "no.law"]}, "unknown law 'no.law'"),
+        ({"laws": ["chinchilla"]}, "laws"),
+        ({"mapping": {"N": "N_base"}}, "'N_base' is no column of numbers"),
+        ({"mapping": {"Q": "N_dense"}}, "'Q' is not a variable of any of"),
+        ({"mappings": {"wang.loss": {}}}, "wang.loss is not among its laws"),
+        ({"rows": "size_of == 1"}, "'size_of' is no column of numbers"),
+        ({"splits": [{"name": "a", "use": "x", "largest": "width"}]}, "'width' is no column"),
+        ({"splits": [{"name": "a", "use": "x"}]}, "one of holdout, largest and rollout"),
+        (
+            {"sweep": "s_bse"},
+            "the imported table has no sweep 's_bse'; it has dense, hash",
+        ),
+        ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
+        ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),
+        ({"protocol": {"objectiv": "huber"}}, "protocol.objectiv is unknown"),
+    ],
+)
+def test_a_mistake_is_refused_before_anything_runs(study, changes, message):
+    with pytest.raises(UserError, match=message):
+        check_study(load_study(str(study(**changes)), REPOSITORY))
+
+
+def test_the_workflow_makes_every_contest_and_one_page():
+    jobs = Jobs.load({}, REPOSITORY)
+    paths = [path.as_posix() for path in jobs.contests()]
+    assert paths == [f"results/demo/contests/{key}/laws.json" for key in jobs.studies]
+    assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
+    assert set(jobs.contests()) < set(jobs.shown())
+    code = {Path(file).name for file in jobs.contest_code("routing", "laws")}
+    assert {"contest.py", "standings.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
+    assert not Jobs.load({"source": "simulated"}, REPOSITORY).contests()

@@ -1,0 +1,44 @@
+# Laws judged on rows that were kept from them, and the page that says which one to use for what.
+
+
+rule contest:
+    input:
+        table=lambda w: JOBS.own_table(w.study),
+        code=lambda w: JOBS.contest_code(w.study, w.name),
+    output:
+        FOLDER.contest("{study}", "{name}"),
+    log:
+        log_file("contests"),
+    wildcard_constraints:
+        name=JOBS.names("contests"),
+    conda:
+        "../../envs/cpu.yaml"
+    # No more than --cores: Snakemake sees to that.
+    threads: lambda w: JOBS.contest_threads(w.study, w.name)
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        study=study_of,
+        entry=lambda w: JOBS.entry("contests", w.study, w.name).canonical_json(),
+        simulated=SIMULATED,
+    shell:
+        "moelaws contest {wildcards.name} --study {params.study:q} --table {input.table} "
+        "--threads {threads} {params.simulated} --out {output} > {log} 2>&1"
+
+
+rule contests:
+    input:
+        contests=JOBS.contests(),
+        code=code("moelaws.claims.contests"),
+    output:
+        report(FOLDER.laws, category="laws"),
+    log:
+        FOLDER.laws.with_suffix(".log"),
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        tier=TIER,
+    shell:
+        "moelaws contests {input.contests} --tier {params.tier} --out {output} > {log} 2>&1"
