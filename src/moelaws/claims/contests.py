@@ -56,7 +56,9 @@ def page(contests: Sequence[JudgedContest], tier: str) -> str:
         "anew; such a refit predicts a little worse than the fit itself. Two laws are *not told "
         "apart* where the interval of the difference of their errors holds zero. A law marked "
         "*reduced* lost the parameters of variables that are the same in all runs: its equation "
-        "stands below.",
+        "stands below. In the other tables, *above the best* is the interval of how much larger "
+        "the error is than that of the first law, and *first* is the share of the draws in which "
+        "the law is the best one.",
         "",
         "| to predict | runs | use | error (nats/token) | not told apart from it |",
         "|-|-|-|-:|-|",
@@ -112,11 +114,7 @@ def _section(split: JudgedSplit, level: float) -> list[str]:
     if split["laws"]:
         lines += [
             "",
-            "The error is in nats/token. *Above the best* is the interval of how much larger it is "
-            "than that of the first law; *first* is the share of the draws in which the law is the "
-            "best one.",
-            "",
-            f"| law | parameters | error | interval ({percent}) | above the best | R2 "
+            f"| law | parameters | error (nats/token) | interval ({percent}) | above the best | R2 "
             f"| rank ({percent}) | first |",
             "|-|-:|-:|-|-|-:|-|-:|",
             *(_row(law) for law in split["laws"]),

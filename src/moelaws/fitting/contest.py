@@ -72,18 +72,24 @@ def contest(
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
     judged = []
+    known: dict[bytes, Round] = {}  # two splits may keep the same rows
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:
+            key = kept.fitted.tobytes() + kept.held.tobytes()
+            if key in known:
+                return known[key]
+
             def shown(stage: str, done: int, total: int) -> None:
                 progress(f"{split.name}: {stage}", done, total)
 
             marked = table.assign(**{MARK: np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)})
             spec = entry.fit(split, rows=f"{MARK} >= 0", holdout=f"{MARK} > 0")
             mappings = entry.mappings
-            return fit_each(
+            known[key] = fit_each(
                 candidates, marked, spec, mappings, seed=seed, units=units, progress=shown
             )
+            return known[key]
 
         with located(f"contest {entry.name}: split {split.name}"):
             judged.append(_judged(entry, split, _kept(entry, split, table), fitted, seed))
@@ -121,7 +127,7 @@ def _kept(entry: Contest, split: Split, table: pd.DataFrame) -> list[Kept]:
     if not len(cuts):
         raise UserError(f"all of its {used.sum()} rows have one {split.column}")
     return [
-        Kept(f"{split.column} > {cut!r}", used & (values <= cut), used & (values > cut))
+        Kept(f"{split.column} > {cut:.6g}", used & (values <= cut), used & (values > cut))
         for cut in map(float, reversed(cuts))
     ]
 

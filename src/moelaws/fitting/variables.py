@@ -109,8 +109,9 @@ def check_values(
         wrong = kept & ~variable.domain.holds(given.values[name])
         if not wrong.any():
             continue
-        if column is not None and np.isnan(given.values[name][kept]).all():
-            raise UserError(f"column {column} for {name} is empty in all of the {kept.sum()} rows")
+        if name in given.sources.columns and np.isnan(given.values[name][kept]).all():
+            column = given.sources.columns[name]
+            raise UserError(f"column {column} for {name} is empty in all {kept.sum()} rows")
         row = int(np.argmax(wrong))
         raw = given.values[name][row] / given.factors.get(name, 1.0)
         what = texts[name] if name in texts else f"column {given.sources.columns[name]}"
