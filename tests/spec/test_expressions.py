@@ -21,7 +21,7 @@ COLUMNS = {"k": np.array([1.0, 2.0, 4.0]), "E": np.array([1.0, 8.0, 64.0])}
     ],
 )
 def test_arithmetic_is_that_of_the_page(expression, expected):
-    np.testing.assert_allclose(evaluate(expression, COLUMNS), expected, rtol=1e-15)
+    np.testing.assert_allclose(evaluate(expression, COLUMNS, 3), expected, rtol=1e-15)
 
 
 def test_an_expression_names_its_columns():
@@ -49,22 +49,33 @@ def test_an_expression_names_its_columns():
         "(x := 1)",
         "E // 2",
         "1j",
+        "~" * 900 + "1",
     ],
 )
 def test_what_is_no_arithmetic_is_refused(expression):
     with pytest.raises(UserError, match="is not allowed; it may have columns, numbers"):
-        evaluate(expression, COLUMNS)
+        evaluate(expression, COLUMNS, 3)
 
 
 @pytest.mark.parametrize("expression", ["", "E +", "import os", "(" * 900, "-" * 990 + "1"])
 def test_what_cannot_be_read_is_refused(expression):
     with pytest.raises(UserError, match=r"is no arithmetic|is not allowed"):
-        evaluate(expression, COLUMNS)
+        evaluate(expression, COLUMNS, 3)
     with pytest.raises(UserError, match="has 2,000 characters"):
-        evaluate("1" * 2000, COLUMNS)
+        evaluate("1" * 2000, COLUMNS, 3)
+
+
+@pytest.mark.parametrize("number", ["1" * 400, "-1e999", "E * 1e100"])
+def test_a_number_that_no_quantity_comes_near_is_refused(number):
+    with pytest.raises(UserError, match="a number in it is not below 1e100"):
+        evaluate(number, COLUMNS, 3)
+
+
+def test_a_constant_has_a_value_a_row_whatever_columns_there_are():
+    assert evaluate("2048", {}, 2).tolist() == [2048, 2048]
 
 
 def test_a_power_takes_no_time_and_a_missing_column_is_told():
-    assert np.isinf(evaluate("9 ** 9 ** 9 ** 9", COLUMNS)).all()
+    assert np.isinf(evaluate("9 ** 9 ** 9 ** 9", COLUMNS, 3)).all()
     with pytest.raises(UserError, match=r"no column 'e' of numbers.*k, E"):
-        evaluate("e + 1", COLUMNS)
+        evaluate("e + 1", COLUMNS, 3)

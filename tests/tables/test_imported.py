@@ -112,6 +112,101 @@ def test_a_run_without_a_name_goes_by_its_row(imported):
     assert table.frame["run_id"].tolist() == ["row-2", "row-3"]
 
 
+def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported):
+    assert 1.001 * 1e6 != 1001000
+    params = [1.001, 20.5, 0.067]
+    assert imported(changed(params=params)).frame["N_active_nonemb"].tolist() == [
+        *(1_001_000, 20_500_000, 67_000)
+    ]
+    with pytest.raises(UserError, match=r"row 1: the value is 1000\.00001; it must be a whole"):
+        imported(changed(experts=[1000.00001, 8, 64]))
+
+
+def test_a_unit_may_be_any_number(imported):
+    frame = imported(columns={"N_active_nonemb": {"column": "params", "unit": 1048576}}).frame
+    assert frame["N_active_nonemb"].tolist() == [10 << 20, 41 << 19, 30 << 20]
+
+
+def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(imported, tmp_path):
+    tiny = changed(params=[10, 20, 60])
+    columns = {"N_active_nonemb": {"column": "params", "unit": "K"}}
+    compute = {"expression": "6 * N_active_nonemb * 1e5"}
+    with pytest.raises(UserError, match=r"C_6N is at most 3\.6e\+10 FLOP\. .* `unit: FLOP` if"):
+        imported(tiny, columns | {"C_6N": compute})
+    frame = imported(tiny, columns | {"C_6N": compute | {"unit": "FLOP"}}).frame
+    assert frame["N_active_nonemb"].tolist() == [10_000, 20_000, 60_000]
+    assert frame["C_6N"].tolist() == [6e9, 12e9, 36e9]
+    own = imported(tiny, {"N_active_nonemb": {"column": "params", "unit": "parameters"}})
+    own.write(tmp_path / "own.parquet")
+    (tmp_path / "map.yaml").write_text(
+        yaml.safe_dump(
+            {"study": "theirs", "origin": ORIGIN}
+            | {"columns": {n: n for n in ("status", "N_active_nonemb", "L")}}
+        )
+    )
+    again = import_table(tmp_path / "own.parquet", tmp_path / "map.yaml").frame
+    assert again["N_active_nonemb"].tolist() == [10, 20, 60]
+
+
+def test_of_two_columns_of_one_name_an_expression_has_ours_in_our_unit(imported):
+    table = imported(
+        RUNS.rename(columns={"params": "N_active"}).assign(k=[2, 2, 2]),
+        {"N_active_nonemb": None, "N_active": {"column": "N_active", "unit": "M"}}
+        | {"C_6N": {"expression": "6 * N_active * D"}}
+        | {"S": {"expression": "(experts - k) / experts"}, "k": {"expression": "min(k, experts)"}},
+    ).frame
+    # In the mapping of these runs C_6N stands before D, and S before k.
+    assert table["S"].tolist() == [0, 0.75, 62 / 64]
+    assert (table["C_6N"] == 6.0 * table["N_active"] * table["D"]).all()
+    assert table["N_active"][0] == 10_000_000
+
+
+@pytest.mark.parametrize("loss", ["ppl", {"expression": "ln(ppl)"}])
+def test_a_run_that_diverged_is_kept_and_has_no_loss(imported, loss):
+    runs = changed(ppl=[2.0, 1.9, np.inf], other=[3.0, np.inf, np.inf])
+    last_finished = runs.assign(state=["finished", "broke", "broke"])
+    gap = {"expression": "L - ln(2)", "type": "float", "unit": "nats/token", "description": "gap"}
+    frame = imported(last_finished, {"L": loss, "L_train": "other"}, more={"gap": gap}).frame
+    assert frame["gap"].notna().tolist() == [True, False, False]
+    assert frame["status"].tolist() == ["completed", "diverged", "diverged"]
+    assert frame["L"].notna().tolist() == [True, False, False]
+    assert frame["L_train"].notna().tolist() == [True, False, False]
+    with pytest.raises(UserError, match="row 2: L_train of run b is inf"):
+        imported(runs, {"L": loss, "L_train": "other"})
+
+
+def test_a_completed_run_without_a_loss_gets_the_status_that_the_mapping_says(imported):
+    runs = changed(ppl=[20.0, np.inf, None], state="finished")
+    frame = imported(runs, without_loss="diverged").frame
+    assert frame["status"].tolist() == ["completed", "diverged", "diverged"]
+    assert frame["L"].notna().tolist() == [True, False, False]
+    with pytest.raises(UserError, match="row 1: the loss L of run a is missing"):
+        imported(runs, {"L": None}, without_loss="diverged")
+
+
+@pytest.mark.parametrize("done", [[True, True, False], [True, True, None]])
+def test_yes_and_no_are_no_numbers(imported, done):
+    runs = changed(done=done)
+    assert imported(runs, only={"done": [True]}).frame["run_id"].tolist() == ["a", "b"]
+    with pytest.raises(UserError, match="keep none of the 3 rows"):
+        imported(runs, only={"done": [1]})
+
+
+def test_yes_and_no_are_translated(imported):
+    status = {"column": "done", "values": {True: "completed", False: "diverged"}}
+    frame = imported(changed(done=[True, True, False]), {"status": status}).frame
+    assert frame["status"].tolist() == ["completed", "completed", "diverged"]
+
+
+def test_a_constant_fills_a_table_without_numbers(tmp_path):
+    (tmp_path / "runs.csv").write_text("name,state\na,finished\nb,finished\n")
+    columns = {"run_id": "name", "status": {"value": "completed"}, "L": {"expression": "ln(20)"}}
+    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
+    frame = import_table(tmp_path / "runs.csv", tmp_path / "map.yaml").frame
+    assert frame["L"].tolist() == pytest.approx([np.log(20)] * 2)
+
+
 def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
     more = {
         "router": {"column": "state", "type": "string", "unit": "1", "description": "how it ends"},
@@ -135,39 +230,63 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"D": {"expression": "steps *"}}}, r"columns.D: .* is no arithmetic"),
         (RUNS, {"columns": {"D": {"expression": "steps * tokens"}}}, "no column 'tokens' of numb"),
         (RUNS, {"columns": {"E": "params"}}, "row 2: the value is 20.5; it must be a whole number"),
+        (changed(experts=[1, 1e30, 64]), {}, "row 2: the value is 1e.30; it must be a whole num"),
+        (RUNS, {"columns": {"E": {"value": True}}}, "row 1: column E is True; it must be a numb"),
+        (RUNS, {"columns": {"run_id": {"expression": "steps"}}}, "run_id: this column holds text"),
+        (RUNS, {"columns": {"kind": {"value": "moe", "unit": "M"}}}, "kind: this column holds te"),
+        (
+            RUNS,
+            {"columns": {"S": {"expression": "1 - A"}, "A": {"expression": "1 - S"}}},
+            "map.yaml: these expressions name each other: (A -> S -> A|S -> A -> S)",
+        ),
         (RUNS, {"columns": {"E": "name"}}, "row 1: column name is 'a'; it must be a number"),
         (RUNS, {"columns": {"D": {"expression": "1 / (steps - 1000)"}}}, "row 1: .* is inf; it mu"),
         (RUNS, {"columns": {"N_active_nonemb": "params"}}, "row 2: the value is 20.5"),
         (
             changed(params=[10, 20, 30]),
             {"columns": {"N_active_nonemb": "params"}},
-            "N_active_nonemb is at most 30 parameters; say the unit of its column .* unit: M",
+            "N_active_nonemb is at most 30 parameters. .* `unit: M`, or `unit: parameters` if",
         ),
         (
             RUNS,
             {"columns": {"N_active_nonemb": {"column": "params", "unit": "miles"}}},
             "unit of N_active_nonemb is 'miles'; allowed for parameters: K, M, B, T",
         ),
+        (RUNS, {"columns": {"status": None}}, "columns.status is missing; where all runs complet"),
         (RUNS, {"columns": {"L": "ppl"}}, "19 nats/token in the median row.*expression ln"),
         (RUNS, {"columns": {"status": {"value": "ok"}}}, "row 1: status is 'ok'; it must be one"),
-        (RUNS, {"columns": {"status": {"value": "completed"}}}, r"row 3 \(run c\): the loss L is"),
+        (RUNS, {"columns": {"status": {"value": "completed"}}}, "row 3: the loss L of run c is"),
         (
             changed(ppl=[20, np.inf, None]),
             {"columns": {"L": "ppl"}},
-            r"row 2 \(run b\): L is inf; it must be a finite number above 0",
+            "row 2: L of run b is inf; it must be a number above 0 and below 1e100",
         ),
+        (changed(ppl=[20, np.inf, None]), {}, "row 2: L of run b is inf; it must be a number ab"),
+        (changed(ppl=[20, -1, None]), {}, r"row 2: ln\(ppl\) is nan; it must be a finite number"),
         (
             changed(state=["finished", "crashed", "broke"]),
             {},
             "row 2: column state is 'crashed', which values does not translate; it has broke, fin",
         ),
-        (changed(name=["a", "b", "a"]), {}, "rows 1 and 3 are of one run, a; a table holds"),
+        (
+            changed(name=["a", "b", "a"]),
+            {},
+            "rows 1 and 3 both have run_id a; a table holds one row a run. To keep each run's last "
+            "row, add `last: COLUMN` to the mapping",
+        ),
+        (
+            changed(name=["a", "b", "a"], steps=[1000, 2000, 1000]),
+            {"last": "steps"},
+            "rows 1 and 3 both have run_id a and the same steps, which is the run's highest",
+        ),
+        (changed(name=["a", None, "c"]), {}, "columns.run_id: row 2: column name is empty; it mus"),
+        (changed(name=["a", None, "c"]), {"last": "steps"}, "row 2: column name is empty; it mus"),
         (
             pd.concat([RUNS, RUNS.iloc[:1]]),
             {"columns": {"run_id": None}},
             "rows 1 and 4 are the same in every column",
         ),
-        (changed(experts=[1, 0, 64]), {}, r"row 2 \(run b\): S is -inf|must be a finite number"),
+        (changed(experts=[1, 0, 64]), {}, r"row 2: .* is -inf; it must be a finite number"),
         (RUNS, {"columns": {"k": {"value": 2}, "S": None}}, "row 1: k is 2 and above E, 1"),
         (RUNS, {"columns": {"N_total_nonemb": {"value": 5e6}}}, "is 10000000 and above N_total_no"),
         (RUNS, {"rows": "steps > 1e9"}, "rows and only keep none of the 3 rows"),
@@ -245,11 +364,13 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     (tmp_path / "wandb_export.csv").write_text(
         f'{header}\n"a","finished",60,1,9000000,3000000,8,2,64,128,4,256,0.01,32,1000,2.9,3.0\n'
         '"b","running",30,1,9000000,3000000,8,2,64,128,4,256,0.01,32,400,3.3,\n'
-        '"c","failed",10,2,9000000,3000000,8,2,64,128,4,256,0.3,32,90,NaN,NaN\n'
+        '"c","failed",10,2,9000000,3000000,8,2,64,128,4,256,0.3,32,90,3.1,NaN\n'
+        '"d","finished",10,2,9000000,3000000,8,2,64,128,4,256,0.3,32,90,Infinity,NaN\n'
     )
     path = REPOSITORY / "config/imports/wandb.yaml"
     frame = import_table(tmp_path / "wandb_export.csv", path).frame
-    assert frame["run_id"].tolist() == ["a", "c"]
+    # That a process failed does not say that its loss diverged; a loss that is NaN does.
+    assert frame["run_id"].tolist() == ["a", "d"]
     assert frame["status"].tolist() == ["completed", "diverged"]
     assert frame["D"].tolist() == [1000 * 32 * 256, 90 * 32 * 256]
     assert frame[["S", "G"]].iloc[0].tolist() == [0.75, 1.0]

@@ -156,13 +156,13 @@ _WORDS: Mapping[str, Mapping[str, float]] = {
 def factor(variable: Variable, word: str) -> float:
     """What a column in the unit ``word`` is multiplied by to be in the variable's own unit.
 
-    ``word`` is a number, or a word of the variable's unit: M (millions of parameters or tokens),
-    PF-days, percent, bits (a loss in bits per token).
+    ``word`` is a number, the variable's own unit, or a word of that unit: M (millions of parameters
+    or tokens), PF-days, percent, bits (a loss in bits per token).
 
     Raises:
         UserError: for another word, or a number that is not above 0.
     """
-    words = _WORDS.get(variable.unit, {})
+    words = {**_WORDS.get(variable.unit, {}), variable.unit: 1.0}
     if word in words:
         return words[word]
     try:

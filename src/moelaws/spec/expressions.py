@@ -47,8 +47,8 @@ def names(expression: str) -> frozenset[str]:
     return frozenset(_walk(_parse(expression), expression))
 
 
-def evaluate(expression: str, columns: Mapping[str, Array]) -> Array:
-    """Returns the value of ``expression`` in each row (n,) of ``columns``, which are floats (n,).
+def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
+    """Returns the value of ``expression`` in each of ``n`` rows of ``columns``, floats (n,).
 
     What is undefined, such as a quotient by zero, is NaN or infinite: the caller judges it.
 
@@ -62,8 +62,7 @@ def evaluate(expression: str, columns: Mapping[str, Array]) -> Array:
             raise UserError(f"expression {expression!r}: no column {name!r} of numbers{known}")
     with np.errstate(all="ignore"):
         value = _value(tree, columns)
-    length = len(next(iter(columns.values()), ()))
-    return np.array(np.broadcast_to(np.asarray(value, float), length))
+    return np.array(np.broadcast_to(np.asarray(value, float), n))
 
 
 def _parse(expression: str) -> ast.expr:
@@ -86,6 +85,8 @@ def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
         case ast.Name(id=name):
             return [name]
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            if number >= 1e100:
+                raise UserError(f"expression {expression!r}: a number in it is not below 1e100")
             return []
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
             return _walk(inner, expression, depth + 1)
@@ -95,7 +96,7 @@ def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
             count = _FUNCTIONS[name][0]
             if args and count in (None, len(args)):
                 return [column for arg in args for column in _walk(arg, expression, depth + 1)]
-    text = ast.unparse(node)
+    text = ast.get_source_segment(expression.strip(), node)  # ast.unparse recurses without limit
     raise UserError(f"expression {expression!r}: {text!r} is not allowed; {_ALLOWED}")
 
 

@@ -20,7 +20,10 @@ Name = Annotated[
 
 def _text(value: object) -> object:
     # YAML reads a unit such as 1e+6 as a number.
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 UnitWord = Annotated[str, BeforeValidator(_text)]

@@ -10,7 +10,7 @@ from moelaws.spec.base import Frozen, text_like
 from moelaws.spec.fit import Name, UnitWord
 
 Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
-Word = str | int | float
+Word = bool | int | float | str  # bool first, or true would be 1
 
 
 class Origin(Frozen):
@@ -29,7 +29,7 @@ class _Source(Frozen):
     column: str = ""  # of the source
     values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
     value: Word | None = None
-    expression: str = ""  # over columns of the source, and over ours that stand before it
+    expression: str = ""  # over columns of ours and of the source; of one name, ours
     note: str = ""  # what the reader must know of them; it joins the column's description
 
     @model_validator(mode="after")
@@ -45,18 +45,12 @@ class _Source(Frozen):
 class Values(_Source):
     """The values of a column that a study's table has; a bare name is the source's column."""
 
-    unit: UnitWord = ""  # of the source's column, where it is not our own: M, percent, bits, 1e6
+    unit: UnitWord = ""  # of the values, where it is not our own: M, percent, bits, 1e6
 
     @model_validator(mode="before")
     @classmethod
     def _bare_name(cls, data: Any) -> Any:
         return {"column": data} if isinstance(data, str) else data
-
-    @model_validator(mode="after")
-    def _unit_of_a_column(self) -> Values:
-        if self.unit and not self.column:
-            raise ValueError("unit goes with a column alone")
-        return self
 
 
 class Further(_Source):
@@ -75,5 +69,6 @@ class Mapping(Frozen):
     rows: str = ""  # rows to keep, by numbers of the source: "k == 1 and step > 0"
     only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> those allowed
     last: str = ""  # a column such as step: of each run's rows the one that is last by it
+    without_loss: Literal["diverged", "out_of_memory", ""] = ""  # status in place of completed
     columns: dict[str, Values]  # of a study's table (tables.schema)
     more: dict[Name, Further] = {}

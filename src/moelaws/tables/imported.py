@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, Array, Domain, Variable
-from moelaws.laws.vocabulary import (
-    MAX_LOSS,
-    SOME_ROW_ABOVE,
-    USUAL_UNITS,
-    VOCABULARY,
-    factor,
-    refuse_unit,
-)
+from moelaws.laws.base import Array, Variable
+from moelaws.laws.vocabulary import factor, refuse_unit
 from moelaws.records.parquet import read_origin, read_parquet, write_parquet
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
@@ -30,23 +23,12 @@ from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import read_any
+from moelaws.tables.import_checks import LOSSES, check, refuse_first, refuse_twice
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
-from moelaws.tables.schema import IMPORTED_COLUMNS
 
-STATUSES = ("completed", "diverged", "out_of_memory")
+_TYPES = {"int": "Int64", "float": "float64", "string": "object"}
 NOTE = "imported"  # of the file: JSON of where its rows are from
-_NUMBERS = ("int", "float")
-_ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
-_ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
-# Of two columns of one row the first is never the greater.
-_ORDERED = (
-    ("k", "E"),
-    ("N_active", "N_total"),
-    ("N_active_nonemb", "N_total_nonemb"),
-    ("N_active_nonemb", "N_active"),
-    ("N_total_nonemb", "N_total"),
-)
 
 
 @dataclass(frozen=True)
@@ -95,7 +77,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
             raise UserError(f"rows and only keep none of the {len(source)} rows of {path}")
     frame = replace(reader, source=kept).table()
     with located(path):
-        _check(frame, kept)
+        check(frame, kept, reader.unit_told())
     columns = columns_of(mapping)
     return Imported(frame.reset_index(drop=True), columns, about)
 
@@ -140,12 +122,10 @@ class _Reader:
 
     def kept(self) -> pd.DataFrame:
         """The rows that the mapping keeps, in the source's order."""
-        mask = np.broadcast_to(
-            select(_numbers(self.source), self.mapping.rows), len(self.source)
-        ).copy()
+        mask = pd.Series(select(_numbers(self.source), self.mapping.rows), self.source.index)
         for column, words in self.mapping.only.items():
             self._require(column)
-            mask &= self.source[column].map(_word).isin([_word(word) for word in words]).to_numpy()
+            mask &= self.source[column].map(_word).isin([_word(word) for word in words])
         kept = self.source[mask]
         return replace(self, source=kept)._last() if self.mapping.last else kept
 
@@ -156,40 +136,78 @@ class _Reader:
             raise UserError(f"last is {name}, but columns.run_id does not say which run a row is")
         with located("last"):
             self._require(name)
-            steps = self._number(name)
-            if steps.isna().any():
-                raise UserError(f"column {name} is empty in row {steps.index[steps.isna()][0]}")
+            steps = self._as_numbers(self.source[name], name)
+            refuse_first(steps.isna(), lambda row: f"column {name} is empty; it must be a number")
         runs = self._column("run_id", self.mapping.columns["run_id"], "string")
-        return self.source[(steps == steps.groupby(runs).transform("max")).to_numpy()]
+        last = steps == steps.groupby(runs).transform("max")
+        refuse_twice(
+            runs[last],
+            lambda run: f"both have run_id {run} and the same {name}, which is the run's highest",
+        )
+        return self.source[last]
 
     def table(self) -> pd.DataFrame:
         """A study's table of the source's rows."""
         frame = pd.DataFrame(index=self.source.index)
         entries: dict[str, Values | Further] = {**self.mapping.columns, **self.mapping.more}
-        types = {column.name: column for column in columns_of(self.mapping)}
-        # Expressions come last, in their order, for they may name the columns before them.
-        for name in sorted(entries, key=lambda name: bool(entries[name].expression)):
-            section = "more" if name in self.mapping.more else "columns"
-            with located(self.file, section, name):
-                if entries[name].expression:
-                    frame[name] = self._computed(entries[name].expression, frame, types[name])
-                else:
-                    frame[name] = self._filled(name, entries[name], types[name])
+        columns = {column.name: column for column in columns_of(self.mapping)}
+        for name in self._order(entries):
+            with self._located(name):
+                frame[name] = self._filled(columns[name], entries[name], frame)
+            if name == "L":  # now, for expressions may name it
+                self._judge(frame)
+        self._judge(frame)
         frame["study"], frame["source"] = self.mapping.study, "imported"
         if "run_id" not in frame:
             frame["run_id"] = [f"row-{row}" for row in frame.index]
-        missing = {n: _empty(c, frame.index) for n, c in types.items() if n not in frame}
-        return pd.concat([frame, pd.DataFrame(missing, index=frame.index)], axis=1)[[*types]]
+        types = {name: _TYPES[column.type] for name, column in columns.items()}
+        return frame.reindex(columns=[*columns]).astype(types)
 
-    def _filled(self, name: str, entry: Values | Further, column: Column) -> pd.Series:
-        values = self._column(name, entry, column.type)
-        if column.type == "string":
-            return values
-        if entry.column and isinstance(entry, Values):
-            variable = Variable(name, column.unit, "")
-            refuse_unit(variable, entry.column, self.units.get(entry.column), entry.unit or None)
-            values = values * (factor(variable, entry.unit) if entry.unit else 1.0)
-        return _typed(values, column)
+    def _order(self, entries: dict[str, Values | Further]) -> list[str]:
+        """The entries' names, each behind those that its expression names."""
+        graph: dict[str, set[str]] = {}
+        for name, entry in entries.items():
+            with self._located(name):
+                named = set(names(entry.expression)) if entry.expression else set()
+            graph[name] = named & set(entries) - {name}  # within its own it is the source's
+        if "L" in graph:
+            graph["L"].add("status")
+        try:
+            return list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            circle = " -> ".join(error.args[1])
+            raise UserError(f"{self.file}: these expressions name each other: {circle}") from None
+
+    def _judge(self, frame: pd.DataFrame) -> None:
+        """Leaves a loss to completed runs alone, as in the tables of runs trained here."""
+        if self.mapping.without_loss and "L" in frame:
+            lost = (frame["status"] == "completed") & ~np.isfinite(frame["L"])
+            frame.loc[lost, "status"] = self.mapping.without_loss
+        for name in frame.columns.intersection([*LOSSES]):
+            frame.loc[frame["status"] != "completed", name] = np.nan
+
+    def _located(self, name: str) -> AbstractContextManager[None]:
+        return located(self.file, "more" if name in self.mapping.more else "columns", name)
+
+    def unit_told(self) -> set[str]:
+        """The columns of a study's table whose unit the mapping or the source tells."""
+        own = {column.name: column.unit for column in columns_of(self.mapping)}
+        entries = self.mapping.columns.items()
+        return {n for n, e in entries if e.unit or self.units.get(e.column) == own[n]}
+
+    def _filled(self, column: Column, entry: Values | Further, frame: pd.DataFrame) -> pd.Series:
+        unit = entry.unit if isinstance(entry, Values) else ""
+        if column.type == "string" and (entry.expression or unit):
+            raise UserError("this column holds text; expression and unit go with numbers alone")
+        if entry.expression:
+            values = self._computed(entry.expression, frame, column.name)
+        else:
+            values = self._column(column.name, entry, column.type)
+        if isinstance(entry, Values) and column.type != "string":
+            variable = Variable(column.name, column.unit, "")
+            refuse_unit(variable, entry.column, self.units.get(entry.column), unit or None)
+            values = values * factor(variable, unit or column.unit)
+        return _whole(values) if column.type == "int" else values
 
     def _column(self, name: str, entry: Values | Further, kind: str) -> pd.Series:
         """The values of an entry that computes nothing, as texts or as floats."""
@@ -201,40 +219,44 @@ class _Reader:
             if entry.values:
                 values = self._translated(values, entry)
         if kind == "string":
-            return values.map(_word).astype(object)
+            words = values.map(_word).astype(object)
+            refuse_first(
+                words.isin([None, np.nan, ""]) & (name == "run_id"),
+                lambda row: f"column {entry.column} is empty; it must say which run the row is of",
+            )
+            return words
         return self._as_numbers(values, entry.column or name)
 
     def _translated(self, cells: pd.Series, entry: Values | Further) -> pd.Series:
         known = {_word(theirs): ours for theirs, ours in entry.values.items()}
         words = cells.map(_word)
-        for row, word in words[~words.isin(list(known)) & cells.notna()].items():
-            raise UserError(
-                f"row {row}: column {entry.column} is {word!r}, which values does not translate; "
-                f"it has {', '.join(map(str, known))}; only or rows can leave such rows out"
-            )
+        refuse_first(
+            ~words.isin(list(known)) & cells.notna(),
+            lambda row: (
+                f"column {entry.column} is {words[row]!r}, which values does not translate; it has "
+                f"{', '.join(map(str, known))}. only or rows can leave such rows out."
+            ),
+        )
         return words.map(known)
 
-    def _computed(self, expression: str, frame: pd.DataFrame, column: Column) -> pd.Series:
-        given = _numbers(frame) | _numbers(self.source)  # a name of both is the source's
-        values = evaluate(expression, given)
-        known = np.ones(len(values), bool)
-        for name in names(expression):
-            known &= ~np.isnan(given[name])
-        if (wrong := ~np.isfinite(values) & known).any():
-            row = int(np.argmax(wrong))
-            raise UserError(
-                f"row {frame.index[row]}: {expression} is {values[row]}; it must be a finite number"
-            )
-        return _typed(pd.Series(values, frame.index), column)
-
-    def _number(self, name: str) -> pd.Series:
-        return self._as_numbers(self.source[name], name)
+    def _computed(self, expression: str, frame: pd.DataFrame, name: str) -> pd.Series:
+        given = _numbers(self.source) | _numbers(frame)  # of one name ours, for its unit is known
+        values = pd.Series(evaluate(expression, given, len(frame)), frame.index)
+        # A run that diverged may have an infinite loss; one that completed is refused later.
+        wrong = values.isna() | (np.isinf(values) & (name not in LOSSES))
+        for other in names(expression):
+            wrong &= ~np.isnan(given[other])
+        refuse_first(
+            wrong, lambda row: f"{expression} is {values[row]}; it must be a finite number"
+        )
+        return values
 
     def _as_numbers(self, cells: pd.Series, name: str) -> pd.Series:
         values = pd.to_numeric(cells, errors="coerce").astype(float)
-        bad = values.isna() & cells.notna() | cells.map(lambda cell: isinstance(cell, bool))
-        for row in bad[bad].index:
-            raise UserError(f"row {row}: column {name} is {cells[row]!r}; it must be a number")
+        refuse_first(
+            values.isna() & cells.notna() | cells.map(lambda cell: isinstance(cell, bool)),
+            lambda row: f"column {name} is {cells[row]!r}; it must be a number",
+        )
         return values
 
     def _require(self, column: str) -> None:
@@ -255,92 +277,11 @@ def _word(cell: Any) -> str | None:
     return None if cell is None or cell is pd.NA else str(cell)
 
 
-def _typed(values: pd.Series, column: Column) -> pd.Series:
-    if column.type != "int":
-        return values.astype("float64")
-    for row in values.index[values.notna() & (values % 1 != 0)]:
-        raise UserError(f"row {row}: the value is {values[row]:.17g}; it must be a whole number")
-    return values.astype("Int64")
-
-
-def _empty(column: Column, index: pd.Index) -> pd.Series:
-    return pd.Series(
-        pd.NA if column.type == "int" else np.nan if column.type == "float" else None,
-        index,
-        dtype={"int": "Int64", "float": "float64"}.get(column.type, "object"),
+def _whole(values: pd.Series) -> pd.Series:
+    whole = values.round()  # 1.001 M is 1000999.9999999999, and 64 bits hold no more than 9.2e18
+    is_whole = np.isclose(values, whole, rtol=1e-9, atol=0) & (values.abs() < 9e18)
+    refuse_first(
+        values.notna() & ~is_whole,
+        lambda row: f"the value is {values[row]:.17g}; it must be a whole number below 9e18",
     )
-
-
-def _domain(column: Column) -> Domain:
-    if column.name in VOCABULARY:
-        return VOCABULARY[column.name].domain
-    above_0 = column.unit in _ABOVE_0 or column.name in _ABOVE_0_NAMES
-    return POSITIVE if above_0 else NOT_NEGATIVE
-
-
-def _check(frame: pd.DataFrame, source: pd.DataFrame) -> None:
-    """Refuses what no table of ours holds; rows go by their number in the source."""
-    _refuse_twice(frame, source)
-    for row, status in frame["status"].items():
-        if status not in STATUSES:
-            raise UserError(
-                f"row {row}: status is {status!r}; it must be one of {', '.join(STATUSES)}; a "
-                "mapping says it under columns.status, by value or by values"
-            )
-    for column in IMPORTED_COLUMNS:
-        if column.type in _NUMBERS:
-            _check_range(frame, column)
-    for less, more in _ORDERED:
-        for row in frame.index[(frame[less] > frame[more]).fillna(False).to_numpy(bool)]:
-            raise UserError(
-                f"row {row}: {less} is {frame[less][row]} and above {more}, {frame[more][row]}"
-            )
-    completed = frame["status"] == "completed"
-    for row in frame.index[completed & frame["L"].isna()]:
-        raise UserError(
-            f"row {row} (run {frame['run_id'][row]}): the loss L is missing, and its status is "
-            "completed; leave such rows out by rows or only, or give them another status"
-        )
-    if (typical := frame["L"][completed].median()) > MAX_LOSS:
-        raise UserError(
-            f"the loss L is {typical:.6g} nats/token in the median row, more than any vocabulary "
-            "gives; a perplexity p becomes a loss by the expression ln(p)"
-        )
-
-
-def _check_range(frame: pd.DataFrame, column: Column) -> None:
-    domain = _domain(column)
-    values = frame[column.name].to_numpy(float, na_value=np.nan)
-    known = ~np.isnan(values)
-    if (wrong := known & ~domain.holds(values)).any():
-        row = int(np.argmax(wrong))
-        raise UserError(
-            f"row {frame.index[row]} (run {frame['run_id'].iloc[row]}): {column.name} is "
-            f"{values[row]:.6g}; it must be {domain.text}"
-        )
-    least = SOME_ROW_ABOVE.get(column.unit, 0.0)
-    counts = column.name in ("D", *(n for n in frame if str(n).startswith(("N_", "C"))))
-    if counts and known.any() and values[known].max() < least:
-        raise UserError(
-            f"{column.name} is at most {values[known].max():.6g} {column.unit}; say the unit of "
-            f"its column in the mapping, such as {{column: ..., unit: {USUAL_UNITS[column.unit]}}}"
-        )
-
-
-def _refuse_twice(frame: pd.DataFrame, source: pd.DataFrame) -> None:
-    for cells, what in (
-        (frame["run_id"], "are of one run, {}; a table holds one row for each run: last keeps one"),
-        (_lines(source), "are the same in every column"),
-    ):
-        for row in cells.index[_again(cells)]:
-            first = cells.index[(cells == cells[row]).to_numpy(bool)][0]
-            raise UserError(f"rows {first} and {row} {what.format(cells[row])}")
-
-
-def _again(cells: pd.Series) -> NDArray[np.bool_]:
-    return cells.duplicated().to_numpy(bool)
-
-
-def _lines(source: pd.DataFrame) -> pd.Series:
-    rows: Sequence[tuple[Any, ...]] = list(source.itertuples(index=False, name=None))
-    return pd.Series([repr(row) for row in rows], source.index)
+    return whole

@@ -34,6 +34,11 @@ def read_mapping(path: Path) -> Mapping:
             raise UserError(
                 f"{path}: more.{name}: a study's table has this column; put it under columns"
             )
+    if "status" not in mapping.columns:
+        raise UserError(
+            f"{path}: columns.status is missing; where all runs completed it is "
+            "`status: {value: completed}`"
+        )
     return mapping
 
 

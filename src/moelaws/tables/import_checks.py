@@ -1,0 +1,120 @@
+"""What no table of imported runs may hold; messages name rows by their number in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, Domain
+from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, VOCABULARY
+from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+from moelaws.tables.schema import IMPORTED_COLUMNS
+
+STATUSES = ("completed", "diverged", "out_of_memory")
+LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
+_ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
+_ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
+# Of two columns of one row the first is never the greater.
+_ORDERED = (
+    ("k", "E"),
+    ("N_active", "N_total"),
+    ("N_active_nonemb", "N_total_nonemb"),
+    ("N_active_nonemb", "N_active"),
+    ("N_total_nonemb", "N_total"),
+)
+
+
+def refuse_first(wrong: pd.Series, text: Callable[[Any], str]) -> None:
+    """Raises a ``UserError`` with the ``text`` of the first row that is ``wrong``, if any is."""
+    wrong = wrong.fillna(False).astype(bool)
+    if wrong.any():
+        row = wrong.index[wrong][0]
+        raise UserError(f"row {row}: {text(row)}")
+
+
+def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
+    """Raises a ``UserError`` with the ``text`` of the first cell that two rows have, if any do."""
+    again = cells.duplicated()
+    if again.any():
+        first, second = cells.index[cells == cells[again].iloc[0]][:2]
+        raise UserError(f"rows {first} and {second} {text(cells[second])}")
+
+
+def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str]) -> None:
+    """Refuses a study's table that is made of the rows of ``source``.
+
+    Args:
+        unit_told: the columns whose unit the mapping or the source tells, so that small counts of
+            them are no sign of another unit.
+
+    Raises:
+        UserError: with the row, the column and what is allowed.
+    """
+    refuse_twice(
+        frame["run_id"],
+        lambda run: (
+            f"both have run_id {run}; a table holds one row a run. To keep each run's last row, "
+            "add `last: COLUMN` to the mapping."
+        ),
+    )
+    lines = [repr(row) for row in source.itertuples(index=False, name=None)]
+    refuse_twice(pd.Series(lines, source.index), lambda line: "are the same in every column")
+    status = frame["status"]
+    refuse_first(
+        ~status.isin(STATUSES),
+        lambda row: (
+            f"status is {status[row]!r}; it must be one of {', '.join(STATUSES)}. A mapping says "
+            "it under columns.status, by value or by values."
+        ),
+    )
+    for column in IMPORTED_COLUMNS:
+        if column.type in ("int", "float"):
+            _check_range(frame, column, column.name in unit_told)
+    for less, more in _ORDERED:
+        refuse_first(
+            frame[less] > frame[more],
+            lambda row, less=less, more=more: (  # type: ignore[misc]
+                f"{less} is {frame[less][row]} and above {more}, {frame[more][row]}"
+            ),
+        )
+    completed = status == "completed"
+    refuse_first(
+        completed & frame["L"].isna(),
+        lambda row: (
+            f"the loss L of run {frame['run_id'][row]} is missing, and its status is completed. "
+            "Leave such rows out by rows or only, or add `without_loss: diverged` to the mapping."
+        ),
+    )
+    if (typical := frame["L"][completed].median()) > MAX_LOSS:
+        raise UserError(
+            f"the loss L is {typical:.6g} nats/token in the median row, more than any vocabulary "
+            "gives; a perplexity p becomes a loss by the expression ln(p)"
+        )
+
+
+def _domain(column: Column) -> Domain:
+    if column.name in VOCABULARY:
+        return VOCABULARY[column.name].domain
+    above_0 = column.unit in _ABOVE_0 or column.name in _ABOVE_0_NAMES
+    return POSITIVE if above_0 else NOT_NEGATIVE
+
+
+def _check_range(frame: pd.DataFrame, column: Column, unit_told: bool) -> None:
+    name, unit, domain = column.name, column.unit, _domain(column)
+    values = pd.Series(frame[name].to_numpy(float, na_value=np.nan), frame.index)
+    refuse_first(
+        values.notna() & ~domain.holds(values.to_numpy()),
+        lambda row: (
+            f"{name} of run {frame['run_id'][row]} is {values[row]:.6g}; it must be {domain.text}"
+        ),
+    )
+    is_count = name.startswith(("N_", "C", "D"))
+    if is_count and not unit_told and values.max() < SOME_ROW_ABOVE.get(unit, 0):
+        raise UserError(
+            f"{name} is at most {values.max():.6g} {unit}. Say its unit in the mapping, such as "
+            f"`unit: {USUAL_UNITS[unit]}`, or `unit: {unit}` if the numbers are right."
+        )
