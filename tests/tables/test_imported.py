@@ -198,6 +198,16 @@ def test_yes_and_no_are_translated(imported):
     assert frame["status"].tolist() == ["completed", "completed", "diverged"]
 
 
+def test_a_number_of_any_length_is_refused_with_its_row(tmp_path):
+    rows = [{"name": "a", "E": 8, "L": 2.0}, {"name": "b", "E": 10**400, "L": 2.0}]
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    columns = {"run_id": "name", "status": {"value": "completed"}, "L": "L", "E": "E"}
+    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
+    with pytest.raises(UserError, match=r"columns\.E: row 2: the value is inf; it must be a whole"):
+        import_table(tmp_path / "runs.jsonl", tmp_path / "map.yaml")
+
+
 def test_a_constant_fills_a_table_without_numbers(tmp_path):
     (tmp_path / "runs.csv").write_text("name,state\na,finished\nb,finished\n")
     columns = {"run_id": "name", "status": {"value": "completed"}, "L": {"expression": "ln(20)"}}
@@ -232,6 +242,13 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"E": "params"}}, "row 2: the value is 20.5; it must be a whole number"),
         (changed(experts=[1, 1e30, 64]), {}, "row 2: the value is 1e.30; it must be a whole num"),
         (RUNS, {"columns": {"E": {"value": True}}}, "row 1: column E is True; it must be a numb"),
+        (changed(done=True), {"columns": {"E": "done"}}, "row 1: column done is True; it must"),
+        (RUNS, {"columns": {"k": {"expression": "name + 1"}}}, "no column 'name' of numbers"),
+        (
+            changed(run_id=[1, 2, 3]),
+            {"columns": {"k": {"expression": "run_id + 1"}}},
+            "no column 'run_id' of numbers",
+        ),
         (RUNS, {"columns": {"run_id": {"expression": "steps"}}}, "run_id: this column holds text"),
         (RUNS, {"columns": {"kind": {"value": "moe", "unit": "M"}}}, "kind: this column holds te"),
         (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError, or_nearest, quoted
 from moelaws.spec.rows import MAX_LENGTH
 
 Array = NDArray[np.float64]
@@ -59,7 +59,9 @@ def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
     for name in _walk(tree, expression):
         if name not in columns:
             known = or_nearest(name, columns, "there are")
-            raise UserError(f"expression {expression!r}: no column {name!r} of numbers{known}")
+            raise UserError(
+                f"expression {quoted(expression)}: no column {name!r} of numbers{known}"
+            )
     with np.errstate(all="ignore"):
         value = _value(tree, columns)
     return np.array(np.broadcast_to(np.asarray(value, float), n))
@@ -68,25 +70,27 @@ def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
 def _parse(expression: str) -> ast.expr:
     if len(expression) > MAX_LENGTH:
         raise UserError(
-            f"expression {expression[:40]!r}...: it has {len(expression):,} characters; at most "
+            f"expression {quoted(expression)}: it has {len(expression):,} characters; at most "
             f"{MAX_LENGTH:,} are allowed"
         )
     try:
         return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UserError(f"expression {expression!r} is no arithmetic; {_ALLOWED}") from None
+        raise UserError(f"expression {quoted(expression)} is no arithmetic; {_ALLOWED}") from None
 
 
 def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
     """The columns that ``node`` names, once all of it is known to be allowed."""
     if depth > DEEPEST:
-        raise UserError(f"expression {expression[:40]!r}... is no arithmetic that a person reads")
+        raise UserError(f"expression {quoted(expression)} is no arithmetic that a person reads")
     match node:
         case ast.Name(id=name):
             return [name]
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             if number >= 1e100:
-                raise UserError(f"expression {expression!r}: a number in it is not below 1e100")
+                raise UserError(
+                    f"expression {quoted(expression)}: a number in it is not below 1e100"
+                )
             return []
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
             return _walk(inner, expression, depth + 1)
@@ -97,7 +101,7 @@ def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
             if args and count in (None, len(args)):
                 return [column for arg in args for column in _walk(arg, expression, depth + 1)]
     text = ast.get_source_segment(expression.strip(), node)  # ast.unparse recurses without limit
-    raise UserError(f"expression {expression!r}: {text!r} is not allowed; {_ALLOWED}")
+    raise UserError(f"expression {quoted(expression)}: {quoted(text)} is not allowed; {_ALLOWED}")
 
 
 def _value(node: ast.expr, columns: Mapping[str, Array]) -> Any:

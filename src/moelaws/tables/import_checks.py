@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, Domain
+from moelaws.laws.base import NOT_NEGATIVE, POSITIVE
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
@@ -75,12 +75,7 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str])
         if column.type in ("int", "float"):
             _check_range(frame, column, column.name in unit_told)
     for less, more in _ORDERED:
-        refuse_first(
-            frame[less] > frame[more],
-            lambda row, less=less, more=more: (  # type: ignore[misc]
-                f"{less} is {frame[less][row]} and above {more}, {frame[more][row]}"
-            ),
-        )
+        _check_order(frame[less], frame[more])
     completed = status == "completed"
     refuse_first(
         completed & frame["L"].isna(),
@@ -96,15 +91,18 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str])
         )
 
 
-def _domain(column: Column) -> Domain:
-    if column.name in VOCABULARY:
-        return VOCABULARY[column.name].domain
-    above_0 = column.unit in _ABOVE_0 or column.name in _ABOVE_0_NAMES
-    return POSITIVE if above_0 else NOT_NEGATIVE
+def _check_order(less: pd.Series, more: pd.Series) -> None:
+    refuse_first(
+        less > more,
+        lambda row: f"{less.name} is {less[row]} and above {more.name}, {more[row]}",
+    )
 
 
 def _check_range(frame: pd.DataFrame, column: Column, unit_told: bool) -> None:
-    name, unit, domain = column.name, column.unit, _domain(column)
+    name, unit = column.name, column.unit
+    domain = POSITIVE if unit in _ABOVE_0 or name in _ABOVE_0_NAMES else NOT_NEGATIVE
+    if name in VOCABULARY:
+        domain = VOCABULARY[name].domain
     values = pd.Series(frame[name].to_numpy(float, na_value=np.nan), frame.index)
     refuse_first(
         values.notna() & ~domain.holds(values.to_numpy()),

@@ -155,8 +155,8 @@ class _Reader:
             with self._located(name):
                 frame[name] = self._filled(columns[name], entries[name], frame)
             if name == "L":  # now, for expressions may name it
-                self._judge(frame)
-        self._judge(frame)
+                self._leave_out_losses(frame)
+        self._leave_out_losses(frame)
         frame["study"], frame["source"] = self.mapping.study, "imported"
         if "run_id" not in frame:
             frame["run_id"] = [f"row-{row}" for row in frame.index]
@@ -178,13 +178,13 @@ class _Reader:
             circle = " -> ".join(error.args[1])
             raise UserError(f"{self.file}: these expressions name each other: {circle}") from None
 
-    def _judge(self, frame: pd.DataFrame) -> None:
-        """Leaves a loss to completed runs alone, as in the tables of runs trained here."""
+    def _leave_out_losses(self, frame: pd.DataFrame) -> None:
+        """Leaves losses to completed runs alone, as in the tables of runs trained here."""
         if self.mapping.without_loss and "L" in frame:
             lost = (frame["status"] == "completed") & ~np.isfinite(frame["L"])
             frame.loc[lost, "status"] = self.mapping.without_loss
-        for name in frame.columns.intersection([*LOSSES]):
-            frame.loc[frame["status"] != "completed", name] = np.nan
+        losses = [name for name in LOSSES if name in frame]
+        frame[losses] = frame[losses].where(frame["status"] == "completed")
 
     def _located(self, name: str) -> AbstractContextManager[None]:
         return located(self.file, "more" if name in self.mapping.more else "columns", name)
@@ -240,7 +240,9 @@ class _Reader:
         return words.map(known)
 
     def _computed(self, expression: str, frame: pd.DataFrame, name: str) -> pd.Series:
-        given = _numbers(self.source) | _numbers(frame)  # of one name ours, for its unit is known
+        # Of one name ours counts: its unit is known.
+        theirs = self.source.drop(columns=frame.columns, errors="ignore")
+        given = _numbers(theirs) | _numbers(frame)
         values = pd.Series(evaluate(expression, given, len(frame)), frame.index)
         # A run that diverged may have an infinite loss; one that completed is refused later.
         wrong = values.isna() | (np.isinf(values) & (name not in LOSSES))
@@ -252,10 +254,12 @@ class _Reader:
         return values
 
     def _as_numbers(self, cells: pd.Series, name: str) -> pd.Series:
-        values = pd.to_numeric(cells, errors="coerce").astype(float)
+        # A whole number of any length is one in JSON lines; as a text it is read as infinite.
+        texts = cells.map(lambda cell: str(cell) if type(cell) is int else cell)
+        values = pd.to_numeric(texts, errors="coerce").astype(float)
         refuse_first(
             values.isna() & cells.notna() | cells.map(lambda cell: isinstance(cell, bool)),
-            lambda row: f"column {name} is {cells[row]!r}; it must be a number",
+            lambda row: f"column {name} is {cells.astype(object)[row]!r}; it must be a number",
         )
         return values
 
