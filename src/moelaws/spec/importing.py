@@ -69,6 +69,7 @@ class Mapping(Frozen):
     rows: str = ""  # rows to keep, by numbers of the source: "k == 1 and step > 0"
     only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> those allowed
     last: str = ""  # a column such as step: of each run's rows the one that is last by it
-    without_loss: Literal["diverged", "out_of_memory", ""] = ""  # status in place of completed
+    # What a completed run becomes whose loss is missing or infinite; empty: such a run is refused.
+    without_loss: Literal["diverged", "out_of_memory", ""] = ""
     columns: dict[str, Values]  # of a study's table (tables.schema)
     more: dict[Name, Further] = {}
