@@ -184,7 +184,7 @@ def test_the_standard_error_is_in_the_unit_of_the_loss(simulated):
         ),
         ({"E": 16, "k": 0}, "row 1: column k is 0, as in 71 more rows; k must be a number above 0"),
         ({"E": 0, "k": 1}, "column E is 0.* E must be at least 1 and below 1e100"),
-        ({"E": 16, "k": np.nan}, "column k is nan"),
+        ({"E": 16, "k": np.nan}, "column k for k is empty in all 72 rows"),
     ],
 )
 def test_a_derived_value_outside_its_domain(simulated, change, message):

@@ -119,7 +119,8 @@ def test_a_mistake_is_refused_before_anything_runs(study, changes, message):
 def test_the_workflow_makes_every_contest_and_one_page():
     jobs = Jobs.load({}, REPOSITORY)
     paths = [path.as_posix() for path in jobs.contests()]
-    assert paths == [f"results/demo/contests/{key}/laws.json" for key in jobs.studies]
+    names = ("sparsity/laws", "routing/laws", "routing/all_runs")
+    assert set(paths) == {f"results/demo/contests/{name}.json" for name in names}
     assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
     assert set(jobs.contests()) < set(jobs.shown())
     code = {Path(file).name for file in jobs.contest_code("routing", "laws")}
