@@ -106,6 +106,10 @@ def readers(swept):
             [demo / "claims/sparsity.json"],
             lambda path: command(root, "claims", path, "--out", root / "page.md", "--json"),
         ),
+        "contest": (
+            [demo / "contests/sparsity/laws.json"],
+            lambda path: command(root, "contests", path, "--out", root / "page.md", "--json"),
+        ),
         "record": (
             sorted((demo / "figures/sparsity").glob("*.json")),
             lambda path: command(root, "show", path, "--json"),

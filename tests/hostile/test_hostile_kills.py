@@ -21,6 +21,8 @@ MADE = {
     "aggregate": "results/demo/tables/sparsity.parquet",
     "judge": "results/demo/claims/sparsity.json",
     "claims": "results/demo/claims.md",
+    "contest": "results/demo/contests/sparsity/laws.json",
+    "contests": "results/demo/laws.md",
     "cover": "results/demo/report.rst",
 }
 

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
 
 from moelaws.claims.page import basis
-from moelaws.fitting.contest import JudgedLaw, JudgedSplit
+from moelaws.fitting.contest import JudgedContest, JudgedLaw, JudgedSplit
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
-
-
-class JudgedContest(TypedDict):
-    """What `moelaws contest` writes."""
-
-    study: str
-    title: str
-    contest: str
-    source: str
-    runs: str  # what imported runs are called
-    level: float
-    splits: list[JudgedSplit]
-    made_of: dict[str, Any]
 
 
 def read_contest(path: Path) -> JudgedContest:

@@ -55,8 +55,7 @@ def command(
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
-    from moelaws.claims.contests import JudgedContest
-    from moelaws.fitting.contest import contest
+    from moelaws.fitting.contest import JudgedContest, contest
     from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import source_of
     from moelaws.records.code import digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,6 +50,19 @@ class JudgedSplit(TypedDict):
     steps: list[Step]
     laws: list[JudgedLaw]
     refused: dict[str, str]
+
+
+class JudgedContest(TypedDict):
+    """What `moelaws contest` writes."""
+
+    study: str
+    title: str
+    contest: str
+    source: str
+    runs: str  # what imported runs are called
+    level: float
+    splits: list[JudgedSplit]
+    made_of: dict[str, Any]
 
 
 def contest(
