@@ -8,7 +8,8 @@ from scipy.stats import binom
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.intervals import bootstrap, delta_method, percentiles, resampled, student
+from moelaws.fitting.intervals import bootstrap, delta_method, resampled, student
+from moelaws.fitting.quantiles import percentiles
 
 
 def _line_of_optima(parabola, solved, n, seed, noise=0.3):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.fitting.quantiles import percentiles
+
 Array = NDArray[np.float64]
 
 AT_LOW_END = "at the low end of the measured range"
@@ -56,8 +58,5 @@ def minima(y_n3: Array, low: float, high: float) -> Minima:
 
 def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN where none is."""
-    finite = draws[np.isfinite(draws)]
-    if not finite.size:
-        return float("nan"), float("nan")
-    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    low, high = percentiles(draws[np.isfinite(draws)], level)
     return float(low), float(high)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from moelaws.fitting import model_selection, residuals
 from moelaws.fitting.caveats import caveats, unidentified
 from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Starts, Subsamples
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.identifiability import near_optima
-from moelaws.fitting.intervals import bootstrap, delta_method, percentiles, student
+from moelaws.fitting.intervals import bootstrap, delta_method, student
 from moelaws.fitting.likelihood import criteria
 from moelaws.fitting.problem import Problem, problem
 from moelaws.fitting.profile import profile
+from moelaws.fitting.quantiles import percentiles, t_interval
 from moelaws.fitting.report import Estimate, FitPart
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.solve import Solution, solve
@@ -192,9 +192,9 @@ def _delta_method(
     columns = task.working(np.eye(P)) - task.working(np.zeros((P, P)))  # d working / d coordinate
     theta = task.working(solution.phi)
     se = np.sqrt(np.maximum(np.einsum("pi,pq,qi->i", columns, covariance, columns), 0.0))
-    reach = float(student_t.ppf((1 + level) / 2, task.model.n - P)) * se
+    ends = t_interval(theta, se, task.model.n - P, level)
     with np.errstate(over="ignore"):  # an unidentified coefficient's interval is endless
-        low, high = law.natural(theta - reach), law.natural(theta + reach)
+        low, high = (law.natural(end) for end in ends)
     slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)
     return {
         name: {"se": _or_none(se[i] * slope[i]), "low": _or_none(low[i]), "high": _or_none(high[i])}

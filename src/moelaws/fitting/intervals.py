@@ -146,12 +146,3 @@ def delta_method(
     covariance = np.zeros((P, P))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
-
-
-def percentiles(draws: Array, level: float) -> tuple[Array, Array]:
-    """Returns bounds (P,) of the central ``level`` of draws (B, P); NaN where there is none."""
-    if not len(draws):
-        nothing = np.full(draws.shape[1], np.nan)
-        return nothing, nothing
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high

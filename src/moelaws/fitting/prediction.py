@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from moelaws.fitting.diagnostics import Residuals
+from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.base import Array, Columns, FittableLaw
 
 
@@ -54,12 +55,11 @@ def predict(
     if not len(draws):
         return Prediction(value, nothing, nothing, nothing, nothing)
     mean_Bn = law.on_scale(of_draws(law, draws, flat))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = _natural(law, np.quantile(mean_Bn, tails, axis=0))
+    low, high = (_natural(law, end) for end in percentiles(mean_Bn, level))
     if residuals.quantiles is None:
         return Prediction(value, low, high, nothing, nothing)
     errors = np.asarray(residuals.quantiles)
-    new = [np.quantile((column[:, None] + errors).ravel(), tails) for column in mean_Bn.T]
+    new = [percentiles((column[:, None] + errors).ravel(), level) for column in mean_Bn.T]
     new_low, new_high = _natural(law, np.array(new).T)
     return Prediction(value, low, high, new_low, new_high)
 

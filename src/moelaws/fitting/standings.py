@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from typing_extensions import TypedDict
 
-from moelaws.fitting.intervals import percentiles, resampled
+from moelaws.fitting.intervals import resampled
+from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.base import Array
 
 WORST = 1e100  # the error of a draw whose predictions overflow

@@ -9,6 +9,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
+from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.hyperparameters.derived.noise import LIMIT
 from moelaws.studies.hyperparameters.derived.search import WORDS
 
@@ -131,13 +132,10 @@ def smaller_model(inputs: Inputs) -> Evidence:
     return Evidence(measured, ratio, low, high, decides=[], needed=needed)
 
 
-def mean_interval(values: Array, draws: int = 100_000) -> tuple[float, float]:
-    """Returns Student's 90 % interval of the mean of ``values`` (n,), its quantiles by drawing."""
-    rng, freedom = np.random.default_rng(3), len(values) - 1
-    t = rng.standard_normal(draws) / np.sqrt(rng.chisquare(freedom, draws) / freedom)
-    t = np.concatenate([t, -t])
+def mean_interval(values: Array) -> tuple[float, float]:
+    """Returns Student's 90 % interval of the mean of ``values`` (n,)."""
     error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-    return percentile_interval(values.mean() + error * t, LEVEL)
+    return t_interval(float(values.mean()), error, len(values) - 1, LEVEL)
 
 
 def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:

@@ -9,13 +9,12 @@ import numpy as np
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.minimum import Array
 from moelaws.claims.base import Evidence
-from moelaws.fitting.regression import least_squares, student_t
-from moelaws.studies.routing.routers import DENSE, ROUTERS, main_runs
+from moelaws.fitting.quantiles import t_interval
+from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 
 LEVEL = 0.9
-DRAWS = 20_000
 BEST = "S-Base"
 
 
@@ -47,17 +46,27 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
 
 
 def helps_less(inputs: FittedInputs) -> Evidence:
-    """Returns the coefficient c of the three routers."""
+    """Returns the coefficient c of the three routers, with the intervals over base sizes."""
     estimates = [inputs.fit(router.fit).part({}).params["c"] for router in ROUTERS]
-    ends = [(_number(c.low), _number(c.high)) for c in estimates]
-    return _of_routers("c", [c.estimate for c in estimates], ends, "1", ".4f")
+    alone = "; ".join(
+        f"{router.name} [{_number(c.low):.4f}, {_number(c.high):.4f}]"
+        for router, c in zip(ROUTERS, estimates, strict=True)
+    )
+    ends = _over_sizes(inputs, "c")
+    values = [c.estimate for c in estimates]
+    return _of_routers("c", values, ends, "1", ".4f", f"; by independent residuals: {alone}")
 
 
 def saturates(inputs: FittedInputs) -> Evidence:
     """Returns the profile-likelihood intervals of E_max of the three routers."""
     profiles = [inputs.fit(router.fit).part({}).profile["E_max"] for router in ROUTERS]
     ends = [(p.low or 0.0, math.inf if p.high is None else p.high) for p in profiles]
-    return _of_routers("E_max", [p.estimate for p in profiles], ends, "experts", ".0f")
+    beside = "; ".join(
+        f"{router.name} [{low:.0f}, {high:.0f}]"
+        for router, (low, high) in zip(ROUTERS, _over_sizes(inputs, "E_max"), strict=True)
+    )
+    values = [p.estimate for p in profiles]
+    return _of_routers("E_max", values, ends, "experts", ".0f", f"; over base sizes: {beside}")
 
 
 def best_router(inputs: Inputs, experts: int) -> Evidence:
@@ -92,16 +101,19 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
 
 
 def stops_helping(inputs: Inputs) -> Evidence:
-    """Returns log10 of the size at which routing stops helping, by the paper's objective."""
+    """Returns log10 of the size at which routing stops helping, by the paper's objective.
+
+    Its interval is that over base sizes; the one by independent residuals stands beside.
+    """
     rows = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
-    ends = [(float(low), float(high)) for low, high in zip(rows["low"], rows["high"], strict=True)]
-    texts = []
-    for router, row in rows.iterrows():
-        holds = "holds" if row["low"] <= row["stated"] <= row["high"] else "leaves out"
-        size, low, high = (10 ** row[name] for name in ("log10_N", "low", "high"))
+    ends, texts = _over_sizes(inputs, CUTOFF), []
+    for (router, row), (low, high) in zip(rows.iterrows(), ends, strict=True):
+        holds = "holds" if low <= row["stated"] <= high else "leaves out"
         texts.append(
-            f"{router} {size:.2g} [{low:.2g}, {high:.2g}], which {holds} the stated "
-            f"{10 ** row['stated']:.3g} (by the printed coefficients {10 ** row['printed']:.2g})"
+            f"{router} {10 ** row['log10_N']:.2g} [{10**low:.2g}, {10**high:.2g}], which {holds} "
+            f"the stated {10 ** row['stated']:.3g} (by independent residuals "
+            f"[{10 ** row['low']:.2g}, {10 ** row['high']:.2g}]; by the printed coefficients "
+            f"{10 ** row['printed']:.2g})"
         )
     least = int(np.argmin(rows["log10_N"]))
     return Evidence(
@@ -119,27 +131,35 @@ def _of_routers(
     ends: Sequence[tuple[float, float]],
     unit: str,
     digits: str,
+    beside: str,
 ) -> Evidence:
     """A parameter of the three routers' fits, all of which decide; the first one is shown."""
     texts = [
         f"{router.name} {value:{digits}} [{low:{digits}}, {high:{digits}}]"
         for router, value, (low, high) in zip(ROUTERS, values, ends, strict=True)
     ]
-    return Evidence(f"{name}: {'; '.join(texts)}", values[0], *ends[0], unit, decides=ends)
+    measured = f"{name}: {'; '.join(texts)}{beside}"
+    return Evidence(measured, values[0], *ends[0], unit, decides=ends)
+
+
+def _over_sizes(inputs: Inputs, quantity: str) -> list[tuple[float, float]]:
+    """The jackknife intervals over base sizes of the three routers."""
+    rows = inputs.derived("sizes").query("quantity == @quantity").set_index("router")
+    return [(float(rows["low"][r.name]), float(rows["high"][r.name])) for r in ROUTERS]
 
 
 def _difference_of_two(seeds: Array) -> tuple[float, float]:
     """The interval of the difference of two runs that differ in their seed alone."""
-    freedom = len(seeds) - 1
-    if freedom < 1:
+    if len(seeds) < 2:
         return math.nan, math.nan
-    scale = float(np.sqrt(2) * seeds.std(ddof=1))
-    return percentile_interval(student_t(np.eye(1), freedom, DRAWS, 0, scale)[:, 0], LEVEL)
+    return t_interval(0.0, float(np.sqrt(2) * seeds.std(ddof=1)), len(seeds) - 1, LEVEL)
 
 
 def _mean(values: Array) -> tuple[float, tuple[float, float]]:
-    fitted = least_squares(np.ones((len(values), 1)), values, draws=DRAWS)
-    return float(fitted.coefficients[0]), percentile_interval(fitted.draws[:, 0], LEVEL)
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return mean, (math.nan, math.nan)
+    return mean, t_interval(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1, LEVEL)
 
 
 def _number(value: float | None) -> float:

@@ -33,6 +33,7 @@ ROUTERS = (
     Router("Hash", "hash", "hash"),
 )
 DENSE = "Dense"
+CUTOFF = "log10_N"  # log10 of the size at which routing stops helping
 
 
 def main_runs(table: pd.DataFrame) -> pd.DataFrame:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.estimate import Estimate
-from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.minimum import Array
+from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.allocation.derived.cells import MIN_RATIOS, Cell
 
-DRAWS = 20_000  # of Student's t: the ends of a 90 % interval to about 1 % of its width
 LEVEL = 0.9
 
 
@@ -67,7 +67,7 @@ def curvature(cells: Sequence[Cell]) -> Estimate:
     return contrast(X, L, np.eye(X.shape[1])[0])
 
 
-def contrast(X: Array, y: Array, weights: Array, seed: int = 0) -> Estimate:
+def contrast(X: Array, y: Array, weights: Array) -> Estimate:
     """Returns ``weights`` (p,) times the least-squares coefficients of ``y`` (n,) on ``X`` (n, p).
 
     The interval is by Student's t of the residuals. All is NaN where ``X`` has fewer than p
@@ -87,8 +87,7 @@ def contrast(X: Array, y: Array, weights: Array, seed: int = 0) -> Estimate:
         return Estimate(value, nan, nan, n)
     variance = float(np.sum((y - Z @ coefficients) ** 2)) / (n - p)
     error = float(np.sqrt(variance * (w @ np.linalg.inv(Z.T @ Z) @ w)))
-    t = np.random.default_rng(seed).standard_t(n - p, DRAWS)
-    return Estimate(value, *percentile_interval(value + error * t, LEVEL), n)
+    return Estimate(value, *t_interval(value, error, n - p, LEVEL), n)
 
 
 def _indicators(values: pd.Series[float]) -> Array:

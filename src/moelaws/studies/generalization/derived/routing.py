@@ -15,12 +15,11 @@ import pandas as pd
 
 from moelaws.analysis.derive import table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import percentile_interval
+from moelaws.fitting.quantiles import t_interval
 from moelaws.tables.column import Column
 from moelaws.tables.sweeps import in_sweep
 
 LEVEL = 0.9
-DRAWS = 4000
 FEW, MANY = "fewer experts", "more experts"
 SERIES = ["k", "D"]
 
@@ -73,8 +72,7 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     low = high = float("nan")
     if freedom > 0 and spread > 0:
         error = float(np.sqrt(np.sum((y - slope * x) ** 2) / freedom / spread))
-        student = np.random.default_rng(0).standard_t(freedom, DRAWS)
-        low, high = percentile_interval(slope + error * student, LEVEL)
+        low, high = t_interval(slope, error, freedom, LEVEL)
     return {
         "slope": slope,
         "slope_low": low,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
+from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport
 from moelaws.laws.base import Law
 
@@ -31,8 +32,7 @@ def fitted_line(panel: Panel, fit: FitReport, drawn: pd.DataFrame, kind: str, C:
     if len(drawn):
         # In logarithms: draws from few budgets reach beyond what a float can hold.
         log_k, exponents = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"].to_numpy()
-        tails = [(1 - fit.level) / 2, (1 + fit.level) / 2]
-        low, high = np.quantile(log_k[:, None] + np.outer(exponents, np.log(C)), tails, axis=0)
+        low, high = percentiles(log_k[:, None] + np.outer(exponents, np.log(C)), fit.level)
         band = {"low": np.exp(low), "high": np.exp(high)}
     panel.line(
         f"fit, {kind}",

@@ -12,6 +12,7 @@ from moelaws.analysis.contrasts import influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
+from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitPart
 from moelaws.studies.leverage.laws.curve import LAW
 
@@ -43,7 +44,7 @@ class Curve:
         if not len(self.draws):
             return {}
         drawn = LAW.predict_batch(_working(self.draws), {"C": C})
-        low, high = np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        low, high = percentiles(drawn, self.level)
         return {"low": low, "high": high}
 
     def influence(self, C: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from moelaws import laws
 from moelaws.analysis.derive import table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.clark.routing import STATED_CUTOFFS, log10_cutoff
 from moelaws.studies.routing.routers import ROUTERS
 from moelaws.tables.column import Column
@@ -20,6 +21,7 @@ from moelaws.tables.column import Column
     Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
     Column("n", "int", "runs", "fitted runs, the dense ones among them"),
     Column("log10_N", "float", "1", "log10 of the size at which routing stops helping, -b/c"),
+    Column("level", "float", "1", "of its interval"),
     Column("low", "float", "1", "lower end of its interval, by the fit's draws"),
     Column("high", "float", "1", "upper end of its interval; infinite where c is not above 0"),
     Column("printed", "float", "1", "the same by b and c as the paper prints them"),
@@ -31,15 +33,14 @@ def derive(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
         for fit in (router.fit, router.huber):
             report, draws = inputs.fit(fit), inputs.draws(fit)
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
-            tails = [(1 - report.level) / 2, (1 + report.level) / 2]
-            # Without interpolation, for a draw may be infinite.
-            low, high = np.quantile(drawn, tails, method="inverted_cdf")
+            low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, part = laws.fittable(report.law), report.part({})
             yield {
                 "router": router.name,
                 "objective": inputs.spec(fit).protocol.get("objective", law.protocol.objective),
                 "n": part.n,
                 "log10_N": float(log10_cutoff(part.estimates())),
+                "level": report.level,
                 "low": low,
                 "high": high,
                 "printed": float(log10_cutoff(law.published or {})),

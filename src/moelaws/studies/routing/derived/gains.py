@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.clark.routing import effective_parameters
 from moelaws.studies.routing.routers import DENSE, ROUTERS, main_runs
 from moelaws.tables.column import Column
@@ -38,8 +38,7 @@ def derive(inputs: FittedInputs) -> pd.DataFrame:
         report, draws = inputs.fit(router.fit), inputs.draws(router.fit)
         N, E = own["N_dense"].to_numpy(float), own["E"].to_numpy(float)
         drawn = effective_parameters({str(n): draws[n].to_numpy()[:, None] for n in draws}, N, E)
-        tails = [(1 - report.level) / 2, (1 + report.level) / 2]
-        low, high = np.quantile(drawn, tails, axis=0)
+        low, high = percentiles(drawn, report.level)
         own = own.assign(L_dense=own["N_dense"].map(dense), low=low, high=high)
         N_effective = effective_parameters(report.part({}).estimates(), N, E)
         tables.append(own.assign(gain=own["L_dense"] - own["L"], N_effective=N_effective))

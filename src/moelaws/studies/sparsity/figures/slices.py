@@ -17,6 +17,7 @@ from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.fitting.quantiles import percentiles
 from moelaws.studies.sparsity.derived.optima import surface_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface
 from moelaws.studies.sparsity.figures.common import (
@@ -139,7 +140,7 @@ def _band(surface: Surface, N: Array, S: Array) -> dict[str, Array]:
     draws = surface.loss_draws(N, S)
     if not len(draws):
         return {}
-    low, high = np.quantile(draws, [(1 - surface.level) / 2, (1 + surface.level) / 2], axis=0)
+    low, high = percentiles(draws, surface.level)
     return {"low": low, "high": high}
 
 
