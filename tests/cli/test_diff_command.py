@@ -1,5 +1,7 @@
 """What differs between two runs, and by how much their losses do."""
 
+import json
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -8,6 +10,9 @@ from moelaws.cli import cli
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
 from moelaws.training.evaluation import DocumentLosses
+
+# Differences of -5, -30 and 10 nats; -25 / 600 a token; residuals -5/6, -17.5 and 18.33.
+ERROR = np.sqrt(3 / 2 * ((5 / 6) ** 2 + 17.5**2 + (55 / 3) ** 2)) / 600
 
 
 @pytest.fixture
@@ -22,17 +27,28 @@ def runs(tmp_path, monkeypatch):
     return Results()
 
 
-def diff():
-    result = CliRunner().invoke(cli, ["diff", "first", "second"])
+def diff(*options):
+    result = CliRunner().invoke(cli, ["diff", "first", "second", *options])
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def test_the_difference_of_two_losses_has_its_paired_error(runs):
-    # Differences of -5, -30 and 10 nats; -25 / 600 a token; residuals -5/6, -17.5 and 18.33.
-    error = np.sqrt(3 / 2 * ((5 / 6) ** 2 + 17.5**2 + (55 / 3) ** 2)) / 600
-    shown = f"-0.0417 nats/token, standard error {error:.2g} (paired, over 3 documents"
+    shown = f"-0.0417 nats/token, standard error {ERROR:.2g} (paired, over 3 documents"
     assert f"loss of first less that of second: {shown}" in diff()
+
+
+def test_json_has_the_difference_and_its_error(runs):
+    data = json.loads(diff("--json"))
+    assert data["summary.loss"] == [2000 / 600, 2025 / 600]
+    assert data["loss_difference"] == {
+        "value": pytest.approx(-25 / 600),
+        "standard_error": pytest.approx(ERROR),
+        "unit": "nats/token",
+        "documents": 3,
+    }
+    (runs.run("second") / "documents.parquet").unlink()
+    assert "loss_difference" not in json.loads(diff("--json"))
 
 
 def test_runs_of_before_show_what_they_did(runs):

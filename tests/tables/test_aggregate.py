@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from moelaws.grids.expand import Run
+from moelaws.records.chain import changed_runs, link
 from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.tables.aggregate import aggregate
+from moelaws.tables.aggregate import aggregate, origin
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
 from moelaws.tables.query import query
@@ -125,6 +126,29 @@ def test_losses_of_one_budget_have_an_error_that_leaves_out_what_runs_share(swee
     assert frame["L_paired_se"][2:].isna().all()  # of before, and diverged
     apart = [runs[0], dataclasses.replace(runs[1], C=2e9), *runs[2:]]
     assert aggregate("sparsity", "demo", apart, results)["L_paired_se"].isna().all()
+
+
+def test_a_table_is_stale_where_the_losses_by_document_behind_its_errors_changed(sweep):
+    results, runs = sweep
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(50, 500, 40)
+    paths = [results.run(run.run_id) / "documents.parquet" for run in runs[:2]]
+    for path in paths:
+        DocumentLosses(np.arange(40), tokens, tokens * rng.normal(4, 0.5, 40)).write(path)
+    table = results.tier("demo").table("sparsity")
+    frame = aggregate("sparsity", "demo", runs, results)
+    write_table(frame, TRAINED_COLUMNS, table, made_of=origin(runs, results))
+    assert changed_runs(link(table), results) == []
+    before = paths[1].read_bytes()
+    # Sealed anew, as by hand: the file is whole, and the table no longer made of it.
+    DocumentLosses(np.arange(40), tokens, tokens * rng.normal(4, 0.5, 40)).write(paths[1])
+    assert changed_runs(link(table), results) == [runs[1].run_id]
+    paths[1].unlink()
+    assert changed_runs(link(table), results) == [runs[1].run_id]
+    paths[1].write_bytes(before)
+    assert changed_runs(link(table), results) == []
+    results.summary(runs[3].run_id).unlink()
+    assert changed_runs(link(table), results) == [runs[3].run_id]
 
 
 def test_a_run_without_a_summary_makes_no_table(sweep):

@@ -33,21 +33,21 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     path = out or results.tier(project.tier).table(spec.study)
     code = digest(of_table(spec))
     if spec.imported:
-        from moelaws.records.seal import made_of as origin
+        from moelaws.records.seal import made_of
         from moelaws.tables.imported import take
 
-        _print(path, {"imported": take(spec, path, origin(spec.imported_files, code))}, as_json)
+        _print(path, {"imported": take(spec, path, made_of(spec.imported_files, code))}, as_json)
         return
     from moelaws.grids.sweep import expand_study
-    from moelaws.tables.aggregate import aggregate, summary_digests
+    from moelaws.tables.aggregate import aggregate, origin
     from moelaws.tables.parquet import write_table
     from moelaws.tables.rates import rates_at_the_edge
     from moelaws.tables.schema import TRAINED_COLUMNS
 
     runs = expand_study(spec, project).runs
     frame = aggregate(spec.study, project.tier, runs, results)
-    made_of = {"code": code, "runs": summary_digests(runs, results)}
-    write_table(frame, TRAINED_COLUMNS, path, {"study": spec.study, "tier": project.tier}, made_of)
+    notes = {"study": spec.study, "tier": project.tier}
+    write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
     for line in rates_at_the_edge(frame):
         click.echo(f"moelaws: warning: {line}", err=True)
     _print(path, Counter(frame["status"]), as_json)

@@ -112,7 +112,7 @@ def _print_runs(top: Link) -> None:
         for name in ("file", "sha256", "url", "licence", "attribution", "mapping"):
             click.echo(f"  {name}: {table.imported[name] or 'not on record'}")
     for table in _tables(top, "runs"):
-        changed = changed_runs(table.runs, Results())
+        changed = changed_runs(table, Results())
         state = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         click.echo(f"\n{table.path}: {len(table.runs)} runs, {state if changed else 'as they are'}")
         for name, counts in trained_by(table.runs, Results()).items():

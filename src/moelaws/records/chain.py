@@ -1,7 +1,8 @@
 """The chain from what is shown back to what was trained.
 
 Each file of a tier names the digests of what it was made of: a figure its table, fits and derived
-tables, a fit its table, a table the summaries of its runs. ``link`` follows these names.
+tables, a fit its table, a table the summaries of its runs and their losses by document. ``link``
+follows these names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from moelaws.records import seal
 from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.records.layout import DOCUMENTS, Results
 from moelaws.records.runs import read_record
 
 DRAWS = ".bootstrap.parquet"
@@ -30,6 +31,7 @@ class Link:
         digest: SHA-256 of its content now; empty where it is missing.
         code: digest of the code that made it; empty where that is not on record.
         runs: run -> digest of the summary that it holds, of a study's table.
+        documents: run -> digest of the losses by document behind its paired errors.
         imported: of an imported table: the source's name, digest, licence, attribution.
         inputs: the files that it was made of.
     """
@@ -39,13 +41,14 @@ class Link:
     digest: str
     code: str
     runs: Mapping[str, str]
+    documents: Mapping[str, str]
     imported: Mapping[str, str]
     inputs: tuple[Link, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the chain below this file as JSON data."""
         inputs = [link.as_dict() for link in self.inputs]
-        return {**vars(self), "path": str(self.path), "runs": dict(self.runs), "inputs": inputs}
+        return {**vars(self), "path": str(self.path), "inputs": inputs}
 
 
 def link(path: Path, recorded: str = "") -> Link:
@@ -55,14 +58,15 @@ def link(path: Path, recorded: str = "") -> Link:
         UserError: for a file that is neither damaged nor readable.
     """
     if not path.is_file():
-        return Link(path, "missing", "", "", {}, {}, ())
+        return Link(path, "missing", "", "", {}, {}, {}, ())
     state, digest = inspect(path)
     origin = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
     inputs = tuple(link(Path(name), sha) for name, sha in origin.get("files", {}).items())
     changed = state != "damaged" and recorded not in ("", digest)
-    code, runs = origin.get("code", ""), origin.get("runs", {})
-    imported = origin.get("imported", {})
-    return Link(path, "changed" if changed else state, digest, code, runs, imported, inputs)
+    code = origin.get("code", "")
+    runs, documents, imported = (origin.get(k, {}) for k in ("runs", "documents", "imported"))
+    own = "changed" if changed else state
+    return Link(path, own, digest, code, runs, documents, imported, inputs)
 
 
 def made_of(path: Path) -> dict[str, Any]:
@@ -90,13 +94,17 @@ def _inspect(path: Path, size: int, modified: int) -> tuple[seal.State, str]:
     return seal.inspect(path)
 
 
-def changed_runs(runs: Mapping[str, str], results: Results) -> list[str]:
-    """Returns those of ``runs`` whose summaries are gone or no longer have these digests."""
-    summaries = {run: results.summary(run) for run in runs}
+def changed_runs(table: Link, results: Results) -> list[str]:
+    """Returns the runs of a table whose summaries or losses by document are gone or changed."""
+
+    def differs(path: Path, digest: str | None) -> bool:
+        return digest is not None and (not path.is_file() or inspect(path)[1] != digest)
+
     return [
         run
-        for run, digest in runs.items()
-        if not summaries[run].is_file() or inspect(summaries[run])[1] != digest
+        for run, digest in table.runs.items()
+        if differs(results.summary(run), digest)
+        or differs(results.run(run) / DOCUMENTS, table.documents.get(run))
     ]
 
 

@@ -41,9 +41,15 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
     return frame.drop(columns="_configuration")
 
 
-def summary_digests(runs: Iterable[Run], results: Results) -> dict[str, str]:
-    """Returns run -> the digest of its summary, for the record of the table that holds them."""
-    return {run.run_id: seal.digest(results.summary(run.run_id)) for run in runs}
+def origin(runs: Iterable[Run], results: Results) -> dict[str, dict[str, str]]:
+    """Returns what the table of ``runs`` is made of: run -> the digest of its summary, and of its
+    losses by document where it has them."""
+    ids = [run.run_id for run in runs]
+    documents = {run: results.run(run) / DOCUMENTS for run in ids}
+    return {
+        "runs": {run: seal.digest(results.summary(run)) for run in ids},
+        "documents": {run: seal.digest(path) for run, path in documents.items() if path.is_file()},
+    }
 
 
 def _paired_errors(runs: list[Run], results: Results) -> dict[str, float]:

@@ -120,7 +120,7 @@ class Verification:
     def _stale(self, top: chain.Link, present_code: Callable[[], str]) -> str:
         """Why a file would not be made the same again; empty where nothing tells so."""
         others = [f"{i.path} is {i.state}" for i in top.inputs if i.state in ("changed", "missing")]
-        if runs := chain.changed_runs(top.runs, self.results):
+        if runs := chain.changed_runs(top, self.results):
             others.append(f"{len(runs)} of its {len(top.runs)} runs changed: {', '.join(runs[:3])}")
         if top.code and top.code != present_code():
             others.append("other code made it")
