@@ -67,7 +67,7 @@ def measure_sparsity(sample: int | None, scipy_starts: int, threads: int) -> dic
 
 
 def measure_allocation(sample: int | None, threads: int) -> dict[str, Any]:
-    """The allocation law's grid on 360 runs."""
+    """The allocation law's grid on 240 runs."""
     return _fitted(simulated("allocation.loss", allocation_loss(), sample), threads)[0]
 
 
