@@ -1,12 +1,22 @@
 """How what is read off a fitted law moves with each loss, and the errors that follow."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import least_squares
 
 from moelaws import laws
-from moelaws.analysis.contrasts import ContrastErrors, influence, seed_sd
+from moelaws.analysis.contrasts import (
+    ContrastErrors,
+    Minimum,
+    influence,
+    linear_influence,
+    seed_sd,
+)
+from moelaws.fitting.observations import Observations
+from moelaws.fitting.problem import problem
+from moelaws.fitting.solve import solve
 from moelaws.records.paired import PairedLosses
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 
@@ -21,39 +31,45 @@ def test_the_surface_moves_exactly_as_its_influence_says():
     first, second = (np.linalg.lstsq(design, y, rcond=None)[0] for y in (L, moved))
     at = {"N": np.array([3e5, 2e4]), "S": np.array([0.6, 0.0])}
     change = law.predict_batch(second[None], at)[0] - law.predict_batch(first[None], at)[0]
-    moves = influence(law, dict(zip(law.names, first, strict=True)), rows, at)
+    moves = linear_influence(law, rows, at)
     np.testing.assert_allclose(moves @ (moved - L), change, rtol=1e-5)
     np.testing.assert_allclose(moves.sum(1), 1, rtol=1e-6)  # all losses up, the surface up
 
 
-def test_a_curve_moves_to_first_order_as_its_influence_says():
-    C = np.geomspace(1e10, 1e13, 8)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("objective", ["huber", "squared"])
+def test_a_curve_moves_with_each_loss_as_a_refit_to_it_does(objective, seed):
+    """Five budgets, whose scatter is larger than the threshold: by brute force."""
+    C = np.geomspace(1e10, 1e13, 5)
     truth = {"alpha": 60.0, "beta": -0.1, "b": 1.5}
-    L = CURVE.predict(truth, {"C": C}) * np.exp(0.002 * np.random.default_rng(1).normal(size=8))
+    rng = np.random.default_rng(seed)
+    L = CURVE.predict(truth, {"C": C}) * np.exp(0.003 * rng.normal(size=5))
+    protocol = dataclasses.replace(CURVE.protocol, objective=objective)
 
     def refit(losses):
-        def residuals(theta):
-            return CURVE.model({"C": C}).evaluate(theta[None])[0][0] - np.log(losses)
+        rows = Observations(columns={"C": C}, response=losses)
+        return solve(problem(CURVE, rows, protocol, 0), 0)
 
-        return least_squares(residuals, CURVE.vector(truth), xtol=1e-14, ftol=1e-14).x
+    def predicted(losses):
+        return CURVE.predict_batch(refit(losses).phi[None], at)[0]
 
     at = {"C": np.array([3e11, 5e13])}
-    theta = refit(L)
-    params = dict(zip(CURVE.names, CURVE.natural(theta), strict=True))
-    moves = influence(CURVE, params, {"C": C}, at)
-    for place in (0, 3, 7):
-        step = np.zeros(8)
-        step[place] = 1e-4
-        moved = CURVE.predict_batch(refit(L + step)[None], at)[0]
-        change = (moved - CURVE.predict(params, at)) / 1e-4
-        # The fit's own curvature, which least squares leaves out, is small beside its slope.
-        np.testing.assert_allclose(moves[:, place], change, rtol=0.05, atol=0.005)
+    fitted = refit(L)
+    params = dict(zip(CURVE.names, CURVE.natural(fitted.phi), strict=True))
+    bounds = np.array(CURVE.names)[fitted.certificate.at_bound].tolist()
+    delta = np.inf if objective == "squared" else protocol.delta
+    moves = influence(CURVE, Minimum(params, {"C": C}, L, delta, bounds), at)
+    h = 2e-5
+    brute = [(predicted(L + h * row) - predicted(L - h * row)) / (2 * h) for row in np.eye(5)]
+    np.testing.assert_allclose(moves, np.transpose(brute), rtol=0.01, atol=0.003)
+    assert np.isnan(influence(CURVE, Minimum(params, {"C": C}, L, np.nan), at)).all()
 
 
 def test_three_budgets_determine_a_curve_whose_loss_there_is_the_runs_own():
     C = np.array([1e10, 1e11, 1e12])
     params = {"alpha": 60.0, "beta": -0.1, "b": 1.5}
-    np.testing.assert_allclose(influence(CURVE, params, {"C": C}, {"C": C}), np.eye(3), atol=1e-6)
+    fitted = Minimum(params, {"C": C}, CURVE.predict(params, {"C": C}), CURVE.protocol.delta)
+    np.testing.assert_allclose(influence(CURVE, fitted, {"C": C}), np.eye(3), atol=1e-6)
 
 
 def test_errors_of_documents_and_of_seeds_stand_beside_each_other():

@@ -10,7 +10,7 @@ spread between the study's seeds in each loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,9 @@ from numpy.typing import ArrayLike
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
+from moelaws.fitting.objective import Objective
 from moelaws.laws.base import FittableLaw
+from moelaws.laws.forms import LinearLaw
 from moelaws.records.paired import PairedLosses
 
 
@@ -69,34 +71,72 @@ def seed_sd(table: pd.DataFrame) -> float:
     )
 
 
-def influence(
-    law: FittableLaw, params: Mapping[str, float], fitted: Mapping[str, Any], at: Mapping[str, Any]
-) -> Array:
-    """Returns how predictions at m points move with the n losses that a law was fitted to, (m, n).
+def linear_influence(law: LinearLaw, fitted: Mapping[str, Any], at: Mapping[str, Any]) -> Array:
+    """Returns how least-squares predictions at m points move with the n fitted losses, (m, n).
 
-    To first order, and as least squares of the law's residuals have it: with Jacobians J of the
-    fitted rows and K of the points, on the scale of the residuals, it is K J^+ and, where that
-    scale is logarithmic, times the prediction over the fitted row's. For a linear law it is exact.
+    Exact: with designs X of the fitted rows and Z of the points it is Z X^+, whatever the losses.
 
     Args:
-        law: a law of a loss.
-        params: its fitted coefficients, natural scale.
+        law: a linear law of a loss.
         fitted: the variables of the rows, (n,) each.
         at: those of the points, (m,) each.
     """
-    J, y_n = _jacobian(law, params, fitted)
-    K, y_m = _jacobian(law, params, at)
-    scale = np.linalg.norm(J, axis=0)
+    X, Z = (law.design(law.columns(columns)) for columns in (fitted, at))
+    scale = np.linalg.norm(X, axis=0)
     scale[scale == 0] = 1.0
-    moves = (K / scale) @ np.linalg.pinv(J / scale)
-    return np.asarray(moves * y_m[:, None] / y_n if law.log_response else moves)
+    return np.asarray((Z / scale) @ np.linalg.pinv(X / scale))
 
 
-def _jacobian(
-    law: FittableLaw, params: Mapping[str, float], columns: Mapping[str, Any]
-) -> tuple[Array, Array]:
-    """Returns the Jacobian (n, P) on the residuals' scale, and the natural predictions (n,)."""
-    model = law.model(law.columns(columns))
-    prediction, state = model.evaluate(law.vector(params)[None])
-    natural = np.exp(prediction[0]) if law.log_response else prediction[0]
-    return np.array(model.jacobian(state)[0].T, float), np.asarray(natural)
+@dataclass(frozen=True)
+class Minimum:
+    """Where a fit's objective is least: what it takes to see how that place moves.
+
+    Attributes:
+        params: the estimates, natural scale.
+        columns: the law's variables, (n,) each.
+        losses: that the law was fitted to, (n,).
+        delta: threshold of the Huber losses; infinite for least squares, NaN for an objective
+            whose minimum has no derivative that is known here.
+        at_bounds: parameters that a bound holds.
+    """
+
+    params: Mapping[str, float]
+    columns: Mapping[str, Any]
+    losses: Array
+    delta: float = math.inf
+    at_bounds: Sequence[str] = ()
+
+
+def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array:
+    """Returns how predictions at m points move with the n losses that a law was fitted to, (m, n).
+
+    The derivative of the minimum: with Jacobians J of the fitted rows and K of the points, both
+    (P, .), the objective's exact Hessian H and psi' = 1 for the rows within ``delta`` of their
+    loss and 0 for those beyond, it is K' H^-1 J psi'. Where there are more rows than parameters,
+    this holds for changes of ln L that are small beside ``delta``: larger ones bring other rows
+    within it. NaN where ``fitted.delta`` is.
+
+    Args:
+        law: a law of a loss.
+        fitted: its fit.
+        at: the variables of the points, (m,) each.
+    """
+    n, m = len(fitted.losses), len(next(iter(at.values())))
+    if math.isnan(fitted.delta):
+        return np.full((m, n), np.nan)
+    theta = law.vector(fitted.params)[None]
+    model, points = (law.model(law.columns(columns)) for columns in (fitted.columns, at))
+    objective = Objective(model, law.on_scale(fitted.losses), fitted.delta)
+    point = objective.evaluate(theta)
+    values, state = points.evaluate(theta)
+    free = [name not in fitted.at_bounds for name in law.names]
+    J, K = (model.jacobian(point.state)[0][free], points.jacobian(state)[0][free])
+    H = objective.derivatives(point, np.array([True])).curvature[0][np.ix_(free, free)]
+    scale = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
+    inverse = np.linalg.pinv(H / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
+    moves = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
+    return (
+        np.asarray(moves * np.exp(values[0])[:, None] / fitted.losses)
+        if law.log_response
+        else moves
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.contrasts import influence
+from moelaws.analysis.contrasts import Minimum, influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
@@ -28,12 +29,16 @@ class Curve:
         draws: a row a draw of the bootstrap, with a column for each parameter.
         rows: the runs that the curve was fitted to.
         level: of its intervals.
+        delta: threshold of the fit's Huber losses, as of ``Minimum``.
+        at_bounds: parameters that a bound holds.
     """
 
     params: dict[str, float]
     draws: pd.DataFrame
     rows: pd.DataFrame
     level: float
+    delta: float = LAW.protocol.delta
+    at_bounds: Sequence[str] = ()
 
     def loss(self, C: Array) -> Array:
         """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
@@ -49,8 +54,10 @@ class Curve:
 
     def influence(self, C: Array) -> Array:
         """Returns how the loss at ``C`` (m,) moves with that of each of the runs, (m, n)."""
-        fitted = {"C": self.rows["C_leverage"].to_numpy(float)}
-        return influence(LAW, self.params, fitted, {"C": np.asarray(C, float)})
+        columns = {"C": self.rows["C_leverage"].to_numpy(float)}
+        losses = self.rows["L"].to_numpy(float)
+        fitted = Minimum(self.params, columns, losses, self.delta, self.at_bounds)
+        return influence(LAW, fitted, {"C": np.asarray(C, float)})
 
     def slope(self, C: Array) -> Array:
         """Returns dL / d ln C (n,) at ``C`` (n,)."""
@@ -94,7 +101,10 @@ def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
 
 
 def _curve(part: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
-    return Curve(part.estimates(), draws[list(LAW.names)], rows.reset_index(drop=True), level)
+    known = part.diagnostics
+    delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
+    own, rows = draws[list(LAW.names)], rows.reset_index(drop=True)
+    return Curve(part.estimates(), own, rows, level, delta, tuple(known.at_bounds))
 
 
 def _working(draws: pd.DataFrame) -> Array:

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.contrasts import influence
+from moelaws.analysis.contrasts import linear_influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array, Minima, abscissae, minima
+from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
 MIN_SIZES = 3  # that determine a minimum over size
@@ -57,9 +58,10 @@ class Surface:
     def influence(self, N: float, S: float) -> Array:
         """Returns how the loss at ``N`` and ``S`` moves with that of each of the runs, (n,)."""
         law = laws.fittable(self.law)
+        assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
         fitted = _columns(self.rows[self.size].to_numpy(), self.rows["S"].to_numpy())
         at_N_S = _columns(np.array([N]), np.array([S]))
-        return np.asarray(influence(law, self.params, fitted, at_N_S)[0])
+        return np.asarray(linear_influence(law, fitted, at_N_S)[0])
 
     def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
         """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.
