@@ -12,21 +12,29 @@ from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel
 
+# Errors by document. Of each loss alone, most of which all runs share: for runs of several budgets.
+ALONE = "L_se"
+# Paired among the runs of a budget (``records.paired``): for figures that compare just these.
+PAIRED = "L_paired_se"
 
-def bars(rows: pd.DataFrame) -> dict[str, Array]:
-    """The ends of one standard error of the loss by document, where the rows have it."""
-    L, se = rows["L"].to_numpy(float), errors(rows).to_numpy(float)
-    return {"low": L - se, "high": L + se} if np.isfinite(se).any() else {}
 
+def error_among(rows: pd.DataFrame) -> str:
+    """Returns which error to show of the losses of one budget: one kind for all ``rows``.
 
-def errors(rows: pd.DataFrame) -> pd.Series:
-    """Returns the standard error (n,) by which the losses of the rows may be compared.
-
-    It is paired by document where the runs' losses by document are on record
-    (``records.paired``); else that of each loss alone, most of which the runs share.
+    It is ``PAIRED`` where every run has one; else ``ALONE``, which may be ten times as large.
     """
-    alone = rows["L_se"].astype(float)
-    return rows["L_paired_se"].astype(float).fillna(alone) if "L_paired_se" in rows else alone
+    return PAIRED if PAIRED in rows and bool(rows[PAIRED].notna().all()) else ALONE
+
+
+def bars(rows: pd.DataFrame, error: str) -> dict[str, Array]:
+    """Returns the ends, (n,) each, of one standard error, the column ``error`` of the rows.
+
+    There are none where the rows have no such error.
+    """
+    if error not in rows or not np.isfinite(rows[error].to_numpy(float)).any():
+        return {}
+    L, se = rows["L"].to_numpy(float), rows[error].to_numpy(float)
+    return {"low": L - se, "high": L + se}
 
 
 def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:

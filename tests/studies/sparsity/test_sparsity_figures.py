@@ -51,6 +51,23 @@ def test_nothing_is_clipped_and_simulated_losses_say_so(
             assert values.between(min(axis) * (1 - 1e-9), max(axis) * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize(
+    ("figure", "paired_of", "shown"),
+    [("F2a", 1.0, 0.0004), ("F2a", 0.9, 0.004), ("F6a", 1.0, 0.004)],
+)
+def test_bars_are_paired_where_one_budgets_runs_all_are(
+    figure: str, paired_of: float, shown: float, make_case: MakeCase
+) -> None:
+    """Runs of several budgets are compared by the error of each loss alone."""
+    case = make_case(DEMO)
+    frame = case.inputs.table
+    paired = np.where(np.arange(len(frame)) % 10 < 10 * paired_of, 0.0004, np.nan)
+    inputs = replace(case.inputs, frame=frame.assign(L_paired_se=paired))
+    data = make(case.study, figure, inputs).data
+    points = data[data["series"].str.match("runs|C=")]
+    np.testing.assert_allclose((points["high"] - points["low"]) / 2, shown)
+
+
 def test_the_same_inputs_write_the_same_bytes(make_case: MakeCase, tmp_path: Path) -> None:
     case = make_case(DEMO)
     there, here = tmp_path / "there" / "F2b.pdf", tmp_path / "here" / "F2b.pdf"

@@ -25,8 +25,7 @@ from moelaws.tables.column import Column
     Column("r_star_published", "float", "1", "r* there by the paper's coefficients"),
     Column("sparsest", "int", "1", "1 for runs of the largest sparsity, else 0"),
     Column("L", "float", "nats/token", "validation loss"),
-    Column("L_se", "float", "nats/token", "its standard error", True),
-    Column("L_paired_se", "float", "nats/token", "the same among the runs of its budget", True),
+    Column("L_se", "float", "nats/token", "its standard error, by document", True),
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Lists the completed runs that name a budget, with r* of the fit ``ratio`` at their C and S.

@@ -8,7 +8,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.analysis.predictions import Prediction, predicted
 from moelaws.figures import style
-from moelaws.figures.losses import bars, equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.laws.base import Mask
 from moelaws.studies.allocation.figures.common import percent
@@ -57,7 +57,7 @@ def _scatter(
             f"{'held out' if hollow else 'runs'}, S={value:.4g}",
             prediction.value[own],
             rows["L"],
-            **bars(rows),
+            **bars(rows, ALONE),
             color=colour,
             marker=marker,
             markersize=3.2,

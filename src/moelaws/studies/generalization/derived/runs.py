@@ -27,7 +27,7 @@ from moelaws.tables.column import Column
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
     Column("L", "float", "nats/token", "validation loss"),
     Column("L_se", "float", "nats/token", "its standard error, by document", True),
-    Column("L_paired_se", "float", "nats/token", "the same among the runs of its budget", True),
+    Column("L_paired_se", "float", "nats/token", "the same among the study's runs", True),
 )
 def derive(inputs: Inputs) -> pd.DataFrame:
     """Gives a row for each completed run.

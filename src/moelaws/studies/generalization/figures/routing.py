@@ -8,7 +8,7 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.losses import bars, errors
+from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.tables.sweeps import in_sweep
 
@@ -27,7 +27,7 @@ def draw(inputs: Inputs) -> Sheet:
     for panel, D in zip(sheet.panels, budgets, strict=False):
         rows = runs[runs["D"] == D]
         for k, colour in zip(active, style.ordered_colours(len(active)), strict=True):
-            _series(panel, rows[rows["k"] == k], k, colour)
+            _series(panel, rows[rows["k"] == k], k, colour, error_among(rows))
         letter = f"({panel.name}) " if len(budgets) > 1 else ""
         panel.ax.set_title(f"{letter}$D$ = {style.short(D)} tokens", loc="left")
         panel.ax.set_xlabel(r"routing term $R = k L_T\,l\,\ln(eM/k)$ (nats)")
@@ -39,14 +39,14 @@ def draw(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any) -> None:
+def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any, error: str) -> None:
     """Draws one k at one budget: the means over seeds, joined in the order of M."""
     if not len(rows):
         return
-    own = rows[["M", "R", "L"]].assign(L_se=errors(rows))
-    mean = own.groupby("M", as_index=False).mean()
+    mean = rows[["M", "R", "L", error]].groupby("M", as_index=False).mean()
     panel.ax.plot(mean["R"], mean["L"], color=colour, linewidth=0.9, zorder=2)
-    panel.points(f"k={k}", mean["R"], mean["L"], **bars(mean), color=colour, label=f"{k}", zorder=3)
+    ends = bars(mean, error)
+    panel.points(f"k={k}", mean["R"], mean["L"], **ends, color=colour, label=f"{k}", zorder=3)
     for row in mean.itertuples():
         panel.ax.annotate(
             f"{row.M}",

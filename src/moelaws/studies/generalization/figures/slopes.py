@@ -11,7 +11,7 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
-from moelaws.figures.losses import errors
+from moelaws.figures.losses import error_among
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.laws.base import FittableLaw
 from moelaws.studies.generalization.derived.draws import Estimates, estimates
@@ -53,13 +53,16 @@ def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
 
 
 def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
-    """Draws the losses above ``floor`` with their standard errors, where they lie above it."""
+    """Draws the losses above ``floor`` with their standard errors, where they lie above it.
+
+    The study's runs name no budget, so that their paired errors are among all of them.
+    """
     y = rows["L"] - floor
     shown = y > 0
     if not shown.all():
         panel.sheet.warn(f"{int((~shown).sum())} runs lie at or below the fitted floor")
     bars: dict[str, Any] = {}
-    se = errors(rows)
+    se = rows[error_among(rows)].astype(float)
     if np.isfinite(se).any():
         low = np.where(y - se > 0, y - se, np.nan)
         bars = {"low": low[shown], "high": (y + se)[shown]}

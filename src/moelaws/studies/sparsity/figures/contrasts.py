@@ -52,11 +52,13 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     zero = np.zeros(len(S))
     band = {"low": zero - spread, "high": zero + spread} if np.isfinite(spread) else {}
     panel.line("spread between seeds", S, zero, **band, color=style.GREY, linewidth=0.8)
+    # One kind of error in a panel: unpaired ones may be ten times as large.
+    error = "paired_se" if rows["paired_se"].notna().all() else "unpaired_se"
     groups = list(rows.groupby(["d_model", "seed"]))
     for place, (_, group) in enumerate(groups):
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
         shift = APART * (place - (len(groups) - 1) / 2)
-        se = group["paired_se"].fillna(group["unpaired_se"]).to_numpy(float)
+        se = group[error].to_numpy(float)
         bars = {"low": group["difference"] - se, "high": group["difference"] + se}
         colour = palette[d]
         panel.points(

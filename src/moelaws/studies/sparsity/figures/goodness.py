@@ -10,7 +10,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.predictions import predicted
 from moelaws.figures import style
-from moelaws.figures.losses import bars, equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
@@ -67,7 +67,7 @@ def observed_over_predicted(
                 f"{column}={value:g}",
                 group["predicted"],
                 group["L"],
-                **(bars(group) if "L_se" in group else {}),
+                **bars(group, ALONE),
                 color=colour,
                 markeredgecolor="white",
                 markeredgewidth=0.3,

@@ -15,7 +15,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
-from moelaws.figures.losses import bars
+from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
 from moelaws.studies.sparsity.derived.optima import surface_optima
@@ -68,7 +68,7 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
             f"runs, N={size:g}",
             group["S"],
             group["L"],
-            **bars(group),
+            **bars(group, error_among(rows)),
             color=style.ORDERED(norm(size)),
             markeredgecolor="white",
             markeredgewidth=0.4,
@@ -107,7 +107,7 @@ def draw_along_size(
             f"runs, S={S:g}",
             rows[surface.size],
             rows["L"],
-            **bars(rows),
+            **bars(rows, error_among(surface.rows)),
             color=colour,
             markersize=3,
         )
