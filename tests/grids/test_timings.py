@@ -11,11 +11,11 @@ from moelaws.cli import cli
 from moelaws.grids.timings import timings
 from moelaws.records.files import write_json, write_text
 from moelaws.records.layout import Results
-from moelaws.records.provenance import machine
+from moelaws.records.provenance import collect
 from repository import REPOSITORY
 
 CALL = ("grid", "sparsity", "--set", "corpus=text.txt")
-HERE = {**machine(), "device": "cpu", "threads": 1, "resumed_from": []}
+HERE = {**collect(), "device": "cpu", "threads": 1, "resumed_from": []}
 
 
 @pytest.fixture
@@ -63,6 +63,8 @@ def test_the_estimate_follows_the_runs_that_this_machine_has_finished(project):
 )
 def test_runs_of_other_machines_and_interrupted_ones_tell_nothing(project, made_by):
     run_id = json.loads(moelaws(*CALL, "--json"))[0]["run_id"]
+    record(run_id, 10.0)
+    assert len(timings(Results(), CPU)) == 1
     record(run_id, 10.0, **made_by)
     assert timings(Results(), CPU) == []
     assert len(timings(Results(), H100)) == ("device" in made_by)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.cli import cli
-from moelaws.records.code import closure, digest, training_code
+from moelaws.records.code import PACKAGE, closure, digest, training_code
 from moelaws.records.files import read_json, replacing, write_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import acquire
@@ -99,9 +99,11 @@ def test_differences_are_symmetric_and_empty_for_equals(a, b):
 
 
 def test_closure_follows_imports_and_stops_at_them():
-    names = {path.name for path in closure("moelaws.grids.expand")}
-    assert {"expand.py", "derive.py", "run.py", "flops.py"} <= names
-    assert not {"loop.py", "fit.py", "aggregate.py"} & names
+    paths = {str(path.relative_to(PACKAGE)) for path in closure("moelaws.grids.expand")}
+    assert {"grids/expand.py", "grids/derive.py", "spec/run.py", "accounting/flops.py"} <= paths
+    others = {"training/loop.py", "fitting/fit.py", "tables/aggregate.py"}
+    assert all((PACKAGE / path).is_file() for path in others)
+    assert not others & paths
     assert digest(closure("moelaws.grids.expand")) != digest(closure("moelaws.grids.derive"))
 
 
