@@ -14,11 +14,13 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from multiprocessing import Pipe
+from itertools import cycle, islice
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -30,7 +32,6 @@ from moelaws.spec.errors import UserError
 Item = TypeVar("Item")
 
 _count: ContextVar[int] = ContextVar("cores", default=1)
-_parent: ContextVar[int | None] = ContextVar("parent", default=None)
 
 
 @contextmanager
@@ -54,6 +55,11 @@ def core_count() -> int:
     return _count.get() if sys.platform == "linux" else 1
 
 
+def cores_at_work() -> int:
+    """Returns how many of ``core_count`` the system lets this process use at the same time."""
+    return min(core_count(), len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
+
+
 def shared(shape: tuple[int, ...], dtype: type = float) -> NDArray[Any]:
     """Returns an array of zeros that :func:`each` may fill."""
     size = math.prod(shape)
@@ -75,7 +81,7 @@ def each(
     error and at Ctrl-C the other processes are killed.
 
     Raises:
-        UserError: where the system kills a process, as it does for lack of memory.
+        UserError: where a process ends early, as where the system kills it for lack of memory.
     """
     count = min(core_count(), len(items) if isinstance(items, Sized) else core_count())
     if count <= 1:
@@ -83,78 +89,72 @@ def each(
             work(item)
             done(item)
         return
-    workers: list[tuple[int, Connection]] = []
+    fork = get_context("fork")
+    workers = []
+    # Nothing is sent here. It is at its end once this process has closed it or was killed.
+    lifeline, hold = fork.Pipe(duplex=False)
     try:
         for first in range(count):
-            workers.append(_fork(work, items, first, count))
-        for i, item in enumerate(items):
-            pid, receiving = workers[i % count]
+            receiving, sending = fork.Pipe(duplex=False)
+            own = islice(items, first, None, count)
+            worker = fork.Process(target=_run, args=(work, own, sending, lifeline, hold))
+            worker.daemon = True
+            with warnings.catch_warnings():
+                # Threads of other libraries stay behind, and their locks: nothing of them is used.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                worker.start()
+            workers.append((worker, receiving))
+            sending.close()
+        for item, (worker, receiving) in zip(items, cycle(workers), strict=False):
             try:
                 error = receiving.recv()
             except EOFError:
-                raise _killed(pid) from None
+                worker.join()
+                raise _ended_early(worker.exitcode or 0) from None
             if error is not None:
                 raise error
             done(item)
     finally:
-        for pid, receiving in workers:
-            receiving.close()
-            _end(pid)
+        hold.close()
+        for worker, _ in workers:
+            worker.kill()
+        for worker, _ in workers:
+            worker.join()
 
 
-def keep_on() -> None:
-    """Ends a process of :func:`each` whose parent was killed."""
-    parent = _parent.get()
-    if parent is not None and os.getppid() != parent:
-        os._exit(1)
-
-
-def _fork(
-    work: Callable[[Item], None], items: Iterable[Item], first: int, count: int
-) -> tuple[int, Connection]:
-    """Starts a process for each ``count``-th item from the ``first``; it tells when one is done."""
-    receiving, sending = Pipe(duplex=False)
-    parent = os.getpid()
-    with warnings.catch_warnings():
-        # Threads of other libraries stay behind, and their locks: nothing of them is used.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid:
-        sending.close()
-        return pid, receiving
+def _run(
+    work: Callable[[Item], None],
+    items: Iterable[Item],
+    sending: Connection,
+    lifeline: Connection,
+    hold: Connection,
+) -> None:
+    """Does the ``work`` of one process, and tells when each of its items is done."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    hold.close()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    _count.set(1)
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-        _count.set(1)
-        _parent.set(parent)
-        for i, item in enumerate(items):
-            if i % count == first:
-                work(item)
-                sending.send(None)
+        for item in items:
+            work(item)
+            sending.send(None)
     except BaseException as error:
-        sending.send(_sendable(error))
-    finally:
-        os._exit(0)
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        sending.send(error)
 
 
-def _sendable(error: BaseException) -> BaseException:
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+def _end_with(lifeline: Connection) -> None:
+    lifeline.poll(None)
+    os._exit(1)
 
 
-def _killed(pid: int) -> UserError:
-    _, status = os.waitpid(pid, 0)
+def _ended_early(exit_code: int) -> UserError:
+    if exit_code >= 0:
+        return UserError(f"a process of this fit ended early (exit code {exit_code})")
     return UserError(
-        f"a process of this fit was killed ({signal.strsignal(os.WTERMSIG(status))}), perhaps for "
-        "lack of memory; give fewer --threads"
+        f"a process of this fit was killed ({signal.strsignal(-exit_code)}), perhaps for lack of "
+        "memory; give fewer --threads"
     )
-
-
-def _end(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    except (ProcessLookupError, ChildProcessError):  # it was waited for
-        pass

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from moelaws.fitting.cores import keep_on
 from moelaws.fitting.objective import Evaluation, Objective, Slopes
 from moelaws.laws.base import Array, Mask
 
@@ -41,7 +40,6 @@ def descend(
     for _ in range(iterations):
         if not len(alive):
             break
-        keep_on()
         slopes = _renewed(slopes, stale, here, point, exact)
         f, gradient, curvature, scale = slopes
         free = ~held(point.theta, gradient, bounds)
