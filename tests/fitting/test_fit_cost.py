@@ -1,5 +1,6 @@
 """How long a fit takes is said before it begins, and what would not end is refused."""
 
+import os
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from fitting_case import fitted
 
 from moelaws import laws
 from moelaws.cli import cli
+from moelaws.fitting.cores import using_cores
 from moelaws.spec.errors import UserError
 
 LAW = laws.fittable("chinchilla")
@@ -34,6 +36,23 @@ def test_a_fit_of_a_million_rows_says_its_hours_beforehand(large, tmp_path):
 def test_what_would_not_end_is_refused(dense):
     with pytest.raises(UserError, match=r"takes about .*max_hours allows 0\.0.* 100,000 refits"):
         fitted(LAW, dense(), bootstrap=100_000, max_hours=0.01)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor can be chosen here")
+def test_cores_that_this_process_may_not_use_make_no_fit_shorter(large):
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        days = []
+        for count in (1, 256):
+            with using_cores(count), pytest.raises(UserError) as refused:
+                fitted(LAW, large, bootstrap=100_000)
+            days.append(
+                float(re.search(r"about ([\d,]+) days", str(refused.value))[1].replace(",", ""))
+            )
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert days[1] > days[0] / 10  # two measurements of one speed
 
 
 def test_a_long_fit_is_announced_and_goes_on(dense, capfd, monkeypatch):

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from moelaws.fitting.cores import core_count
+from moelaws.fitting.cores import cores_at_work
 from moelaws.fitting.descent import descend
 from moelaws.fitting.multistart import SECOND, descents
 from moelaws.fitting.problem import Problem, problem
@@ -43,7 +43,7 @@ def check_cost(
     """
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
-    seconds /= 1 + EFFICIENCY * (core_count() - 1)
+    seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)
     if seconds < SAID_ABOVE:
         return
     n = sum(len(rows.response) for rows in prepared)
