@@ -41,15 +41,16 @@ def require_determined(
 ) -> None:
     """Refuses a fit whose rows leave open what it predicts for other rows.
 
-    Some change of the parameters moves no prediction of the ``fitted`` rows and moves those of the
-    ``held`` ones: an exponent of E, say, where all fitted rows are dense.
+    Some change of the parameters moves no prediction of the ``fitted`` rows, which are at least as
+    many as the parameters, and moves those of the ``held`` ones: an exponent of E, say, where all
+    fitted rows are dense.
 
     Raises:
         UserError: naming the parameters that the fitted rows leave open.
     """
     J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
-    directions, sizes, _ = np.linalg.svd(J_fitted / np.sqrt(J_fitted.shape[1]))
-    sizes = np.append(sizes, np.zeros(len(directions) - len(sizes)))
+    J_fitted = J_fitted / np.sqrt(J_fitted.shape[1])
+    directions, sizes, _ = np.linalg.svd(J_fitted, full_matrices=False)
     moved = np.abs(directions.T @ J_held)  # (P directions, held rows)
     open_ = (sizes <= WITHOUT_EFFECT * sizes[0])[:, None] & (moved > EFFECT * moved.max())
     if not open_.any():
