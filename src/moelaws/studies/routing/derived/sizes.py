@@ -28,22 +28,18 @@ from moelaws.tables.column import Column
     Column("quantity", "string", "1", "coefficient of Eq 1, or log10 of the cut-off -b/c"),
     Column("sizes", "int", "1", "base sizes, each of which is left out once"),
     Column("estimate", "float", "1", "by all sizes"),
-    Column("low", "float", "1", "lower end of the jackknife interval over base sizes"),
-    Column("high", "float", "1", "upper end of it"),
+    Column("low", "float", "1", "lower end of the jackknife interval over base sizes", True),
+    Column("high", "float", "1", "upper end of it", True),
 )
 def derive(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
     """Yields one row a router and quantity; coefficients vary on the scale that the law works on.
 
-    The cut-off has no interval where a refit has none (c not above 0).
+    The interval of the cut-off is endless where a refit has none (c not above 0).
     """
     for router in ROUTERS:
-        report, spec, rows = (
-            inputs.fit(router.fit),
-            inputs.spec(router.fit),
-            inputs.rows(router.fit),
-        )
+        report, rows = inputs.fit(router.fit), inputs.rows(router.fit)
         law = laws.fittable(report.law)
-        once = spec.model_copy(update={"profile": ()})
+        once = inputs.spec(router.fit).model_copy(update={"profile": ()})
 
         def quantities(params: dict[str, float], law: Any = law) -> Array:
             return np.append(law.vector(params), log10_cutoff(params))
