@@ -30,4 +30,6 @@ for path in sorted(Path("config/studies").glob("*.yaml")):
     for fit in study["fits"]:
         if fit.get("bootstrap", 200) > 20:
             fit["bootstrap"] = 20
+    for contest in study.get("contests", ()):
+        contest["bootstrap"] = 10
     path.write_text(yaml.safe_dump(study, sort_keys=False))

@@ -101,15 +101,22 @@ def test_a_split_at_which_no_law_can_be_judged_says_why(table):
 
 
 @pytest.mark.parametrize(
-    ("split", "changed", "message"),
+    ("split", "changed", "reason"),
     [
         ({"largest": "D"}, {"rows": "D < 1.001e10"}, "all of its 31 rows have one D"),
         ({"holdout": "N > 1e12"}, {}, "holdout 'N > 1e12' selects none of the 32 rows"),
-        ({"largest": "Q"}, {}, "no column 'Q'"),
         ({"holdout": "N > 0"}, {}, "holdout 'N > 0' selects all of the 32 rows"),
-        ({"holdout": "N > 3e8"}, {"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
+        ({"largest": "Q"}, {}, "no column 'Q'"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(table, split, changed, message):
-    with pytest.raises(UserError, match=message):
-        contest(entry(split, **changed), table)
+def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, changed, reason):
+    wrong, right = contest(entry(split, {"holdout": "N > 3e8"}, **changed), table)
+    assert (wrong["steps"], wrong["laws"]) == ([], [])
+    assert all(reason in text for text in wrong["refused"].values())
+    assert len(wrong["refused"]) == 4
+    assert right["laws"][0]["law"] == "chinchilla:reduced"
+
+
+def test_a_law_that_is_named_twice_is_refused(table):
+    with pytest.raises(UserError, match="one is named twice"):
+        contest(entry({"holdout": "N > 3e8"}, laws=["chinchilla", "chinchilla"]), table)

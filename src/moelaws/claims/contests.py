@@ -85,16 +85,13 @@ def _is_told(law: JudgedLaw) -> bool:
 
 def _section(split: JudgedSplit, level: float) -> list[str]:
     percent = f"{level:.0%}"
-    first = split["steps"][0]
-    if len(split["steps"]) == 1:
-        rows = f"{first['fitted']} runs fitted, {first['judged']} judged: those of "
-        rows += f"`{first['holdout']}`."
-    else:
-        cuts = ", ".join(
-            f"`{step['holdout']}` ({step['fitted']} fitted, {step['judged']} judged)"
-            for step in split["steps"]
-        )
-        rows = f"A roll-out in {len(split['steps'])} rounds, all counted together: {cuts}."
+    steps = [
+        f"`{step['holdout']}` ({step['fitted']} runs fitted, {step['judged']} judged)"
+        for step in split["steps"]
+    ]
+    rows = f"Runs judged: {', '.join(steps)}." if steps else "No law could be judged."
+    if len(steps) > 1:
+        rows = f"A roll-out in {len(steps)} rounds, all counted together: {', '.join(steps)}."
     lines = [f"### {split['name'].replace('_', ' ')}: to predict {split['use']}", "", rows]
     if split["laws"]:
         lines += [

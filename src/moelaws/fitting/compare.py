@@ -41,12 +41,13 @@ class Fitted(NamedTuple):
         params, held = self.report.parts[0].estimates(), self.rows.held_columns
         assert self.report.draws is not None
         draws = self.report.draws[list(self.law.names)].to_numpy()
-        return Judged(
-            np.arange(len(self.rows.held_response)) if rows is None else rows,
-            self.rows.held_response,
-            self.law.predict(params, held),
-            of_draws(self.law, draws, held) if len(draws) else None,
-        )
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return Judged(
+                np.arange(len(self.rows.held_response)) if rows is None else rows,
+                self.rows.held_response,
+                self.law.predict(params, held),
+                of_draws(self.law, draws, held) if len(draws) else None,
+            )
 
     def entry(self) -> dict[str, Any]:
         """What a comparison tells of the fit."""
@@ -133,7 +134,9 @@ def fit_each(
         try:
             form = reduced(law, _constant(law, table, own, units))
             rows = split_rows(form, table, own, units)[0]
-            report = fit(form, table, own, seed=seed, units=units, progress=shown)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                # Rows that hardly determine a law lead its starts anywhere.
+                report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if spec.holdout:
                 params = report.parts[0].estimates()
                 require_determined(form, params, rows.columns, rows.held_columns)

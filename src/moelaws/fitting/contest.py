@@ -16,7 +16,7 @@ from moelaws.fitting.standings import Standing, standings
 from moelaws.fitting.variables import numbers, require_column
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.mapping import check_comparable
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
 from moelaws.tables.sweeps import in_sweep
@@ -79,8 +79,10 @@ def contest(
     goes from the largest value of its column down, as long as every law that was fitted at the
     largest can be fitted to the rows below.
 
+    A split that keeps no row, or all, refuses every law with that reason.
+
     Raises:
-        UserError: for laws that cannot be compared, and for a split that keeps no row.
+        UserError: for laws that cannot be compared.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
@@ -104,8 +106,10 @@ def contest(
             )
             return known[key]
 
-        with located(f"contest {entry.name}: split {split.name}"):
+        try:
             judged.append(_judged(entry, split, _kept(entry, split, table), fitted, seed))
+        except UserError as error:  # such as one budget: the other splits go on
+            judged.append(_not_judged(split, dict.fromkeys(entry.laws, str(error))))
     return judged
 
 
@@ -182,16 +186,18 @@ def _judged(
     }
     standing = standings(judged, entry.level, seed) if judged else {}
     entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
-    return {
-        "name": split.name,
-        "use": " ".join(split.use.split()),
+    return _not_judged(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
             for k, _ in rounds
         ],
         "laws": sorted(entries, key=lambda law: law["rmse"]),
-        "refused": refused,
     }
+
+
+def _not_judged(split: Split, refused: dict[str, str]) -> JudgedSplit:
+    use = " ".join(split.use.split())
+    return JudgedSplit(name=split.name, use=use, steps=[], laws=[], refused=refused)
 
 
 def _standing(steps: list[Fitted], numbers: Standing) -> JudgedLaw:
