@@ -1,5 +1,7 @@
 """What tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -24,3 +26,11 @@ def run_data():
         "balance_group": 4,
         "optimizer": {"lr": 3e-3},
     }  # fmt: skip
+
+
+@pytest.fixture
+def heard():
+    """SIGINT as on a terminal: a shell starts what runs in the background with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

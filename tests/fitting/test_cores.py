@@ -103,6 +103,7 @@ def test_a_process_that_ends_itself_is_told():
         each(lambda item: os._exit(3), range(4))
 
 
+@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_all_processes_at_once():
     began = time.monotonic()
     with using_cores(3):

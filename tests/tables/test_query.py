@@ -252,14 +252,6 @@ def test_a_broken_table_matters_to_the_queries_that_read_it_alone(tree, ended):
     assert "leverage.parquet is no readable Parquet file" in error
 
 
-@pytest.fixture
-def heard():
-    """SIGINT as on a terminal: a shell starts what runs in the background with it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_the_query(tree):
     interrupt = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
