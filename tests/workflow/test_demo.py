@@ -29,7 +29,7 @@ SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
 COMMAND_LINE = (
     *("cli/", "spec/", "studies/__init__.py"),
     *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
-    *("records/leftovers.py", "records/seal.py"),
+    *("records/leftovers.py", "records/memory.py", "records/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
 )
 # To collect a table a grid is expanded; what comes of that, the runs, is a parameter too.
