@@ -75,6 +75,10 @@ class Copy:
             fit.pop("holdout", None)
             if fit["law"] == "sparsity.loss":
                 fit["protocol"] = {"sample": 500}  # of the 437,400 starts of its grid
+        for contest in study["contests"]:
+            contest |= {"laws": ["sparsity.loss", "chinchilla", "wang.loss"], "bootstrap": 5}
+            contest["mappings"].pop("granularity.loss")
+            contest["splits"] = contest["splits"][:1]
         copy.write_study(study)
         return copy
 
