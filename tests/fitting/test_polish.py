@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from fitting_case import fitted_part
 
 from moelaws import laws
+from moelaws.fitting.polish import normalised
 
 
 def test_a_step_to_where_the_law_has_no_value_is_refused():
@@ -19,3 +21,29 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     assert np.isfinite(part.objective)
     flat = float(np.sum(np.log(table["EL"]) ** 2))  # a_A = 0: EL = 1
     assert part.objective <= flat * (1 + 1e-9)
+
+
+def test_a_hessian_of_rounding_errors_has_eigenvalues():
+    """Of routing.loss at an end where its term is nothing: two diagonal elements vanished.
+
+    Divided by what is left of its diagonal alone, its elements reached 1e286.
+    """
+    below = [
+        [0.0, 0.0, 0.0, 0.0, 0.0],
+        [-2.17e-21, -8.68168981e-21, 0.0, 0.0, 0.0],
+        [1.42394342e-20, 1.84400625e-20, -4.33402226e-20, 0.0, 0.0],
+        [-1.37842287e-22, -1.35651403e-22, 4.25302008e-22, 0.0, 0.0],
+        [0.0, -3.06481228e-21, -3.06481228e-21, 9.57753839e-23, -3.06481228e-21],
+    ]
+    hessian = np.tril(below) + np.tril(below, -1).T
+    scaled, diagonal = normalised(hessian)
+    assert np.isfinite(np.linalg.eigh(scaled)[0]).all()
+    assert (diagonal > 0).all()
+
+
+def test_a_minimums_hessian_is_divided_by_its_diagonal():
+    """As before it: an element of a positive matrix is never above those of the diagonal."""
+    J = np.random.default_rng(0).normal(size=(9, 4)) * [1e-9, 1.0, 1e3, 1e12]
+    scaled, diagonal = normalised(J.T @ J)
+    assert np.outer(diagonal, diagonal) * scaled == pytest.approx(J.T @ J)
+    assert np.diag(scaled) == pytest.approx(np.ones(4))

@@ -122,6 +122,17 @@ def _unit(objective: Objective, x: Array) -> float:
     return max(float(objective.value(x[None])[0]), 1e-12)
 
 
+def normalised(hessian: Array) -> tuple[Array, Array]:
+    """Returns the Hessian (P, P) over the roots of its diagonal, and these roots (P,).
+
+    At a minimum its elements are within 1. Beside a diagonal element that vanishes they have no
+    bound, and no eigenvalues could be computed of them: they are cut at 1e8.
+    """
+    diagonal = np.sqrt(np.maximum(np.abs(np.diag(hessian)), np.finfo(float).tiny))
+    with np.errstate(over="ignore"):
+        return np.clip(hessian / np.outer(diagonal, diagonal), -1e8, 1e8), diagonal
+
+
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     """Tells whether ``theta`` (P,) is a stationary point that is no saddle."""
     f, gradient, hessian, _ = (array[0] for array in objective.derivatives(theta[None], EXACT))
@@ -131,8 +142,8 @@ def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
         return Certificate(True, 0.0, 1.0, at_bound)
     H, g = hessian[np.ix_(free, free)], gradient[free]
     g = np.where(np.abs(g) <= 1e-13 * objective.pull(theta)[free], 0.0, g)  # it has cancelled out
-    diagonal = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
-    eigenvalues, vectors = np.linalg.eigh(H / np.outer(diagonal, diagonal))
+    scaled, diagonal = normalised(H)
+    eigenvalues, vectors = np.linalg.eigh(scaled)
     floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # absolute values may be flat
     along = vectors.T @ (g / diagonal)
     gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
