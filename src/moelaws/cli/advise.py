@@ -1,0 +1,123 @@
+"""``moelaws advise``: how to spend a budget, by all laws at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moelaws.cli.budget import constraint_options
+from moelaws.cli.output import json_option, print_json
+from moelaws.spec.errors import UserError
+
+if TYPE_CHECKING:
+    from moelaws.accounting.cost import Device
+    from moelaws.analysis.advice import Constraints, Plans
+
+
+@click.command(name="advise")
+@constraint_options
+@click.option(
+    "--fits",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Your own fits, which judge beside the published laws: a report or a folder of them.",
+)
+@click.option("--laws", "only", metavar="A,B", help="Ask these laws of config/advice.yaml alone.")
+@click.option(
+    "--compare",
+    metavar="'N=8e9 S=0.9 D=2e11'",
+    help="A plan of your own, judged beside the others: two of N, N_active, S, and D if not all "
+    "of the budget is spent.",
+)
+@json_option
+def command(
+    chosen: tuple[Constraints, Device, bool],
+    fits: tuple[Path, ...],
+    only: str | None,
+    compare: str | None,
+    as_json: bool,
+) -> None:
+    """Tell how to spend a budget: what each law recommends, and what it costs if another is right.
+
+    Each law of the loss is taken as the truth in turn. The regret of a plan under it is its loss
+    less that of the best plan by the same law; beside it stands the factor of compute that the best
+    plan would save. The robust plan is the one of the least worst-case regret. docs/advice.md has
+    worked examples.
+    """
+    from moelaws.analysis.advice import advise
+    from moelaws.analysis.advice.advise import with_granularity
+    from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
+    from moelaws.cli.advice_text import advice_json, print_advice
+    from moelaws.spec.advice import load_advice
+
+    limits, device, free = chosen
+    config = load_advice()
+    judges, left_out = fitted_judges(fits, config)
+    judges = [*published_judges(config), *judges]
+    if only:
+        judges = [judge for judge in judges if judge.law.id in _listed(only, config)]
+    setting = {setter.variable: setter for setter in setters(config)}
+    if free and "G" in setting:
+        limits = with_granularity(limits, setting["G"])
+    answer = advise(
+        judges,
+        limits,
+        config.shape,
+        advisers=advisers(config),
+        setters=list(setting.values()),
+        compare=_plan(compare, limits) if compare else None,
+    )
+    answer = replace(answer, left_out={**left_out, **answer.left_out})
+    if as_json:
+        print_json(advice_json(answer, device))
+    else:
+        print_advice(answer, device)
+
+
+def _listed(text: str, config: Any) -> list[str]:
+    known, names = [entry.law for entry in config.judges], text.split(",")
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"--laws: {name!r} is no judge of config/advice.yaml; it has {', '.join(known)}"
+            )
+    return names
+
+
+def _plan(text: str, limits: Constraints) -> Plans:
+    """Returns the plan of ``N=8e9 S=0.9 D=2e11``."""
+    from moelaws.analysis.advice import ideal
+
+    given: dict[str, float] = {}
+    for word in text.replace(",", " ").split():
+        name, _, value = word.partition("=")
+        try:
+            given[name] = float(value)
+        except ValueError:
+            given[name] = math.nan
+        if name not in ("N", "N_active", "S", "D") or not 0 <= given[name] < 1e40:
+            raise UserError(
+                f"--compare: {word!r} is not NAME=NUMBER with a name of N, N_active, S and D"
+            )
+    size = {name: value for name, value in given.items() if name != "D"}
+    if (
+        len(size) != 2
+        or not 0 <= size.get("S", 0) < 1
+        or 0 in (size.get("N"), size.get("N_active"))
+    ):
+        raise UserError(
+            f"--compare {text!r}: give two of N (total parameters), N_active and S (sparsity, at "
+            "least 0 and below 1), such as 'N=8e9 S=0.9 D=2e11'"
+        )
+    S = size["S"] if "S" in size else 1 - size["N_active"] / size["N"]
+    if S < 0:
+        raise UserError("--compare: N_active is above N")
+    N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
+    D = given.get("D", float(limits.tokens(N_active)))
+    if D <= 0:
+        raise UserError("--compare: serving this plan takes the whole budget, none trains it")
+    return ideal(N_active, S, D, limits)
