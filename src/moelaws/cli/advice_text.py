@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
     from moelaws.analysis.advice import Advice, Recommendation, Regret
     from moelaws.analysis.advice.build import Configuration
+    from moelaws.analysis.advice.sweeps import Candidate
 
 
-def print_advice(answer: Advice, device: Device) -> None:
+def print_advice(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
     limits = answer.limits
     click.echo(
         f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
@@ -44,6 +45,8 @@ def print_advice(answer: Advice, device: Device) -> None:
         click.echo(f"no configuration: {answer.not_built}")
     _print_setters(answer)
     _print_caveats(answer)
+    if sweeps:
+        _print_sweeps(answer, sweeps, device)
 
 
 def _print_plans(answer: Advice) -> None:
@@ -57,7 +60,7 @@ def _print_plans(answer: Advice) -> None:
                 *(_count(plan[name]) for name in ("N", "N_active")),
                 f"{plan['S']:.3g}",
                 _count(plan["D"]),
-                f"{plan['D'] / plan['N_active']:.3g}",
+                _count(plan["D"] / plan["N_active"]),
                 ", ".join(row.at_limits),
             )
         )
@@ -136,10 +139,37 @@ def _print_caveats(answer: Advice) -> None:
         if distances := beyond.get(judge.name):
             far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
             click.echo(f"note: {judge.name} extrapolates: {far}")
+    for judge in answer.judges:
+        if judge.warnings:
+            undetermined = [text for text in judge.warnings if "do not identify" in text]
+            text = (undetermined or list(judge.warnings))[0]
+            click.echo(f"note: {judge.name}: {text} ({len(judge.warnings)} warnings in its report)")
     if any(judge.coefficients == "published" for judge in answer.judges):
         click.echo("note: published coefficients have no intervals, so neither have their regrets")
     for name, reason in answer.left_out.items():
         click.echo(f"note: {name} takes no part: {reason}")
+
+
+def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
+    click.echo()
+    if answer.all_extrapolate:
+        click.echo("every law extrapolates here; a small sweep of your own would tell more.")
+    click.echo(
+        "what the plan of a law refitted to it costs at most in 95 of 100 times, in nats, if"
+    )
+    click.echo("the truth is that law:")
+    names = [judge.name for judge in answer.judges]
+    rows = [
+        (
+            sweep.name,
+            sweep.runs,
+            f"{sweep.flops:.2g}",
+            _hours(sweep.flops, device),
+            *(f"{sweep.regret[name]:.3f}" for name in names),
+        )
+        for sweep in sweeps
+    ]
+    print_table(("sweep: budgets, share", "runs", "FLOPs", "at least", *names), rows)
 
 
 def _hours(flops: float, device: Device) -> str:
@@ -157,7 +187,7 @@ def _count(value: float) -> str:
     return f"{value:.3g}"
 
 
-def advice_json(answer: Advice, device: Device) -> dict[str, Any]:
+def advice_json(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> dict[str, Any]:
     limits, c = answer.limits, answer.configuration
     hours = device.flops_per_second * 3600
     data: dict[str, Any] = {
@@ -171,6 +201,7 @@ def advice_json(answer: Advice, device: Device) -> dict[str, Any]:
                 "coefficients": judge.coefficients,
                 "source": judge.source,
                 "fitted_on": judge.fitted_on,
+                "warnings": judge.warnings,
             }
             for judge in answer.judges
         ],
@@ -180,6 +211,7 @@ def advice_json(answer: Advice, device: Device) -> dict[str, Any]:
         "set": answer.set,
         "left_out": answer.left_out,
         "all_extrapolate": answer.all_extrapolate,
+        "sweeps": [asdict(sweep) for sweep in sweeps],
     }
     if c:
         data["configuration"] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,8 @@ from moelaws.spec.errors import UserError
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
     from moelaws.analysis.advice import Constraints, Plans
+    from moelaws.analysis.advice.sweeps import Candidate
+    from moelaws.spec.advice import Advice as AdviceFile
 
 
 @click.command(name="advise")
@@ -33,12 +36,18 @@ if TYPE_CHECKING:
     help="A plan of your own, judged beside the others: two of N, N_active, S, and D if not all "
     "of the budget is spent.",
 )
+@click.option(
+    "--write-study",
+    metavar="NAME",
+    help="Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
+)
 @json_option
 def command(
     chosen: tuple[Constraints, Device, bool],
     fits: tuple[Path, ...],
     only: str | None,
     compare: str | None,
+    write_study: str | None,
     as_json: bool,
 ) -> None:
     """Tell how to spend a budget: what each law recommends, and what it costs if another is right.
@@ -51,6 +60,7 @@ def command(
     from moelaws.analysis.advice import advise
     from moelaws.analysis.advice.advise import with_granularity
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
+    from moelaws.analysis.advice.sweeps import candidates
     from moelaws.cli.advice_text import advice_json, print_advice
     from moelaws.spec.advice import load_advice
 
@@ -72,13 +82,42 @@ def command(
         compare=_plan(compare, limits) if compare else None,
     )
     answer = replace(answer, left_out={**left_out, **answer.left_out})
+    sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []
+    written = _write_study(write_study, sweeps, config) if write_study else None
     if as_json:
-        print_json(advice_json(answer, device))
+        print_json(advice_json(answer, sweeps, device) | {"written": written})
     else:
-        print_advice(answer, device)
+        print_advice(answer, sweeps, device)
+        if written:
+            click.echo(
+                f"{written}: to be run with `snakemake --config studies={written} "
+                f"tier={config.sweep.tier}`; `moelaws plan {written}` tells more of it"
+            )
 
 
-def _listed(text: str, config: Any) -> list[str]:
+def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceFile) -> str:
+    """Writes the best of the small sweeps as a study and returns its file.
+
+    Raises:
+        UserError: for a name that is no key of a study, a file that is there already, or where no
+            sweep of the settings is small enough for the budget.
+    """
+    from moelaws.analysis.advice.sweeps import study_of, study_text
+    from moelaws.records.files import write_text
+
+    path = Path(f"{name}.yaml")
+    if path.exists():
+        raise UserError(f"--write-study: {path} is there already; choose another name")
+    if not sweeps:
+        raise UserError(
+            "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
+            "settings can be trained; set smaller models or larger shares of the budget there"
+        )
+    write_text(path, study_text(study_of(sweeps[0], name, config), sweeps[0]))
+    return str(path)
+
+
+def _listed(text: str, config: AdviceFile) -> list[str]:
     known, names = [entry.law for entry in config.judges], text.split(",")
     for name in names:
         if name not in known:

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Share, Size, Whole, parse
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import Derivations, Settings
+from moelaws.spec.study import Tier
 
 ADVICE = Path("config/advice.yaml")
 
@@ -62,6 +64,26 @@ class Shape(Frozen):
     tied_embeddings: bool = False
 
 
+class SweepEntry(Frozen):
+    """The small sweeps that advice proposes: what their runs have in common, and their budgets.
+
+    ``candidates`` maps a name to budgets as shares of the one that advice is asked for. Widths are
+    multiples of two heads; a run has at least ``min_steps`` steps of ``step_tokens``. ``noise`` is
+    the spread of ln L between seeds that is reckoned with.
+    """
+
+    tier: Tier
+    settings: Settings
+    derive: Derivations
+    sparsities: tuple[Share, ...]
+    head_width: Size = 64
+    width_per_layer: Positive = 48.0
+    min_steps: Count = 200
+    step_tokens: Positive = 65536
+    noise: Positive = 0.003
+    candidates: dict[str, tuple[Positive, ...]]
+
+
 class Advice(Frozen):
     """The whole file."""
 
@@ -69,6 +91,7 @@ class Advice(Frozen):
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
+    sweep: SweepEntry
 
 
 def load_advice(root: Path = Path()) -> Advice:

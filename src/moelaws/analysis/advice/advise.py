@@ -51,8 +51,7 @@ class Advice:
     """The answer.
 
     Attributes:
-        limits: the constraints, with the granularity that was chosen.
-        judges: the laws that were taken as the truth in turn.
+        court: the laws that were taken as the truth in turn, with the constraints.
         recommendations: of the judges and the advisers, in their order.
         robust: the plan of the least worst-case regret.
         configuration: the model to build, near the robust plan; None where none can be.
@@ -63,8 +62,7 @@ class Advice:
         left_out: law -> why it takes no part.
     """
 
-    limits: Constraints
-    judges: tuple[Judge, ...]
+    court: Court
     recommendations: list[Recommendation]
     robust: Recommendation
     configuration: Configuration | None
@@ -73,6 +71,16 @@ class Advice:
     compared: Recommendation | None
     set: dict[str, float]
     left_out: dict[str, str]
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Returns the laws that were taken as the truth in turn."""
+        return self.court.judges
+
+    @property
+    def limits(self) -> Constraints:
+        """Returns the constraints."""
+        return self.court.limits
 
     @property
     def rows(self) -> list[Recommendation]:
@@ -127,8 +135,7 @@ def advise(
         not_built = str(error)
     values = [(name, s.value(plan or robust.plan)) for name, s in by_variable.items()]
     return Advice(
-        limits,
-        court.judges,
+        court,
         recommendations,
         robust,
         configuration,

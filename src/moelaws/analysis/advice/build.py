@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ def built(court: Court, plan: Plans, shape: Shape, r: float) -> tuple[Configurat
             f"{float(plan.N):.3g} total parameters keeps to the limits; change shape in "
             "config/advice.yaml, such as a smaller vocab_size or width_multiple"
         )
-    plans = _as_plans(models, counts, tokens)
+    plans = as_plans(models, counts, tokens)
     worst = court.worst(plans)
     at = int(np.argmin(np.where(np.isnan(worst), np.inf, worst)))
     model, parameters, D = models[at], counts[at], tokens[at]
@@ -106,11 +106,9 @@ def _candidates(
     """Yields models of the shape, with parameters, whose active ones are near the plan's."""
     target, S = float(plan.N_active), float(plan.S)
     for d in range(shape.width_multiple, 10**6, shape.width_multiple):
-        narrow, wide = shape.width_per_layer
-        layers = range(max(2, math.ceil(d / wide)), max(2, math.floor(d / narrow)) + 1)
+        k = limits.k or (_active_experts(d, r, limits, shape) if S else 1)
         smallest = math.inf
-        for n_layers in layers:
-            k = limits.k or (_active_experts(d, n_layers, r, limits, shape) if S else 1)
+        for n_layers in _depths(d, shape):
             for E in _expert_counts(k, S, limits) if S else (0,):
                 model = _model(d, n_layers, (E, k), limits.G, shape)
                 parameters = count_parameters(model)
@@ -121,9 +119,18 @@ def _candidates(
             return
 
 
-def _active_experts(d: int, n_layers: int, r: float, limits: Constraints, shape: Shape) -> int:
-    """Returns the k whose FLOPs of experts over attention come nearest to ``r``."""
-    one, two = (_ratio(_model(d, n_layers, (256, k), limits.G, shape)) for k in (1, 2))
+def _depths(d: int, shape: Shape) -> list[int]:
+    """Returns at most six numbers of layers for a width."""
+    ratios = np.geomspace(*shape.width_per_layer, 6)
+    return sorted({max(2, round(d / ratio)) for ratio in ratios})
+
+
+def _active_experts(d: int, r: float, limits: Constraints, shape: Shape) -> int:
+    """Returns the k whose FLOPs of experts over attention come nearest to ``r``.
+
+    The ratio is the same at every depth, and a straight line over k.
+    """
+    one, two = (_ratio(_model(d, 2, (256, k), limits.G, shape)) for k in (1, 2))
     return min(max(round(1 + (r - one) / (two - one)), 1), _MOST_ACTIVE)
 
 
@@ -173,10 +180,13 @@ def _model(d: int, n_layers: int, experts: tuple[int, int], G: float, shape: Sha
     )
 
 
-def _as_plans(models: list[Model], counts: list[Parameters], tokens: list[float]) -> Plans:
+def as_plans(
+    models: Sequence[Model], counts: Sequence[Parameters], tokens: Sequence[float]
+) -> Plans:
+    """Returns models with their parameters and training tokens as laws see them."""
     mixtures = [m.ffn if isinstance(m.ffn, MoE) else None for m in models]
 
-    def per(values: list[float]) -> Any:
+    def per(values: Sequence[float]) -> Any:
         return np.array(values, float)
 
     return Plans(

@@ -35,6 +35,7 @@ class Judge:
         fitted_on: column of a plan -> (least, most) of the runs behind the coefficients; 0 as the
             least where that is not known.
         source: of these runs: trained, imported or published.
+        warnings: what limits the trust in the coefficients, in sentences.
 
     Raises:
         UserError: for a variable that a plan does not tell.
@@ -49,6 +50,7 @@ class Judge:
     draws: Array = field(default_factory=lambda: np.empty((0, 0)))
     fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = "published"
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for variable, column in self._reads.items():
@@ -63,7 +65,8 @@ class Judge:
         return {v.name: self.mapping.get(v.name, v.name) for v in self.law.variables}
 
     @cached_property
-    def _theta_BP(self) -> Array:
+    def working_draws(self) -> Array:
+        """Returns the draws (B, P) on the working scale."""
         rows = [dict(zip(self.law.names, row, strict=True)) for row in self.draws.tolist()]
         return np.array([self.law.vector(row) for row in rows])
 
@@ -74,15 +77,18 @@ class Judge:
 
     def losses_of_draws(self, plans: Plans) -> Array:
         """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
-        return self._losses(self._theta_BP, plans)
+        return self._losses(self.working_draws, plans)
 
-    def _losses(self, theta_BP: Array, plans: Plans) -> Array:
-        trained = plans.D > 0
-        columns = plans.columns()
-        values = {
+    def columns(self, plans: Plans) -> dict[str, Array]:
+        """Returns the law's variables; those of a plan without tokens stand for another's."""
+        trained, columns = plans.D > 0, plans.columns()
+        return {
             variable: np.where(trained, columns[column], columns[column][trained][:1].sum())
             for variable, column in self._reads.items()
         }
+
+    def _losses(self, theta_BP: Array, plans: Plans) -> Array:
+        trained, values = plans.D > 0, self.columns(plans)
         together = max(1, _AT_ONCE // max(plans.D.size, 1))
         losses = [
             self.law.predict_batch(theta_BP[at : at + together], values)

@@ -168,7 +168,11 @@ class Constraints:
         """Returns the limits that one plan has come to, in words."""
         limits = {name: (plan.N, most) for name, most in self.max_parameters.items()}
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
-        limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
+        if self.max_sparsity:
+            limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
+        # Beyond these nothing is looked at: the law has no best size at this budget.
+        limits["the search: many tokens a parameter"] = (plan.D / plan.N_active, _MOST)
+        limits["the search: few tokens a parameter"] = (plan.N_active / plan.D, 1 / _FEWEST)
         return [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
 
 

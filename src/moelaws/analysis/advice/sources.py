@@ -101,7 +101,7 @@ def _of_fit(path: Path, report: FitReport, entry: JudgeEntry) -> Judge:
     ranges = part.support.ranges if part.support else {}
     draws = part_draws(path, report, part) if draws_path(path).is_file() else np.empty((0, 0))
     return Judge(
-        str(path.with_suffix("")),
+        f"{path.absolute().parent.name}/{path.stem}",
         law,
         part.estimates(),
         coefficients=str(path),
@@ -110,6 +110,7 @@ def _of_fit(path: Path, report: FitReport, entry: JudgeEntry) -> Judge:
         draws=_in_order(law, list(part.params), draws),
         fitted_on={mapping.get(name, name): (low, high) for name, (low, high) in ranges.items()},
         source=report.source,
+        warnings=tuple(report.warnings),
     )
 
 
