@@ -84,7 +84,7 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
     assert "about 802 H100 hours at an assumed 3.46e+14 FLOP/s" in output
     assert "a configuration that can be built, near the robust plan:" in output
     assert "note: published coefficients have no intervals" in output
-    assert "note: joint.loss extrapolates: N_total by 1.1 decades" in output
+    assert "note: joint.loss extrapolates to the robust plan: N_total by 1.3 decades" in output
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def print_advice(answer: Advice, sweeps: Sequence[Candidate], device: Device) ->
     _print_regrets(answer)
     click.echo()
     if answer.configuration:
-        _print_configuration(answer.configuration, device)
+        _print_configuration(answer.configuration, limits.gpus, device)
     else:
         click.echo(f"no configuration: {answer.not_built}")
     _print_setters(answer)
@@ -88,7 +88,7 @@ def _cell(regret: Regret) -> str:
     return text
 
 
-def _print_configuration(c: Configuration, device: Device) -> None:
+def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
     model, counts, ffn = c.model, c.parameters, c.model.ffn
     click.echo("a configuration that can be built, near the robust plan:")
     if ffn.kind == "moe":
@@ -107,8 +107,8 @@ def _print_configuration(c: Configuration, device: Device) -> None:
     flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
     click.echo(f"  training FLOPs by convention: {flops}")
     click.echo(
-        f"  about {_hours(c.flops['all'], device)}; {c.training_bytes / 1e9:,.4g} GB to train "
-        f"in, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
+        f"  about {_hours(c.flops['all'], device)}; {c.gpu_bytes / 1e9:,.3g} GB on "
+        f"{f'each of {gpus} GPUs' if gpus > 1 else 'one GPU'} to train, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
     )
 
 
@@ -134,11 +134,10 @@ def _print_caveats(answer: Advice) -> None:
             f"S); in the configuration {100 * built.routed_share:.0f} % of the active ones are "
             f"routed experts, and a token costs {built.flops_over_plan:.2g} times as much"
         )
-    beyond = (answer.as_configured or answer.robust).beyond
     for judge in answer.judges:
-        if distances := beyond.get(judge.name):
+        if distances := answer.robust.beyond.get(judge.name):
             far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
-            click.echo(f"note: {judge.name} extrapolates: {far}")
+            click.echo(f"note: {judge.name} extrapolates to the robust plan: {far}")
     for judge in answer.judges:
         if judge.warnings:
             undetermined = [text for text in judge.warnings if "do not identify" in text]
@@ -221,7 +220,7 @@ def advice_json(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> 
             "flops": c.flops,
             "r": c.r,
             "gpu_hours": {device.name: c.flops["all"] / hours},
-            "training_bytes": c.training_bytes,
+            "gpu_bytes": c.gpu_bytes,
         }
     return data
 

@@ -97,8 +97,9 @@ def _constraints(
     limits = {}
     if serve_memory:
         limits["the memory to serve from"] = serve_memory / bytes_per_parameter
-    if gpus or memory:
-        held = (gpus or 1) * (memory or device.own_memory) * _TRAINING_SHARE
+    own_memory = (memory or device.own_memory) if gpus or memory else math.inf
+    if own_memory < math.inf:
+        held = (gpus or 1) * own_memory * _TRAINING_SHARE
         limits["the memory to train in"] = held / TRAINING_BYTES
     constraints = Constraints(
         compute=compute or gpu_hours * 3600 * device.flops_per_second,  # type: ignore[operator]
@@ -107,6 +108,8 @@ def _constraints(
         max_tokens=max_tokens * epochs if max_tokens else math.inf,
         max_sparsity=max_sparsity,
         experts=experts,
+        gpus=gpus or 1,
+        gpu_memory=own_memory,
         k=top_k,
         **({"G": granularity} if granularity else {}),
     )

@@ -39,7 +39,8 @@ class Configuration:
         tokens: that the budget trains, with all matrix products counted.
         flops: convention -> training FLOPs; ``all`` counts every matrix product.
         r: FLOPs of the feed-forward layers over those of attention (allocation, App C corrected).
-        training_bytes: weights, gradients and optimizer states, and the activations of a sequence.
+        gpu_bytes: on each GPU: its share of weights, gradients and optimizer states, and the
+            activations of a sequence.
     """
 
     model: Model
@@ -47,7 +48,7 @@ class Configuration:
     tokens: float
     flops: dict[str, float]
     r: float
-    training_bytes: float
+    gpu_bytes: float
 
     @property
     def flops_over_plan(self) -> float:
@@ -77,7 +78,8 @@ def built(court: Court, plan: Plans, shape: Shape, r: float) -> tuple[Configurat
     models, counts, tokens = [], [], []
     for model, parameters in _candidates(plan, limits, shape, r):
         D = limits.tokens_at(TRAINING * sum(forward_terms(model).values()))
-        if parameters.total <= limits.largest and D > 0:
+        fits = _gpu_bytes(model, parameters, limits) <= limits.gpu_memory
+        if parameters.total <= limits.largest and D > 0 and fits:
             models.append(model)
             counts.append(parameters)
             tokens.append(D)
@@ -85,7 +87,7 @@ def built(court: Court, plan: Plans, shape: Shape, r: float) -> tuple[Configurat
         raise UserError(
             f"no model of whole layers and experts near {float(plan.N_active):.3g} active and "
             f"{float(plan.N):.3g} total parameters keeps to the limits; change shape in "
-            "config/advice.yaml, such as a smaller vocab_size or width_multiple"
+            "config/advice.yaml, such as a smaller vocab_size, context or width_multiple"
         )
     plans = as_plans(models, counts, tokens)
     worst = court.worst(plans)
@@ -93,11 +95,13 @@ def built(court: Court, plan: Plans, shape: Shape, r: float) -> tuple[Configurat
     model, parameters, D = models[at], counts[at], tokens[at]
     flops = {"all": TRAINING * sum(forward_terms(model).values()) * D}
     flops |= {name: train_flops_per_token(model, name) * D for name in CONVENTIONS}
-    states = TRAINING_BYTES * parameters.total
-    sequence = model.context * activation_bytes(model, "bf16")
-    return Configuration(model, parameters, D, flops, _ratio(model), states + sequence), plans.at(
-        at
-    )
+    held = _gpu_bytes(model, parameters, limits)
+    return Configuration(model, parameters, D, flops, _ratio(model), held), plans.at(at)
+
+
+def _gpu_bytes(model: Model, parameters: Parameters, limits: Constraints) -> float:
+    states = TRAINING_BYTES * parameters.total / limits.gpus
+    return states + model.context * activation_bytes(model, "bf16")
 
 
 def _candidates(

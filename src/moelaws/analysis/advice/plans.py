@@ -104,6 +104,8 @@ class Constraints:
         max_tokens: most training tokens: those at hand times the epochs that are allowed.
         max_sparsity: the sparsest mixture that is looked at; 0 for dense models alone.
         experts: numbers of routed experts that the stack supports; empty for all.
+        gpus: that share the weights and optimizer states of one training.
+        gpu_memory: bytes of each, which also hold the activations of a sequence.
         k: active routed experts of a mixture; None where they follow from other choices.
         G: granularity of a mixture's experts, 2 d_model / d_expert.
     """
@@ -114,6 +116,8 @@ class Constraints:
     max_tokens: float = math.inf
     max_sparsity: float = 0.98
     experts: tuple[int, ...] = ()
+    gpus: int = 1
+    gpu_memory: float = math.inf
     k: int | None = None
     G: float = 8.0
 
