@@ -106,9 +106,10 @@ def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
     )
     flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
     click.echo(f"  training FLOPs by convention: {flops}")
+    where = f"each of {gpus} GPUs" if gpus > 1 else "one GPU"
     click.echo(
-        f"  about {_hours(c.flops['all'], device)}; {c.gpu_bytes / 1e9:,.3g} GB on "
-        f"{f'each of {gpus} GPUs' if gpus > 1 else 'one GPU'} to train, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
+        f"  about {_hours(c.flops['all'], device)}; {c.gpu_bytes / 1e9:,.3g} GB on {where} to "
+        f"train, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
     )
 
 

@@ -80,6 +80,7 @@ def command(
         advisers=advisers(config),
         setters=list(setting.values()),
         compare=_plan(compare, limits) if compare else None,
+        farthest=config.farthest,
     )
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []

@@ -85,13 +85,30 @@ class SweepEntry(Frozen):
 
 
 class Advice(Frozen):
-    """The whole file."""
+    """The whole file.
+
+    A law that would extrapolate to its own best plan by more than ``farthest`` decades, of compute,
+    a size or tokens, takes no part.
+    """
 
     judges: tuple[JudgeEntry, ...]
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
     sweep: SweepEntry
+    farthest: Positive = 3.0
+    shapes: dict[Tier, Shape] = {}
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """Returns every law that the file names."""
+        setting = (*(e.law for e in self.advisers), *(e.law for e in self.setters))
+        return (*(entry.law for entry in self.judges), *setting)
+
+    def shape_of(self, tier: str) -> Shape:
+        """Returns the shape of configurations at budgets beyond those of a tier."""
+        own = {str(name): shape for name, shape in self.shapes.items()}
+        return own.get(tier, self.shape)
 
 
 def load_advice(root: Path = Path()) -> Advice:

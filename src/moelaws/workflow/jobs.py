@@ -22,6 +22,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.records.layout import Results, TierFolder
+from moelaws.spec.advice import Advice, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
@@ -102,6 +103,11 @@ class Jobs:
         """Study -> the runs whose final weights it keeps."""
         return {key: sorted(kept_runs(sweep)) for key, sweep in self.sweeps.items()}
 
+    @cached_property
+    def advice(self) -> Advice:
+        """Which laws advice is taken from."""
+        return load_advice()
+
     @property
     def all_kept(self) -> list[str]:
         """The runs whose final weights some study keeps."""
@@ -154,6 +160,25 @@ class Jobs:
     def laws_pages(self) -> list[Path]:
         """Returns the page of the laws, where a chosen study lets any contest."""
         return [self.folder.laws] if self.contests() else []
+
+    def advising_fits(self) -> list[Path]:
+        """Returns the fits of this tier's runs that judge in its outlook."""
+        known = {entry.law for entry in self.advice.judges}
+        return [
+            self.folder.fit(key, fit.name)
+            for key, study in self.studies.items()
+            for fit in study.fits
+            if study.grids and fit.law in known and not (fit.split_by or fit.table)
+        ]
+
+    def advising_tables(self) -> list[Path]:
+        """Returns the tables of the runs behind those fits."""
+        studies = {path.parent.name for path in self.advising_fits()}
+        return [self.folder.table(study) for study in sorted(studies)]
+
+    def outlooks(self) -> list[Path]:
+        """Returns the page of the outlook, where runs were trained and fitted."""
+        return [self.folder.outlook] if self.advising_fits() and not self.simulated else []
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
@@ -268,6 +293,10 @@ class Jobs:
     def contest_code(self, study: str, name: str) -> list[str]:
         """Returns the source files behind a contest of laws."""
         return relative(code.of_contest(self.studies[study].entry("contests", name)))
+
+    def outlook_code(self) -> list[str]:
+        """Returns the source files behind the outlook."""
+        return relative(code.of_outlook(self.advice))
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -102,6 +103,7 @@ def advise(
     advisers: Sequence[Adviser] = (),
     setters: Sequence[Setter] = (),
     compare: Plans | None = None,
+    farthest: float = math.inf,
 ) -> Advice:
     """Returns what the laws recommend within the limits, and the regret of each choice.
 
@@ -113,13 +115,15 @@ def advise(
         setters: laws that set one variable; that of ``G`` sets the granularity, that of
             ``r_star`` the active experts where the limits leave them free.
         compare: a plan of the user's own.
+        farthest: decades by which a judge may extrapolate to its own best plan; one that would go
+            farther takes no part, unless all would.
 
     Raises:
         UserError: where no plan keeps to the limits, or the user's own costs more than the budget.
     """
     by_variable = {setter.variable: setter for setter in setters}
-    court = Court(judges, limits)
-    left_out: dict[str, str] = {}
+    near, left_out = _near(judges, limits, farthest)
+    court = Court(near, limits)
     recommendations = [_of_judge(court, i) for i in range(len(court.judges))]
     for adviser in advisers:
         try:
@@ -145,6 +149,24 @@ def advise(
         {name: x for name, x in values if not np.isnan(x)},
         left_out,
     )
+
+
+def _near(
+    judges: Sequence[Judge], limits: Constraints, farthest: float
+) -> tuple[list[Judge], dict[str, str]]:
+    """Returns the judges that extrapolate no farther, or all, and why others take no part."""
+    near, left_out = [], {}
+    for judge in judges:
+        distances = judge.beyond(judge.best(limits))
+        name = max(distances, key=distances.__getitem__, default="")
+        if distances.get(name, 0.0) <= farthest:
+            near.append(judge)
+        else:
+            left_out[judge.name] = (
+                f"it would extrapolate by {distances[name]:.2g} decades of {name}, and more than "
+                f"{farthest:g} are too far"
+            )
+    return (near, left_out) if near else (list(judges), {})
 
 
 def with_granularity(limits: Constraints, setter: Setter) -> Constraints:

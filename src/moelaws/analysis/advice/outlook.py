@@ -1,0 +1,107 @@
+"""Where a sweep leads: advice at budgets beyond its largest, as a table and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from moelaws.analysis.advice.advise import Advice
+from moelaws.analysis.advice.regret import LEVEL
+from moelaws.tables.column import Column
+
+COLUMNS = (
+    Column("budget", "float", "FLOP", "compute of the plans: 6 N_active D"),
+    Column("plan", "string", "1", "the law that recommends it; robust, or configuration"),
+    Column("judge", "string", "1", "the law that is taken as the truth"),
+    Column("N", "float", "parameters", "total parameters of the plan"),
+    Column("N_active", "float", "parameters", "parameters of the plan that a token passes"),
+    Column("S", "float", "1", "sparsity of the plan"),
+    Column("D", "float", "tokens", "training tokens of the plan"),
+    Column("regret", "float", "nats/token", "loss above that of the judge's best plan"),
+    Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
+    Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
+    Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
+)
+
+
+def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
+    """Yields a row a budget, plan and judge, with the ``COLUMNS``."""
+    for answer in answers:
+        for row in answer.rows:
+            plan = row.plan.values()
+            for judge, regret in zip(answer.judges, row.regrets, strict=True):
+                yield {
+                    "budget": answer.limits.compute,
+                    "plan": row.name,
+                    "judge": judge.name,
+                    **{name: plan[name] for name in ("N", "N_active", "S", "D")},
+                    "regret": regret.nats,
+                    "regret_low": regret.low,
+                    "regret_high": regret.high,
+                    "compute_factor": regret.compute_factor,
+                }
+
+
+def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
+    """Returns the Markdown of the answers.
+
+    Args:
+        answers: factor over the largest budget of the sweep -> the answer there.
+        tier: of the sweep.
+        left_out: fit -> why it takes no part.
+    """
+    lines = [
+        f"# What these runs advise ({tier} tier)",
+        "",
+        "Each law of the loss is taken as the truth in turn: the published ones, and those that "
+        "were fitted to the runs of this tier. The regret of a plan is its loss above that of the "
+        "best plan by the same law, in nats, with the factor of compute that the best plan would "
+        "save. The robust plan has the least worst-case regret. `moelaws advise` answers for any "
+        "other budget and for constraints.",
+    ]
+    lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
+    for factor, answer in answers.items():
+        lines += [
+            "",
+            f"## {factor:g} times the largest budget: {answer.limits.compute:.3g} FLOPs (6 N_active D)",
+            "",
+        ]
+        lines += _plans(answer)
+        lines += _notes(answer)
+    return "\n".join(lines) + "\n"
+
+
+def _plans(answer: Advice) -> Iterator[str]:
+    names = [judge.name for judge in answer.judges]
+    yield "| plan | N | N_active | S | D | " + " | ".join(f"regret: {n}" for n in names) + " |"
+    yield "|-|-:|-:|-:|-:|" + "-:|" * len(names)
+    for row in answer.rows:
+        plan = row.plan.values()
+        regrets = [
+            f"{r.nats:.3f} ({r.compute_factor:.3g}x)"
+            + ("" if r.high != r.high else f" [{r.low:.3f}, {r.high:.3f}]")
+            for r in row.regrets
+        ]
+        sizes = [f"{plan[name]:.3g}" for name in ("N", "N_active", "S", "D")]
+        yield f"| {row.name} | " + " | ".join([*sizes, *regrets]) + " |"
+
+
+def _notes(answer: Advice) -> Iterator[str]:
+    notes = []
+    for judge in answer.judges:
+        if distances := answer.robust.beyond.get(judge.name):
+            far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
+            notes.append(f"`{judge.name}` extrapolates to the robust plan: {far}.")
+        if any("do not identify" in text for text in judge.warnings):
+            notes.append(f"The runs behind `{judge.name}` do not determine all its coefficients.")
+    for row in answer.rows:
+        if any(limit.startswith("the search") for limit in row.at_limits):
+            notes.append(
+                f"`{row.name}` has no best size at this budget: its plan is where the search ends."
+            )
+    notes += [f"`{name}` takes no part: {reason}." for name, reason in answer.left_out.items()]
+    if answer.not_built:
+        notes.append(f"There is no configuration: {answer.not_built}.")
+    if notes:
+        yield ""
+    yield from (f"- {note}" for note in notes)
