@@ -91,6 +91,8 @@ def _finish(panel: Panel, answer: Advice) -> None:
         _mark(panel, "configuration", answer.as_configured.plan, marker="x")
     style.size_axis(ax.xaxis, "active parameters $N_a$")
     low, high = ax.get_xlim()
+    stretch = (high / low) ** 0.03
+    ax.set_xlim(low / stretch, high * stretch)
     style.fixed_ticks(ax.xaxis, style.round_ticks(low, high, 4), style.short)
 
 

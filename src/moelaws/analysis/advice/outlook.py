@@ -61,11 +61,8 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
     ]
     lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
-        lines += [
-            "",
-            f"## {factor:g} times the largest budget: {answer.limits.compute:.3g} FLOPs (6 N_active D)",
-            "",
-        ]
+        budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
+        lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
         lines += _plans(answer)
         lines += _notes(answer)
     return "\n".join(lines) + "\n"
