@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws import laws
+from moelaws.analysis.advice.outlook import COLUMNS
 from moelaws.cli.advise import command
+from moelaws.cli.outlook import command as outlook
 from moelaws.cli.simulate import command as simulate
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -20,6 +22,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
 from moelaws.tables.foreign import read_any
+from moelaws.tables.parquet import read_table
 from repository import REPOSITORY
 
 
@@ -161,6 +164,31 @@ def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(r
         advise("--compute", 1e13, "--fits", path)
     left_out = answer("--compute", 1e13, "--fits", path.parent)["left_out"]
     assert "simulated losses" in left_out[str(path)]
+
+
+def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
+    path = simulated_fit(root / "fits" / "own.json", "trained")
+    table = path.with_suffix(".parquet")
+    words = [str(path), "--table", str(table), "--tier", "demo", "--out", "o/outlook.md"]
+    done = CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert done.output == "o/outlook.md\n"
+    rows = read_table(root / "o/outlook.parquet", COLUMNS)
+    largest = read_table(table)["C_6N"].max()
+    assert sorted(rows["budget"].unique()) == pytest.approx([10 * largest, 100 * largest])
+    assert (rows["regret"] >= 0).all()
+    assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
+    page = (root / "o/outlook.md").read_text()
+    assert "# What these runs advise (demo tier)" in page
+    assert "`sparsity.loss` takes no part: it would extrapolate by" in page
+    assert "regret: fits/own" in page
+    drawn = read_any(root / "o/outlook.csv")[0]
+    regrets = drawn[drawn["series"] == "worst-case regret"]
+    assert (regrets["z"].dropna() >= 0).all()
+    assert {"robust", "fits/own"} <= set(drawn["series"])
+    # The same inputs write the same bytes.
+    before = {file: file.read_bytes() for file in (root / "o").iterdir()}
+    CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert {file: file.read_bytes() for file in (root / "o").iterdir()} == before
 
 
 def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
