@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from moelaws.analysis.advice import Constraints, Judge, Setter, advise, ideal
 from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Court
 from moelaws.analysis.advice.sources import advisers, published_judges, setters
+from moelaws.analysis.advice.speed import measured
 from moelaws.laws.joint.loss import VARIANTS as JOINT_AT
 from moelaws.laws.joint.loss import at_experts, compute_optimal
 from moelaws.spec.advice import load_advice
@@ -252,3 +254,34 @@ def test_a_setter_of_a_maximum_finds_it():
     setter = Setter("G", law, law.published | {"gamma": 0.03}, "EL")
     plan = ideal(1e9, 0.95, 1e11, Constraints(1e20))
     assert setter.value(plan) == pytest.approx(2 ** (0.117 / 0.06), rel=1e-2)
+
+
+def runs_table(path, n=24):
+    """Runs whose speed halves from S = 0 to S = .75 and rises with the square root of size."""
+    rng = np.random.default_rng(0)
+    N_active, S = rng.uniform(1e6, 1e8, n), rng.choice([0.0, 0.5, 0.75], n)
+    speed = 1e12 * np.sqrt(N_active / 1e6) * (1 - S) ** 0.5  # FLOP/s
+    columns = {"run_id": [f"{i:016x}" for i in range(n)], "status": "completed", "L": 3.0}
+    frame = pd.DataFrame(columns | {"N_active": N_active, "S": S})
+    frame["tokens_per_second"] = speed / (6 * N_active)
+    frame.to_parquet(path)
+    return path
+
+
+def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
+    speed = measured(runs_table(tmp_path / "runs.parquet"))
+    dense, mixture = (ideal(1e7, S, 1e9, Constraints(1.0)) for S in (0.0, 0.75))
+    assert speed.hours(dense) == pytest.approx(6e16 / (1e12 * 10**0.5) / 3600)
+    assert speed.hours(mixture) == pytest.approx(2 * speed.hours(dense))
+    assert not speed.beyond(mixture)
+    sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
+    assert speed.beyond(sparser)
+    assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))
+    assert speed.device == "the device of runs.parquet"
+    with pytest.raises(UserError, match="7 completed runs have a measured speed"):
+        measured(runs_table(tmp_path / "few.parquet", 7))
+
+
+def test_experts_beyond_the_ceiling_are_refused():
+    with pytest.raises(UserError, match=r"sparser than the ceiling of 0\.5"):
+        Space(Constraints(1e20, max_sparsity=0.5, experts=(512,), k=8))

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
     from moelaws.analysis.advice import Advice, Recommendation, Regret
     from moelaws.analysis.advice.build import Configuration
+    from moelaws.analysis.advice.speed import Speed
     from moelaws.analysis.advice.sweeps import Candidate
 
 
-def print_advice(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
+def print_advice(
+    answer: Advice, sweeps: Sequence[Candidate], device: Device, speed: Speed | None
+) -> None:
     limits = answer.limits
     click.echo(
         f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
@@ -35,7 +38,7 @@ def print_advice(answer: Advice, sweeps: Sequence[Candidate], device: Device) ->
     if limits.max_tokens < math.inf:
         click.echo(f"at most {_count(limits.max_tokens)} training tokens")
     click.echo()
-    _print_plans(answer)
+    _print_plans(answer, speed)
     click.echo()
     _print_regrets(answer)
     click.echo()
@@ -49,27 +52,40 @@ def print_advice(answer: Advice, sweeps: Sequence[Candidate], device: Device) ->
         _print_sweeps(answer, sweeps, device)
 
 
-def _print_plans(answer: Advice) -> None:
-    columns = ("what each recommends", "N", "N_active", "S", "D", "D / N_active", "at the limit of")
-    rows = []
+def _print_plans(answer: Advice, speed: Speed | None) -> None:
+    columns = ["what each recommends", "N", "N_active", "S", "D", "D / N_active", "at the limit of"]
+    rows: list[list[str]] = []
     for row in answer.rows:
         plan = row.plan.values()
         rows.append(
-            (
+            [
                 row.name,
                 *(_count(plan[name]) for name in ("N", "N_active")),
                 f"{plan['S']:.3g}",
                 _count(plan["D"]),
                 _count(plan["D"] / plan["N_active"]),
                 ", ".join(row.at_limits),
-            )
+            ]
         )
         if row.intervals:
             ends = {name: [_count(x) for x in pair] for name, pair in row.intervals.items()}
             sparsity = " to ".join(f"{x:.3g}" for x in row.intervals["S"])
             between = [" to ".join(ends[name]) for name in ("N", "N_active", "D")]
-            rows.append(("  90 % by its draws", *between[:2], sparsity, between[2], "", ""))
+            rows.append(["  90 % by its draws", *between[:2], sparsity, between[2], "", ""])
+    if speed:
+        columns.insert(-1, "hours")
+        told = {row.name: _number(speed.hours(row.plan)) for row in answer.rows}
+        for cells in rows:
+            cells.insert(-1, told.get(cells[0], ""))
     print_table(columns, rows)
+    if speed:
+        beyond = [row.name for row in answer.rows if speed.beyond(row.plan)]
+        click.echo(
+            f"hours are those of one {speed.device}, by the speed of {speed.runs} runs over size "
+            "and sparsity"
+        )
+        if beyond:
+            click.echo(f"beyond these runs their nearest speed counts: {', '.join(beyond)}")
 
 
 def _print_regrets(answer: Advice) -> None:
@@ -173,10 +189,11 @@ def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -
 
 
 def _hours(flops: float, device: Device) -> str:
-    hours = flops / device.flops_per_second / 3600
-    return (
-        f"{hours:,.0f} {device.name} hours" if hours >= 100 else f"{hours:.3g} {device.name} hours"
-    )
+    return f"{_number(flops / device.flops_per_second / 3600)} {device.name} hours"
+
+
+def _number(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
 def _count(value: float) -> str:
@@ -187,7 +204,9 @@ def _count(value: float) -> str:
     return f"{value:.3g}"
 
 
-def advice_json(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> dict[str, Any]:
+def advice_json(
+    answer: Advice, sweeps: Sequence[Candidate], device: Device, speed: Speed | None
+) -> dict[str, Any]:
     limits, c = answer.limits, answer.configuration
     hours = device.flops_per_second * 3600
     data: dict[str, Any] = {
@@ -206,6 +225,12 @@ def advice_json(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> 
             for judge in answer.judges
         ],
         "plans": [_row_as_json(row, answer) for row in answer.rows],
+        "hours": speed
+        and {
+            "device": speed.device,
+            "runs": speed.runs,
+            "plans": {row.name: speed.hours(row.plan) for row in answer.rows},
+        },
         "configuration": None,
         "not_built": answer.not_built or None,
         "set": answer.set,

@@ -17,6 +17,7 @@ from moelaws.spec.errors import UserError
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
     from moelaws.analysis.advice import Constraints, Plans
+    from moelaws.analysis.advice.speed import Speed
     from moelaws.analysis.advice.sweeps import Candidate
     from moelaws.spec.advice import Advice as AdviceFile
 
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     "of the budget is spent.",
 )
 @click.option(
+    "--measured",
+    type=click.Path(path_type=Path),
+    help="A table of your own runs: hours are then told by their speed, plan by plan.",
+)
+@click.option(
     "--write-study",
     metavar="NAME",
     help="Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
@@ -47,6 +53,7 @@ def command(
     fits: tuple[Path, ...],
     only: str | None,
     compare: str | None,
+    measured: Path | None,
     write_study: str | None,
     as_json: bool,
 ) -> None:
@@ -85,15 +92,22 @@ def command(
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []
     written = _write_study(write_study, sweeps, config) if write_study else None
+    speed = _speed(measured) if measured else None
     if as_json:
-        print_json(advice_json(answer, sweeps, device) | {"written": written})
+        print_json(advice_json(answer, sweeps, device, speed) | {"written": written})
     else:
-        print_advice(answer, sweeps, device)
+        print_advice(answer, sweeps, device, speed)
         if written:
             click.echo(
                 f"{written}: to be run with `snakemake --config studies={written} "
                 f"tier={config.sweep.tier}`; `moelaws plan {written}` tells more of it"
             )
+
+
+def _speed(table: Path) -> Speed:
+    from moelaws.analysis.advice.speed import measured
+
+    return measured(table)
 
 
 def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceFile) -> str:

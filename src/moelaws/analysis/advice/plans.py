@@ -143,8 +143,13 @@ class Constraints:
                 f"no number of experts ({', '.join(map(str, self.experts))}) is above the {k} "
                 "that are active"
             )
-        every = {0.0} | {1 - k / E for E in self.experts if E > k}
-        return tuple(sorted(S for S in every if self.max_sparsity >= S))
+        every = {1 - k / E for E in self.experts if E > k}
+        if min(every) > self.max_sparsity:
+            raise UserError(
+                f"{k} of {', '.join(map(str, self.experts))} experts are sparser than the ceiling "
+                f"of {self.max_sparsity:g}; raise it, or give fewer experts"
+            )
+        return (0.0, *sorted(S for S in every if self.max_sparsity >= S))
 
     def nearest(self, S: float) -> float:
         """Returns the largest sparsity up to ``S`` that is allowed."""
