@@ -9,15 +9,15 @@ rule outlook:
         advice="config/advice.yaml",
         code=JOBS.outlook_code(),
     output:
-        report(FOLDER.outlook, category="advice"),
-        FOLDER.outlook.with_suffix(".parquet"),
-        FOLDER.outlook.with_suffix(".pdf"),
-        report(
+        page=report(FOLDER.outlook, category="advice"),
+        table=FOLDER.outlook.with_suffix(".parquet"),
+        pdf=FOLDER.outlook.with_suffix(".pdf"),
+        png=report(
             FOLDER.outlook.with_suffix(".png"),
             category="advice",
             caption="../report/outlook.rst",
         ),
-        FOLDER.outlook.with_suffix(".csv"),
+        csv=FOLDER.outlook.with_suffix(".csv"),
     log:
         FOLDER.outlook.with_suffix(".log"),
     conda:
@@ -27,7 +27,9 @@ rule outlook:
         runtime=20,
     params:
         tier=TIER,
-        tables=lambda w, input: [w for t in input.tables for w in ("--table", t)],
+        tables=lambda wildcards, input: [
+            word for path in input.tables for word in ("--table", path)
+        ],
     shell:
         "moelaws outlook {input.fits} {params.tables} --tier {params.tier} "
-        "--out {output[0]} > {log} 2>&1"
+        "--out {output.page} > {log} 2>&1"

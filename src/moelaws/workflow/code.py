@@ -47,7 +47,8 @@ def of_outlook(advice: Advice) -> tuple[Path, ...]:
     """Returns the files behind the outlook of a sweep: advice, its figure and its laws."""
     modules = {_law(law) for law in advice.laws}
     own = ("moelaws.analysis.advice.outlook", "moelaws.analysis.advice.sources")
-    return closure(*own, "moelaws.figures.advice", "moelaws.tables.parquet", *modules)
+    shown = ("moelaws.figures.advice", "moelaws.figures.draw", "moelaws.tables.parquet")
+    return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:
