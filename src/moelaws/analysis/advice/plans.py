@@ -179,10 +179,12 @@ class Constraints:
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
         if self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
-        # Beyond these nothing is looked at: the law has no best size at this budget.
-        limits["the search: many tokens a parameter"] = (plan.D / plan.N_active, _MOST)
-        limits["the search: few tokens a parameter"] = (plan.N_active / plan.D, 1 / _FEWEST)
-        return [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
+        binding = [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
+        # Beyond these ends nothing is looked at: the law has no best size at this budget.
+        ratio = float(plan.D / plan.N_active)
+        if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_FEWEST, _MOST)):
+            binding.append(f"the search: {ratio:.2g} tokens a parameter")
+        return binding
 
 
 class Space:
