@@ -45,12 +45,14 @@ class Jobs:
         project: its configuration.
         studies: by key, checked.
         sweeps: by study; none where losses are simulated, for there is nothing to train.
+        advice: which laws the outlook asks.
         results: where everything lies.
     """
 
     project: Project
     studies: Mapping[str, Study]
     sweeps: Mapping[str, Sweep]
+    advice: Advice
     results: Results = field(default_factory=Results)
 
     @classmethod
@@ -66,17 +68,17 @@ class Jobs:
                 raise UserError(
                     f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
                 )
-        project = load_project(root, overrides)
+        project, advice = load_project(root, overrides), load_advice(root)
         studies = {study.study: study for study in chosen_studies(project, root)}
         for study in studies.values():
             check_study(study)
         if project.source == "simulated":
-            return cls(project, studies, {})
+            return cls(project, studies, {}, advice)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
         for key, sweep in sweeps.items():
             if problem := too_long_for(sweep.runs, project_sources(project, root)):
                 raise UserError(f"{studies[key].file}: {problem}")
-        return cls(project, studies, sweeps)
+        return cls(project, studies, sweeps, advice)
 
     @property
     def simulated(self) -> bool:
@@ -102,11 +104,6 @@ class Jobs:
     def kept(self) -> dict[str, list[str]]:
         """Study -> the runs whose final weights it keeps."""
         return {key: sorted(kept_runs(sweep)) for key, sweep in self.sweeps.items()}
-
-    @cached_property
-    def advice(self) -> Advice:
-        """Which laws advice is taken from."""
-        return load_advice()
 
     @property
     def all_kept(self) -> list[str]:
@@ -168,7 +165,8 @@ class Jobs:
             self.folder.fit(key, fit.name)
             for key, study in self.studies.items()
             for fit in study.fits
-            if study.grids and fit.law in known and not (fit.split_by or fit.table)
+            if not self.simulated and study.grids and fit.law in known
+            if not (fit.split_by or fit.table)
         ]
 
     def advising_tables(self) -> list[Path]:
@@ -178,7 +176,7 @@ class Jobs:
 
     def outlooks(self) -> list[Path]:
         """Returns the page of the outlook, where runs were trained and fitted."""
-        return [self.folder.outlook] if self.advising_fits() and not self.simulated else []
+        return [self.folder.outlook] if self.advising_fits() else []
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
