@@ -13,7 +13,7 @@ from moelaws.cli.output import print_table
 
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
-    from moelaws.analysis.advice import Advice, Recommendation, Regret
+    from moelaws.analysis.advice import Advice, Recommendation
     from moelaws.analysis.advice.build import Configuration
     from moelaws.analysis.advice.speed import Speed
     from moelaws.analysis.advice.sweeps import Candidate
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 def print_advice(
     answer: Advice, sweeps: Sequence[Candidate], device: Device, speed: Speed | None
 ) -> None:
+    from moelaws.analysis.advice.notes import notes
+
     limits = answer.limits
     click.echo(
         f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
@@ -44,16 +46,15 @@ def print_advice(
     click.echo()
     if answer.configuration:
         _print_configuration(answer.configuration, limits.gpus, device)
-    else:
-        click.echo(f"no configuration: {answer.not_built}")
     _print_setters(answer)
-    _print_caveats(answer)
+    for note in notes(answer):
+        click.echo(f"note: {note}")
     if sweeps:
         _print_sweeps(answer, sweeps, device)
 
 
 def _print_plans(answer: Advice, speed: Speed | None) -> None:
-    columns = ["what each recommends", "N", "N_active", "S", "D", "D / N_active", "at the limit of"]
+    columns = ["plan", "N", "N_active", "S", "E / k", "D", "D / N_active", "at the limit of"]
     rows: list[list[str]] = []
     for row in answer.rows:
         plan = row.plan.values()
@@ -62,6 +63,7 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
                 row.name,
                 *(_count(plan[name]) for name in ("N", "N_active")),
                 f"{plan['S']:.3g}",
+                f"{plan['expansion']:.3g}",
                 _count(plan["D"]),
                 _count(plan["D"] / plan["N_active"]),
                 ", ".join(row.at_limits),
@@ -71,7 +73,7 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
             ends = {name: [_count(x) for x in pair] for name, pair in row.intervals.items()}
             sparsity = " to ".join(f"{x:.3g}" for x in row.intervals["S"])
             between = [" to ".join(ends[name]) for name in ("N", "N_active", "D")]
-            rows.append(["  90 % by its draws", *between[:2], sparsity, between[2], "", ""])
+            rows.append(["  90 % by its draws", *between[:2], sparsity, "", between[2], "", ""])
     if speed:
         columns.insert(-1, "hours")
         told = {row.name: _number(speed.hours(row.plan)) for row in answer.rows}
@@ -81,7 +83,7 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
     if speed:
         beyond = [row.name for row in answer.rows if speed.beyond(row.plan)]
         click.echo(
-            f"hours are those of one {speed.device}, by the speed of {speed.runs} runs over size "
+            f"hours are those of {speed.device}, by the speed of {speed.runs} runs over size "
             "and sparsity"
         )
         if beyond:
@@ -89,19 +91,21 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
 
 
 def _print_regrets(answer: Advice) -> None:
-    click.echo("regret in nats, and the factor of compute that the best plan would save, if the")
-    click.echo("truth is the law of")
-    names = [judge.name for judge in answer.judges]
-    rows = [(row.name, *map(_cell, row.regrets), f"{row.worst:.3f}") for row in answer.rows]
+    click.echo(
+        "What each plan costs if the law above a column is right: nats above the best plan by"
+    )
+    click.echo(
+        "that law, and how many times the compute that the best plan needs for the same loss."
+    )
+    if any(len(judge.draws) for judge in answer.judges):
+        click.echo("In brackets: the 90 % interval over a fit's draws, whose upper end counts.")
+    counting = answer.court.counting
+    names = [
+        judge.name + ("" if i in counting else " (does not count)")
+        for i, judge in enumerate(answer.judges)
+    ]
+    rows = [(row.name, *map(str, row.regrets), f"{row.worst:.3f}") for row in answer.rows]
     print_table(("plan", *names, "worst"), rows)
-
-
-def _cell(regret: Regret) -> str:
-    factor = regret.compute_factor
-    text = f"{regret.nats:.3f} ({'> 1e6' if math.isnan(factor) else f'{factor:.3g}'}x)"
-    if not math.isnan(regret.high):
-        text += f" [{regret.low:.3f}, {regret.high:.3f}]"
-    return text
 
 
 def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
@@ -122,10 +126,10 @@ def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
     )
     flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
     click.echo(f"  training FLOPs by convention: {flops}")
-    where = f"each of {gpus} GPUs" if gpus > 1 else "one GPU"
+    where = f"on each of {gpus} GPUs" if gpus > 1 else "in all"
     click.echo(
-        f"  about {_hours(c.flops['all'], device)}; {c.gpu_bytes / 1e9:,.3g} GB on {where} to "
-        f"train, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
+        f"  about {_hours(c.flops['all'], device)}; {_number(c.gpu_bytes / 1e9)} GB {where} to "
+        f"train in, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
     )
 
 
@@ -135,45 +139,19 @@ def _print_setters(answer: Advice) -> None:
         "lr": "peak learning rate {:.3g}",
         "B": "{:.3g} tokens a step",
         "G": "the largest leverage at granularity {:.3g}",
-        "r_star": "the best r {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
+        "r_star": "r* = {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
     }
     said = [told.get(name, f"{name} {{:.3g}}").format(x) for name, x in answer.set.items()]
     if said:
         click.echo(f"laws of one variable say: {'; '.join(said)}")
 
 
-def _print_caveats(answer: Advice) -> None:
-    built = answer.configuration
-    if built and answer.as_configured and answer.as_configured.worst > answer.robust.worst + 0.01:
-        click.echo(
-            "note: the configuration costs more than the robust plan because a plan takes all "
-            "parameters to be experts, counts 6 N_active FLOPs a token, and N as N_active / (1 - "
-            f"S); in the configuration {100 * built.routed_share:.0f} % of the active ones are "
-            f"routed experts, and a token costs {built.flops_over_plan:.2g} times as much"
-        )
-    for judge in answer.judges:
-        if distances := answer.robust.beyond.get(judge.name):
-            far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
-            click.echo(f"note: {judge.name} extrapolates to the robust plan: {far}")
-    for judge in answer.judges:
-        if judge.warnings:
-            undetermined = [text for text in judge.warnings if "do not identify" in text]
-            text = (undetermined or list(judge.warnings))[0]
-            click.echo(f"note: {judge.name}: {text} ({len(judge.warnings)} warnings in its report)")
-    if any(judge.coefficients == "published" for judge in answer.judges):
-        click.echo("note: published coefficients have no intervals, so neither have their regrets")
-    for name, reason in answer.left_out.items():
-        click.echo(f"note: {name} takes no part: {reason}")
-
-
 def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
     click.echo()
     if answer.all_extrapolate:
         click.echo("every law extrapolates here; a small sweep of your own would tell more.")
-    click.echo(
-        "what the plan of a law refitted to it costs at most in 95 of 100 times, in nats, if"
-    )
-    click.echo("the truth is that law:")
+    click.echo("By each law, if it is right: what the plan of a refit to the sweep's runs costs at")
+    click.echo("most in 95 of 100 times, in nats.")
     names = [judge.name for judge in answer.judges]
     rows = [
         (
@@ -185,15 +163,15 @@ def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -
         )
         for sweep in sweeps
     ]
-    print_table(("sweep: budgets, share", "runs", "FLOPs", "at least", *names), rows)
+    print_table(("budgets of a sweep", "runs", "FLOPs", "at least", *names), rows)
 
 
 def _hours(flops: float, device: Device) -> str:
     return f"{_number(flops / device.flops_per_second / 3600)} {device.name} hours"
 
 
-def _number(hours: float) -> str:
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _count(value: float) -> str:
@@ -207,12 +185,15 @@ def _count(value: float) -> str:
 def advice_json(
     answer: Advice, sweeps: Sequence[Candidate], device: Device, speed: Speed | None
 ) -> dict[str, Any]:
+    from moelaws.analysis.advice.regret import LEVEL
+
     limits, c = answer.limits, answer.configuration
     hours = device.flops_per_second * 3600
     data: dict[str, Any] = {
         "compute": limits.compute,
         "gpu_hours": {device.name: limits.compute / hours},
         "limits": {name: value for name, value in asdict(limits).items() if name != "compute"},
+        "level": LEVEL,
         "judges": [
             {
                 "name": judge.name,
@@ -221,6 +202,7 @@ def advice_json(
                 "source": judge.source,
                 "fitted_on": judge.fitted_on,
                 "warnings": judge.warnings,
+                "counts": judge.determined,
             }
             for judge in answer.judges
         ],

@@ -17,9 +17,8 @@ from moelaws.spec.errors import UserError
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
     from moelaws.analysis.advice import Constraints, Plans
-    from moelaws.analysis.advice.speed import Speed
     from moelaws.analysis.advice.sweeps import Candidate
-    from moelaws.spec.advice import Advice as AdviceFile
+    from moelaws.spec.advice import AdviceConfig
 
 
 @click.command(name="advise")
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    chosen: tuple[Constraints, Device, bool],
+    chosen: tuple[Constraints, Device],
     fits: tuple[Path, ...],
     only: str | None,
     compare: str | None,
@@ -65,52 +64,48 @@ def command(
     worked examples.
     """
     from moelaws.analysis.advice import advise
-    from moelaws.analysis.advice.advise import with_granularity
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
+    from moelaws.analysis.advice.speed import measured as measure
     from moelaws.analysis.advice.sweeps import candidates
     from moelaws.cli.advice_text import advice_json, print_advice
     from moelaws.spec.advice import load_advice
 
-    limits, device, free = chosen
+    limits, device = chosen
     config = load_advice()
-    judges, left_out = fitted_judges(fits, config)
-    judges = [*published_judges(config), *judges]
+    own, unusable = fitted_judges(fits, config, limits.k)
+    for path in fits:
+        if reason := unusable.get(path.resolve()):
+            raise UserError(f"--fits: {path}: {reason}")
+    judges = [*published_judges(config), *own]
     if only:
         judges = [judge for judge in judges if judge.law.id in _listed(only, config)]
-    setting = {setter.variable: setter for setter in setters(config)}
-    if free and "G" in setting:
-        limits = with_granularity(limits, setting["G"])
     answer = advise(
         judges,
         limits,
         config.shape,
-        advisers=advisers(config),
-        setters=list(setting.values()),
+        advisers=() if only else advisers(config),
+        setters=setters(config),
         compare=_plan(compare, limits) if compare else None,
         farthest=config.farthest,
     )
+    left_out = {str(path): reason for path, reason in unusable.items()}
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []
     written = _write_study(write_study, sweeps, config) if write_study else None
-    speed = _speed(measured) if measured else None
+    speed = measure(measured) if measured else None
     if as_json:
         print_json(advice_json(answer, sweeps, device, speed) | {"written": written})
     else:
         print_advice(answer, sweeps, device, speed)
         if written:
             click.echo(
-                f"{written}: to be run with `snakemake --config studies={written} "
-                f"tier={config.sweep.tier}`; `moelaws plan {written}` tells more of it"
+                f"{written}: `moelaws plan {written} --tier {config.sweep.tier}` tells more of it; "
+                f"set corpus in config/config.yaml to enough text and run it with `snakemake "
+                f"--config studies={written} tier={config.sweep.tier} device=cuda`"
             )
 
 
-def _speed(table: Path) -> Speed:
-    from moelaws.analysis.advice.speed import measured
-
-    return measured(table)
-
-
-def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceFile) -> str:
+def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceConfig) -> str:
     """Writes the best of the small sweeps as a study and returns its file.
 
     Raises:
@@ -119,8 +114,11 @@ def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceFile) -> 
     """
     from moelaws.analysis.advice.sweeps import study_of, study_text
     from moelaws.records.files import write_text
+    from moelaws.spec.project import study_names
 
     path = Path(f"{name}.yaml")
+    if name in study_names():
+        raise UserError(f"--write-study: {name} is a study of config/studies/; choose another name")
     if path.exists():
         raise UserError(f"--write-study: {path} is there already; choose another name")
     if not sweeps:
@@ -132,8 +130,11 @@ def _write_study(name: str, sweeps: Sequence[Candidate], config: AdviceFile) -> 
     return str(path)
 
 
-def _listed(text: str, config: AdviceFile) -> list[str]:
-    known, names = [entry.law for entry in config.judges], text.split(",")
+def _listed(text: str, config: AdviceConfig) -> list[str]:
+    known, names = (
+        [entry.law for entry in config.judges],
+        [name.strip() for name in text.split(",")],
+    )
     for name in names:
         if name not in known:
             raise UserError(
@@ -149,6 +150,8 @@ def _plan(text: str, limits: Constraints) -> Plans:
     given: dict[str, float] = {}
     for word in text.replace(",", " ").split():
         name, _, value = word.partition("=")
+        if name in given:
+            raise UserError(f"--compare: {name} is given twice")
         try:
             given[name] = float(value)
         except ValueError:
@@ -173,5 +176,6 @@ def _plan(text: str, limits: Constraints) -> Plans:
     N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
     D = given.get("D", float(limits.tokens(N_active)))
     if D <= 0:
-        raise UserError("--compare: serving this plan takes the whole budget, none trains it")
+        why = "D is 0" if "D" in given else "serving it takes the whole budget"
+        raise UserError(f"--compare: {why}, so this plan trains no token")
     return ideal(N_active, S, D, limits)

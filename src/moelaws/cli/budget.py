@@ -37,7 +37,7 @@ class Bytes(click.ParamType[float]):
 
 
 class Amount(click.ParamType[float]):
-    """A number above 0 and below 1e40."""
+    """A number above 0 and below 1e30."""
 
     name = "NUMBER"
 
@@ -46,8 +46,8 @@ class Amount(click.ParamType[float]):
             number = float(value)
         except ValueError:
             number = math.nan
-        if not 0 < number < 1e40:
-            self.fail(f"{value!r} is no number above 0 and below 1e40, such as 1e21", param, ctx)
+        if not 0 < number < 1e30:
+            self.fail(f"{value!r} is no number above 0 and below 1e30, such as 1e21", param, ctx)
         return number
 
 
@@ -83,16 +83,14 @@ def _constraints(
     experts: tuple[int, ...],
     top_k: int | None,
     granularity: float | None,
-) -> tuple[Constraints, Device, bool]:
-    """Returns the constraints, the device, and whether a law is to set the granularity."""
+) -> tuple[Constraints, Device]:
+    """Returns the constraints, and the device whose hours are told."""
     from moelaws.accounting.cost import GPUS
     from moelaws.analysis.advice import Constraints
     from moelaws.analysis.advice.build import TRAINING_BYTES
 
     if (compute is None) == (gpu_hours is None):
         raise UserError("give the budget either as --compute FLOPS or as --gpu-hours HOURS")
-    if gpus and not (gpu or memory):
-        raise UserError("--gpus says how many GPUs; name them with --gpu, or give --memory of each")
     device = GPUS[gpu or "h100"]
     limits = {}
     if serve_memory:
@@ -111,13 +109,31 @@ def _constraints(
         gpus=gpus or 1,
         gpu_memory=own_memory,
         k=top_k,
-        **({"G": granularity} if granularity else {}),
+        G=granularity,
     )
-    return constraints, device, granularity is None
+    return constraints, device
+
+
+class _Range(click.ParamType[float]):
+    """A number from ``low`` to ``high``; not NaN, which click's own range lets pass."""
+
+    name = "NUMBER"
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not self.low <= number <= self.high:
+            self.fail(f"{value!r} is no number from {self.low:g} to {self.high:g}", param, ctx)
+        return number
 
 
 _AMOUNT, _BYTES_TYPE = Amount(), Bytes()
-# The command receives ``chosen``: the constraints, the device, and whether G is free.
+# The command receives ``chosen``: the constraints and the device.
 constraint_options = gathered(
     "chosen",
     _constraints,
@@ -153,18 +169,23 @@ constraint_options = gathered(
     ),
     click.option(
         "--max-sparsity",
-        type=click.FloatRange(0, 1, max_open=True),
+        type=_Range(0.0, 0.9999),
         default=0.98,
         show_default=True,
         help="The sparsest mixture to look at; 0 for dense models alone.",
     ),
     click.option(
-        "--experts", type=Integers(), default=(), help="Numbers of experts you can train."
+        "--experts",
+        type=Integers(),
+        default=(),
+        help="Numbers of experts, with --top-k.",
     ),
-    click.option("--top-k", type=click.IntRange(1, 64), help="Active experts; by r* if left out."),
+    click.option(
+        "--top-k", type=click.IntRange(1, 64), help="Active experts a token; by r* if left out."
+    ),
     click.option(
         "--granularity",
-        type=click.FloatRange(0.25, 64),
+        type=_Range(0.25, 64.0),
         help="2 d_model / d_expert; by the leverage paper's law if left out.",
     ),
 )

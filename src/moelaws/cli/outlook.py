@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TIMES = (10.0, 100.0)
 
@@ -43,7 +47,6 @@ def command(
     import pandas as pd
 
     from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.advise import with_granularity
     from moelaws.analysis.advice.outlook import COLUMNS, page, rows
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
     from moelaws.figures.advice import draw
@@ -59,45 +62,45 @@ def command(
 
     out = out or Results().tier(project.tier).outlook
     config = load_advice()
-    judges, left_out = fitted_judges(fits, config)
-    largest = max(_largest_budget(table) for table in tables)
-    setting = {setter.variable: setter for setter in setters(config)}
-    answers = {}
-    for factor in TIMES:
-        limits = Constraints(factor * largest)
-        if "G" in setting:
-            limits = with_granularity(limits, setting["G"])
-        answers[factor] = advise(
+    runs = pd.concat([_runs(table) for table in tables])
+    active = runs.loc[runs["kind"] == "moe", "k"].unique()
+    judges, unusable = fitted_judges(fits, config, int(active[0]) if len(active) == 1 else None)
+    largest = float(runs["C_6N"].max())
+    answers = {
+        factor: advise(
             [*published_judges(config), *judges],
-            limits,
+            Constraints(factor * largest),
             config.shape_of(project.tier),
             advisers=advisers(config),
-            setters=list(setting.values()),
+            setters=setters(config),
             farthest=config.farthest,
         )
+        for factor in TIMES
+    }
     frame = pd.DataFrame(rows(list(answers.values())))
     origin = made_of([*tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
     with mpl.rc_context(RC):
         sheet = draw(answers)
     save(sheet, out.with_suffix(".pdf"))
-    write_text(out, page(answers, project.tier, left_out))
+    write_text(out, page(answers, project.tier, {p.stem: reason for p, reason in unusable.items()}))
     if as_json:
         print_json({"page": str(out)})
     else:
         click.echo(str(out))
 
 
-def _largest_budget(table: Path) -> float:
-    """Returns the largest compute that a completed run of a table spent, 6 N_active D, in FLOPs.
+def _runs(table: Path) -> pd.DataFrame:
+    """Returns the completed runs of a study's table.
 
     Raises:
-        UserError: where the table has none.
+        UserError: where no run says what compute it spent.
     """
     from moelaws.analysis.inputs import completed, read_runs
 
     frame = read_runs(table)
-    spent = completed(frame)["C_6N"].max() if frame is not None else float("nan")
-    if not spent > 0:
+    assert frame is not None
+    runs = completed(frame)
+    if "C_6N" not in runs or not (runs["C_6N"] > 0).all():
         raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
-    return float(spent)
+    return runs

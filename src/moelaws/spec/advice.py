@@ -67,7 +67,7 @@ class Shape(Frozen):
 class SweepEntry(Frozen):
     """The small sweeps that advice proposes: what their runs have in common, and their budgets.
 
-    ``candidates`` maps a name to budgets as shares of the one that advice is asked for. Widths are
+    Each of ``candidates`` is budgets as shares of the one that advice is asked for. Widths are
     multiples of two heads; a run has at least ``min_steps`` steps of ``step_tokens``. ``noise`` is
     the spread of ln L between seeds that is reckoned with.
     """
@@ -81,10 +81,10 @@ class SweepEntry(Frozen):
     min_steps: Count = 200
     step_tokens: Positive = 65536
     noise: Positive = 0.003
-    candidates: dict[str, tuple[Positive, ...]]
+    candidates: tuple[tuple[Positive, ...], ...]
 
 
-class Advice(Frozen):
+class AdviceConfig(Frozen):
     """The whole file.
 
     A law that would extrapolate to its own best plan by more than ``farthest`` decades, of compute,
@@ -111,10 +111,10 @@ class Advice(Frozen):
         return own.get(tier, self.shape)
 
 
-def load_advice(root: Path = Path()) -> Advice:
+def load_advice(root: Path = Path()) -> AdviceConfig:
     """Returns what the project's file says.
 
     Raises:
         UserError: for a missing file, broken YAML, an unknown key or a wrong value.
     """
-    return parse(Advice, read_yaml(root / ADVICE), ADVICE)
+    return parse(AdviceConfig, read_yaml(root / ADVICE), ADVICE)

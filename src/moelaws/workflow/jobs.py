@@ -22,7 +22,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.records.layout import Results, TierFolder
-from moelaws.spec.advice import Advice, load_advice
+from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
@@ -45,14 +45,14 @@ class Jobs:
         project: its configuration.
         studies: by key, checked.
         sweeps: by study; none where losses are simulated, for there is nothing to train.
-        advice: which laws the outlook asks.
+        advice: which laws the outlook asks; None for a project without that file.
         results: where everything lies.
     """
 
     project: Project
     studies: Mapping[str, Study]
     sweeps: Mapping[str, Sweep]
-    advice: Advice
+    advice: AdviceConfig | None
     results: Results = field(default_factory=Results)
 
     @classmethod
@@ -68,7 +68,8 @@ class Jobs:
                 raise UserError(
                     f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
                 )
-        project, advice = load_project(root, overrides), load_advice(root)
+        project = load_project(root, overrides)
+        advice = load_advice(root) if (root / ADVICE).exists() else None
         studies = {study.study: study for study in chosen_studies(project, root)}
         for study in studies.values():
             check_study(study)
@@ -160,7 +161,7 @@ class Jobs:
 
     def advising_fits(self) -> list[Path]:
         """Returns the fits of this tier's runs that judge in its outlook."""
-        known = {entry.law for entry in self.advice.judges}
+        known = {entry.law for entry in self.advice.judges} if self.advice else set()
         return [
             self.folder.fit(key, fit.name)
             for key, study in self.studies.items()
@@ -294,7 +295,7 @@ class Jobs:
 
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
-        return relative(code.of_outlook(self.advice))
+        return relative(code.of_outlook(self.advice)) if self.advice else []
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from moelaws.analysis.advice.build import Configuration, built
+from moelaws.analysis.advice.build import Configuration, Targets, built
 from moelaws.analysis.advice.judges import Judge
-from moelaws.analysis.advice.plans import Constraints, Plans, ideal
+from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans
 from moelaws.analysis.advice.regret import LEVEL, Court, Regret
 from moelaws.analysis.advice.setters import Adviser, Setter
 from moelaws.fitting.quantiles import percentiles
@@ -32,6 +32,8 @@ class Recommendation:
         intervals: quantity -> (low, high) over the draws of the law's fit; empty without draws.
         beyond: judge -> quantity -> decades beyond what that judge's coefficients were fitted on.
         at_limits: constraints that the plan has come to, in words.
+        worst: the largest regret over the judges that count, nats/token: the interval's upper end
+            where there are draws.
     """
 
     name: str
@@ -40,11 +42,7 @@ class Recommendation:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     beyond: dict[str, dict[str, float]] = field(default_factory=dict)
     at_limits: list[str] = field(default_factory=list)
-
-    @property
-    def worst(self) -> float:
-        """Returns the largest regret over the judges, nats/token."""
-        return max(regret.worst for regret in self.regrets)
+    worst: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Advice:
         as_configured: its own row of regrets.
         not_built: why there is no configuration.
         compared: the user's own plan, if any.
-        set: variable -> what its law sets it to at the configuration.
+        set: variable -> what its law sets it to at the robust plan.
         left_out: law -> why it takes no part.
     """
 
@@ -112,11 +110,11 @@ def advise(
         limits: the budget and what else a plan keeps to.
         shape: what configurations have in common.
         advisers: laws of the tokens alone, which recommend and judge nothing.
-        setters: laws that set one variable; that of ``G`` sets the granularity, that of
-            ``r_star`` the active experts where the limits leave them free.
+        setters: laws that set one variable at the robust plan; those of ``G`` and ``r_star`` set
+            granularity and active experts of the configuration where the limits leave them free.
         compare: a plan of the user's own.
         farthest: decades by which a judge may extrapolate to its own best plan; one that would go
-            farther takes no part, unless all would.
+            farther takes no part, as long as two are left and one of them knows of sparsity.
 
     Raises:
         UserError: where no plan keeps to the limits, or the user's own costs more than the budget.
@@ -131,22 +129,27 @@ def advise(
         except UserError as error:
             left_out[adviser.name] = str(error)
     robust = _row(court, ROBUST, court.robust())
-    r = by_variable["r_star"].value(robust.plan) if "r_star" in by_variable else USUAL_R
-    configuration, plan, not_built = None, None, ""
+    values = {name: setter.value(robust.plan) for name, setter in by_variable.items()}
+    values = {name: x for name, x in values.items() if not np.isnan(x)}
+    targets = Targets(limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R))
+    configuration, as_configured, not_built = None, None, ""
     try:
-        configuration, plan = built(court, robust.plan, shape, r)
+        configuration, plan = built(court, robust.plan, shape, targets)
+        spent = configuration.flops["all"] * (1 + limits.served_tokens / 3 / configuration.tokens)
+        as_configured = _row(court, CONFIGURATION, plan, spent)
     except UserError as error:
         not_built = str(error)
-    values = [(name, s.value(plan or robust.plan)) for name, s in by_variable.items()]
+    if as_configured and as_configured.plan.S == 0:  # no law of experts sets anything of it
+        values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
     return Advice(
         court,
         recommendations,
         robust,
         configuration,
-        None if plan is None else _row(court, CONFIGURATION, plan),
+        as_configured,
         not_built,
         None if compare is None else _row(court, YOURS, _affordable(compare, limits)),
-        {name: x for name, x in values if not np.isnan(x)},
+        values,
         left_out,
     )
 
@@ -154,7 +157,11 @@ def advise(
 def _near(
     judges: Sequence[Judge], limits: Constraints, farthest: float
 ) -> tuple[list[Judge], dict[str, str]]:
-    """Returns the judges that extrapolate no farther, or all, and why others take no part."""
+    """Returns the judges that extrapolate no farther, and why others take no part.
+
+    All take part where less than two would be left, or none of them knew of sparsity: a law that
+    cannot speak of it must not decide on it alone.
+    """
     near, left_out = [], {}
     for judge in judges:
         distances = judge.beyond(judge.best(limits))
@@ -166,14 +173,9 @@ def _near(
                 f"it would extrapolate by {distances[name]:.2g} decades of {name}, and more than "
                 f"{farthest:g} are too far"
             )
-    return (near, left_out) if near else (list(judges), {})
-
-
-def with_granularity(limits: Constraints, setter: Setter) -> Constraints:
-    """Returns the limits with the granularity that a law sets, at the budget."""
-    plan = ideal(1.0, limits.max_sparsity, limits.compute / 6, limits)
-    G = setter.value(plan)
-    return limits if np.isnan(G) else replace(limits, G=G)
+    if len(near) < 2 or not any(judge.knows_sparsity for judge in near):
+        return list(judges), {}
+    return near, left_out
 
 
 def _of_judge(court: Court, i: int) -> Recommendation:
@@ -186,14 +188,16 @@ def _of_judge(court: Court, i: int) -> Recommendation:
     return replace(_row(court, judge.name, court.best[i]), intervals=intervals)
 
 
-def _row(court: Court, name: str, plan: Plans) -> Recommendation:
+def _row(court: Court, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
     beyond = {judge.name: judge.beyond(plan) for judge in court.judges}
+    regrets = court.regrets(plan, spent)
     return Recommendation(
         name,
         plan,
-        court.regrets(plan),
+        regrets,
         beyond={judge: distances for judge, distances in beyond.items() if distances},
         at_limits=court.limits.binding(plan),
+        worst=max(regrets[i].worst for i in court.counting),
     )
 
 

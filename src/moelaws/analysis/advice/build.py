@@ -25,6 +25,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 _MOST_ACTIVE = 64  # experts a token
+_WIDEST = 2**17  # wider than any that was trained
 _NEAR = 1.6  # active parameters of the models that are looked at, over the plan's, at most
 TRAINING_BYTES = 18.0  # a parameter: fp32 weight, gradient and two moments, and a bf16 copy
 
@@ -62,22 +63,30 @@ class Configuration:
         return routed / self.parameters.active
 
 
-def built(court: Court, plan: Plans, shape: Shape, r: float) -> tuple[Configuration, Plans]:
+@dataclass(frozen=True)
+class Targets:
+    """What laws of one variable set of a configuration: granularity, and r where k is free."""
+
+    G: float
+    r: float
+
+
+def built(court: Court, plan: Plans, shape: Shape, targets: Targets) -> tuple[Configuration, Plans]:
     """Returns the configuration near ``plan`` of the least worst-case regret, and it as a plan.
 
     Args:
         court: the judges, with the limits.
         plan: of continuous size and sparsity.
         shape: what all configurations have in common.
-        r: FLOPs of the experts over those of attention to come near to, where k is free.
+        targets: granularity, and FLOPs of the experts over those of attention to come near to.
 
     Raises:
         UserError: where no such configuration keeps to the limits.
     """
     limits = court.limits
     models, counts, tokens = [], [], []
-    for model, parameters in _candidates(plan, limits, shape, r):
-        D = limits.tokens_at(TRAINING * sum(forward_terms(model).values()))
+    for model, parameters in _candidates(plan, limits, shape, targets):
+        D = float(limits.tokens(TRAINING * sum(forward_terms(model).values()) / 6))
         fits = _gpu_bytes(model, parameters, limits) <= limits.gpu_memory
         if parameters.total <= limits.largest and D > 0 and fits:
             models.append(model)
@@ -105,16 +114,16 @@ def _gpu_bytes(model: Model, parameters: Parameters, limits: Constraints) -> flo
 
 
 def _candidates(
-    plan: Plans, limits: Constraints, shape: Shape, r: float
+    plan: Plans, limits: Constraints, shape: Shape, targets: Targets
 ) -> Iterator[tuple[Model, Parameters]]:
     """Yields models of the shape, with parameters, whose active ones are near the plan's."""
     target, S = float(plan.N_active), float(plan.S)
-    for d in range(shape.width_multiple, 10**6, shape.width_multiple):
-        k = limits.k or (_active_experts(d, r, limits, shape) if S else 1)
+    for d in range(shape.width_multiple, _WIDEST, shape.width_multiple):
+        k = limits.k or (_active_experts(d, targets, shape) if S else 1)
         smallest = math.inf
         for n_layers in _depths(d, shape):
-            for E in _expert_counts(k, S, limits) if S else (0,):
-                model = _model(d, n_layers, (E, k), limits.G, shape)
+            for E in _expert_counts(k, S, limits):
+                model = _model(d, n_layers, (E, k), targets.G, shape)
                 parameters = count_parameters(model)
                 smallest = min(smallest, parameters.active)
                 if target / _NEAR <= parameters.active <= target * _NEAR:
@@ -129,13 +138,13 @@ def _depths(d: int, shape: Shape) -> list[int]:
     return sorted({max(2, round(d / ratio)) for ratio in ratios})
 
 
-def _active_experts(d: int, r: float, limits: Constraints, shape: Shape) -> int:
+def _active_experts(d: int, targets: Targets, shape: Shape) -> int:
     """Returns the k whose FLOPs of experts over attention come nearest to ``r``.
 
     The ratio is the same at every depth, and a straight line over k.
     """
-    one, two = (_ratio(_model(d, 2, (256, k), limits.G, shape)) for k in (1, 2))
-    return min(max(round(1 + (r - one) / (two - one)), 1), _MOST_ACTIVE)
+    one, two = (_ratio(_model(d, 2, (256, k), targets.G, shape)) for k in (1, 2))
+    return min(max(round(1 + (targets.r - one) / (two - one)), 1), _MOST_ACTIVE)
 
 
 def _ratio(model: Model) -> float:
@@ -144,14 +153,15 @@ def _ratio(model: Model) -> float:
 
 
 def _expert_counts(k: int, S: float, limits: Constraints) -> list[int]:
-    """Returns numbers of experts up to those of sparsity S, or all that the stack supports."""
+    """Returns numbers of experts up to those of sparsity S; 0, a dense model, among them."""
     most = k / (1 - limits.max_sparsity) * (1 + 1e-9)
-    if limits.experts:
-        return [E for E in limits.experts if k < E <= most]
-    ideal = k / (1 - S)
-    step = 8 if ideal >= 32 else 1
-    counts = {step * math.floor(ideal * share / step + 1e-9) for share in (0.5, 0.7, 0.85, 1.0)}
-    return sorted(E for E in counts if k < E <= most)
+    counts = set(limits.experts)
+    if S and not limits.experts:
+        ideal = k / (1 - S)
+        step = 8 if ideal >= 32 else 1
+        shares = (0.5, 0.7, 0.85, 1.0)
+        counts = {k + 1, *(step * math.floor(ideal * x / step + 1e-9) for x in shares)}
+    return [0, *sorted(E for E in counts if S and k < E <= most)]
 
 
 def _model(d: int, n_layers: int, experts: tuple[int, int], G: float, shape: Shape) -> Model:
@@ -198,7 +208,6 @@ def as_plans(
         N_active=per([p.active for p in counts]),
         D=per(tokens),
         S=per([ffn.sparsity if ffn else 0.0 for ffn in mixtures]),
-        k=per([ffn.top_k if ffn else 1 for ffn in mixtures]),
         G=per([2 * m.d_model / m.ffn.d_expert if isinstance(m.ffn, MoE) else 2.0 for m in models]),
         embeddings=per([p.embeddings for p in counts]),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moelaws.analysis.advice.advise import Advice
+from moelaws.analysis.advice.notes import notes
 from moelaws.analysis.advice.regret import LEVEL
 from moelaws.tables.column import Column
 
@@ -55,50 +56,30 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
         "",
         "Each law of the loss is taken as the truth in turn: the published ones, and those that "
         "were fitted to the runs of this tier. The regret of a plan is its loss above that of the "
-        "best plan by the same law, in nats, with the factor of compute that the best plan would "
-        "save. The robust plan has the least worst-case regret. `moelaws advise` answers for any "
-        "other budget and for constraints.",
+        "best plan by the same law, in nats; in parentheses stands how many times the compute of "
+        "that best plan it spends for its loss, and in brackets the 90 % interval over a fit's "
+        "draws, whose upper end counts. The robust plan has the least worst-case regret. "
+        "`moelaws advise` answers for any other budget and for constraints.",
     ]
     lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
         budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
         lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
         lines += _plans(answer)
-        lines += _notes(answer)
+        lines += ["", *(f"- {note}" for note in notes(answer))]
     return "\n".join(lines) + "\n"
 
 
 def _plans(answer: Advice) -> Iterator[str]:
     names = [judge.name for judge in answer.judges]
-    yield "| plan | N | N_active | S | D | " + " | ".join(f"regret: {n}" for n in names) + " |"
-    yield "|-|-:|-:|-:|-:|" + "-:|" * len(names)
+    yield (
+        "| plan | N | N_active | S | D | "
+        + " | ".join(f"regret: {n}" for n in names)
+        + " | worst |"
+    )
+    yield "|-|-:|-:|-:|-:|" + "-:|" * (len(names) + 1)
     for row in answer.rows:
         plan = row.plan.values()
-        regrets = [
-            f"{r.nats:.3f} ({r.compute_factor:.3g}x)"
-            + ("" if r.high != r.high else f" [{r.low:.3f}, {r.high:.3f}]")
-            for r in row.regrets
-        ]
         sizes = [f"{plan[name]:.3g}" for name in ("N", "N_active", "S", "D")]
-        yield f"| {row.name} | " + " | ".join([*sizes, *regrets]) + " |"
-
-
-def _notes(answer: Advice) -> Iterator[str]:
-    notes = []
-    for judge in answer.judges:
-        if distances := answer.robust.beyond.get(judge.name):
-            far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
-            notes.append(f"`{judge.name}` extrapolates to the robust plan: {far}.")
-        if any("do not identify" in text for text in judge.warnings):
-            notes.append(f"The runs behind `{judge.name}` do not determine all its coefficients.")
-    for row in answer.rows:
-        if any(limit.startswith("the search") for limit in row.at_limits):
-            notes.append(
-                f"`{row.name}` has no best size at this budget: its plan is where the search ends."
-            )
-    notes += [f"`{name}` takes no part: {reason}." for name, reason in answer.left_out.items()]
-    if answer.not_built:
-        notes.append(f"There is no configuration: {answer.not_built}.")
-    if notes:
-        yield ""
-    yield from (f"- {note}" for note in notes)
+        regrets = [str(regret) for regret in row.regrets]
+        yield f"| {row.name} | " + " | ".join([*sizes, *regrets, f"{row.worst:.3f}"]) + " |"

@@ -19,9 +19,9 @@ from moelaws.spec.errors import UserError
 
 # Tokens an active parameter of the plans that are looked at, far beyond any that was trained.
 _FEWEST, _MOST = 0.1, 1e5
-USUAL_K = 8  # active experts of a mixture, where nothing says them
 _SIZES, _SPARSITIES = 121, 33  # of the first look
 _ZOOMS, _FINE = 16, 9  # of the further ones, each around the best point of the one before
+USUAL_G = 8.0  # granularity, where nothing says it
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class Plans:
         N_active: parameters that a token passes.
         D: training tokens.
         S: sparsity of the routed experts, (E - k) / E; 0 for a dense model.
-        k: active routed experts a token.
         G: granularity 2 d_model / d_expert.
         embeddings: parameters of the embeddings among both; 0 of a plan that is no built model.
     """
@@ -42,7 +41,6 @@ class Plans:
     N_active: Array
     D: Array
     S: Array
-    k: Array
     G: Array
     embeddings: Array
 
@@ -52,8 +50,6 @@ class Plans:
         ``expansion`` is E / k = 1 / (1 - S): the experts of a law that activates one of them.
         ``C`` is 6 N_active D.
         """
-        dense = self.S == 0
-        expansion = 1 / (1 - self.S)
         C = 6 * self.N_active * self.D
         return {
             "N": self.N,
@@ -65,20 +61,13 @@ class Plans:
             **dict.fromkeys(("S", "S_shared"), self.S),
             "A": 1 - self.S,
             "D": self.D,
-            "E": np.where(dense, 1.0, self.k * expansion),
-            "k": np.where(dense, 1.0, self.k),
-            "expansion": expansion,
+            "expansion": 1 / (1 - self.S),
             "G": self.G,
         }
 
     def at(self, index: Any) -> Plans:
         """Returns the plan or plans at an index of the arrays."""
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
-
-    def joined(self, others: Plans) -> Plans:
-        """Returns plans (n,) with ``others`` (m,) after them."""
-        pairs = ((name, (own, getattr(others, name))) for name, own in vars(self).items())
-        return Plans(**{name: np.concatenate(pair) for name, pair in pairs})
 
     @classmethod
     def stacked(cls, plans: Iterable[Plans]) -> Plans:
@@ -87,9 +76,9 @@ class Plans:
         return cls(**{name: np.stack([values[name] for values in each]) for name in each[0]})
 
     def values(self) -> dict[str, float]:
-        """Returns the numbers of one plan, ``E`` and ``C`` (6 N_active D, FLOPs) among them."""
+        """Returns the numbers of one plan, ``C`` (6 N_active D, FLOPs) among them."""
         columns = self.columns()
-        names = ("N", "N_active", "S", "E", "k", "D", "C")
+        names = ("N", "N_active", "S", "expansion", "D", "C")
         return {name: float(columns[name]) for name in names}
 
 
@@ -103,11 +92,14 @@ class Constraints:
         max_parameters: most total parameters, by the name of the limit (serving memory, ...).
         max_tokens: most training tokens: those at hand times the epochs that are allowed.
         max_sparsity: the sparsest mixture that is looked at; 0 for dense models alone.
-        experts: numbers of routed experts that the stack supports; empty for all.
+        experts: numbers of routed experts that the stack supports, which need ``k``; empty for all.
         gpus: that share the weights and optimizer states of one training.
         gpu_memory: bytes of each, which also hold the activations of a sequence.
         k: active routed experts of a mixture; None where they follow from other choices.
-        G: granularity of a mixture's experts, 2 d_model / d_expert.
+        G: granularity of a mixture's experts, 2 d_model / d_expert; None where a law sets it.
+
+    Raises:
+        UserError: for experts without k, or none that the ceiling on sparsity allows.
     """
 
     compute: float
@@ -119,37 +111,34 @@ class Constraints:
     gpus: int = 1
     gpu_memory: float = math.inf
     k: int | None = None
-    G: float = 8.0
+    G: float | None = None
 
-    @property
-    def active_experts(self) -> int:
-        """Returns k, or what stands in for it where a law counts experts."""
-        return self.k or USUAL_K
+    def __post_init__(self) -> None:
+        if not self.experts:
+            return
+        counts = ", ".join(map(str, self.experts))
+        if self.k is None:
+            raise UserError(
+                f"the sparsity of {counts} experts needs the number of active ones (--top-k)"
+            )
+        if max(self.experts) <= self.k:
+            raise UserError(f"no number of experts ({counts}) is above the {self.k} active ones")
+        if len(self.sparsities) == 1:
+            raise UserError(
+                f"{self.k} of {counts} experts are sparser than the ceiling of "
+                f"{self.max_sparsity:g}; raise it, or give fewer experts"
+            )
 
     @property
     def sparsities(self) -> tuple[float, ...]:
-        """Returns the sparsities of the experts that the stack supports; empty where all are.
+        """Returns the sparsities of the experts that the stack supports, and dense; empty for all.
 
-        Dense models are among them.
-
-        Raises:
-            UserError: where no mixture has so many experts.
+        Those beyond the ceiling are left out.
         """
-        if not self.experts:
+        if not self.experts or self.k is None:
             return ()
-        k = self.active_experts
-        if max(self.experts) <= k:
-            raise UserError(
-                f"no number of experts ({', '.join(map(str, self.experts))}) is above the {k} "
-                "that are active"
-            )
-        every = {1 - k / E for E in self.experts if E > k}
-        if min(every) > self.max_sparsity:
-            raise UserError(
-                f"{k} of {', '.join(map(str, self.experts))} experts are sparser than the ceiling "
-                f"of {self.max_sparsity:g}; raise it, or give fewer experts"
-            )
-        return (0.0, *sorted(S for S in every if self.max_sparsity >= S))
+        every = {1 - self.k / E for E in self.experts if self.k < E}
+        return (0.0, *sorted(S for S in every if self.max_sparsity + 1e-9 >= S))
 
     def nearest(self, S: float) -> float:
         """Returns the largest sparsity up to ``S`` that is allowed."""
@@ -165,10 +154,6 @@ class Constraints:
         paid = (compute or self.compute) / (6 * np.asarray(N_active, float))
         return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
 
-    def tokens_at(self, flops_per_token: float) -> float:
-        """Returns the same for a model of so many training FLOPs per token."""
-        return float(self.tokens(flops_per_token / 6))
-
     def cost(self, plans: Plans) -> Array:
         """Returns the FLOPs of training and of serving."""
         return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
@@ -177,7 +162,9 @@ class Constraints:
         """Returns the limits that one plan has come to, in words."""
         limits = {name: (plan.N, most) for name, most in self.max_parameters.items()}
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
-        if self.max_sparsity:
+        if self.sparsities:
+            limits["the numbers of experts"] = (1 / (1 - plan.S), 1 / (1 - self.sparsities[-1]))
+        elif self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
         binding = [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
         # Beyond these ends nothing is looked at: the law has no best size at this budget.
@@ -204,27 +191,27 @@ class Space:
             UserError: where no plan keeps to the limits.
         """
         self.limits, self.compute = limits, compute or limits.compute
-        densest, sparsest = 0.0, -math.log1p(-limits.max_sparsity)
+        self._sparsest = -math.log1p(-limits.max_sparsity)
         sparsities = sparsities or limits.sparsities
         self._steps = np.array([-math.log1p(-S) for S in sparsities]) if sparsities else None
-        self._sparsity_ends = densest, sparsest
         self.n_sparsities = len(sparsities) or _SPARSITIES
         self._bound_sizes()
 
     def _bound_sizes(self) -> None:
-        C = self.compute / 6
-        widest = max(math.sqrt(C / _FEWEST), 3 * C / self.limits.max_tokens)
-        if self.limits.served_tokens:  # beyond this size serving takes the whole budget
-            widest = min(widest, (1 - 1e-9) * 3 * C / self.limits.served_tokens)
+        C, limits = self.compute / 6, self.limits
+        widest = max(math.sqrt(C / _FEWEST), 3 * C / limits.max_tokens)
+        if limits.served_tokens:  # beyond this size serving takes the whole budget
+            widest = min(widest, (1 - 1e-9) * 3 * C / limits.served_tokens)
+        if widest < 1:
+            serving = f" and {limits.served_tokens:.3g} served tokens" * bool(limits.served_tokens)
+            raise UserError(
+                f"a budget of {self.compute:.3g} FLOPs{serving} pays for no model of even one "
+                "parameter"
+            )
+        if limits.largest < 1:
+            raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
         self._ln_high = math.log(widest)
         self._ln_low = math.log(math.sqrt(C / _MOST))
-        most = math.log(self.limits.largest) if self.limits.largest < math.inf else math.inf
-        densest = 0.0 if self._steps is None else float(self._steps.min())
-        if min(self._ln_high, most - densest) < math.log(1.0):
-            raise UserError(
-                f"no plan keeps to these limits: {self.limits.largest:.3g} parameters are the most "
-                f"that {' and '.join(self.limits.max_parameters) or 'the budget'} allows"
-            )
 
     def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
         """Returns the plans at positions in [0, 1], which broadcast.
@@ -233,8 +220,7 @@ class Space:
         """
         u, v = np.broadcast_arrays(np.asarray(size, float), np.asarray(sparsity, float))
         if self._steps is None:
-            densest, sparsest = self._sparsity_ends
-            ln_expansion = densest + (sparsest - densest) * v
+            ln_expansion = self._sparsest * v
         else:
             ln_expansion = self._steps[np.rint(v * (len(self._steps) - 1)).astype(int)]
         most = np.log(self.limits.largest) if self.limits.largest < np.inf else np.inf
@@ -250,20 +236,27 @@ class Space:
         size, sparsity = np.meshgrid(*positions, indexing="ij")
         return size, sparsity
 
+    @property
+    def continuous(self) -> bool:
+        """Tells whether sparsities between those of a grid are plans, too."""
+        return self._steps is None
+
     def least(self, objective: Callable[[Plans], Array]) -> Plans:
         """Returns the plan of the least ``objective``: the best of a grid, looked at closer.
 
         Each further look spans two steps of the one before in either direction.
+
+        Raises:
+            UserError: where the objective has no value at any plan.
         """
         u, v = self.grid()
         size, sparsity = self._best(objective, u, v)
         step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)
         span = np.linspace(-2, 2, _FINE)
         for _ in range(_ZOOMS):
-            along = np.zeros(1) if self._steps is not None else span
             u, v = np.meshgrid(
                 np.clip(size + step_u * span, 0, 1),
-                np.clip(sparsity + step_v * along, 0, 1),
+                np.clip(sparsity + step_v * (span if self.continuous else np.zeros(1)), 0, 1),
                 indexing="ij",
             )
             size, sparsity = self._best(objective, u, v)
@@ -274,15 +267,17 @@ class Space:
         self, objective: Callable[[Plans], Array], size: Array, sparsity: Array
     ) -> tuple[float, float]:
         values = objective(self.plans(size, sparsity))
+        if not np.isfinite(values).any():
+            raise UserError("the laws give no loss for any plan of this budget")
         at = np.unravel_index(np.argmin(np.where(np.isnan(values), np.inf, values)), values.shape)
         return float(size[at]), float(sparsity[at])
 
 
 def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) -> Plans:
-    """Returns plans of N = N_active / (1 - S) total parameters, with the k and G of the limits."""
+    """Returns plans of N = N_active / (1 - S) total parameters, with the G of the limits."""
     N_active, S, D = np.broadcast_arrays(*(np.asarray(x, float) for x in (N_active, S, D)))
-    k, G, none = (np.full(S.shape, float(x)) for x in (limits.active_experts, limits.G, 0.0))
-    return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, k, G, none)
+    G, none = (np.full(S.shape, x) for x in (limits.G or USUAL_G, 0.0))
+    return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, G, none)
 
 
 # What laws may read of a plan, by the names of the tables' columns.

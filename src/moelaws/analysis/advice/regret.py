@@ -29,8 +29,8 @@ class Regret:
 
     Attributes:
         nats: loss of the plan less the least loss within the constraints.
-        compute_factor: how many times less compute the best plan needs for the plan's loss; NaN
-            beyond the six decades that are looked at.
+        compute_factor: what the plan spends over the least compute that gives its loss by the
+            best plan; NaN beyond the six decades that are looked at.
         low, high: of ``nats`` over the fit's draws; NaN without draws.
     """
 
@@ -43,6 +43,12 @@ class Regret:
     def worst(self) -> float:
         """Returns what counts where the worst case is sought: the interval's end, if any."""
         return self.nats if np.isnan(self.high) else max(self.nats, self.high)
+
+    def __str__(self) -> str:
+        """Returns nats, the factor of compute and, where there are draws, the interval."""
+        factor = "> 1e6" if np.isnan(self.compute_factor) else f"{self.compute_factor:.3g}"
+        interval = "" if np.isnan(self.high) else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.nats:.3f} ({factor}x){interval}"
 
 
 class Court:
@@ -62,23 +68,31 @@ class Court:
         for judge, loss in zip(judges, self.least, strict=True):
             if not np.isfinite(loss):
                 raise UserError(f"{judge.name} gives no loss for any plan of this budget")
-        every = Plans.stacked(self.best)
         self.drawn: list[DrawnOptima | None] = [
-            drawn_optima(judge, limits, every) if len(judge.draws) else None for judge in judges
+            drawn_optima(judge, limits) if len(judge.draws) else None for judge in judges
         ]
         self._ladders = [self._ladder(judge) for judge in judges]
 
-    def regrets(self, plan: Plans) -> list[Regret]:
-        """Returns what one plan costs under each judge."""
-        return [self._regret(i, plan) for i in range(len(self.judges))]
+    @property
+    def counting(self) -> list[int]:
+        """Returns which judges count for the worst case: those determined, or all if none is."""
+        determined = [i for i, judge in enumerate(self.judges) if judge.determined]
+        return determined or list(range(len(self.judges)))
+
+    def regrets(self, plan: Plans, spent: float | None = None) -> list[Regret]:
+        """Returns what one plan costs under each judge.
+
+        ``spent`` are its FLOPs, 6 N_active D and those of serving unless told.
+        """
+        spent = float(self.limits.cost(plan)) if spent is None else spent
+        return [self._regret(i, plan, spent) for i in range(len(self.judges))]
 
     def worst(self, plans: Plans) -> Array:
-        """Returns the largest regret of plans over the judges, in nats.
+        """Returns the largest regret of plans over the judges that count, in nats.
 
         A judge with draws counts by the upper end of its interval. NaN where a judge gives no loss.
         """
-        every = [self._worst(i, plans) for i in range(len(self.judges))]
-        return np.asarray(np.max(every, axis=0))
+        return np.asarray(np.max([self._worst(i, plans) for i in self.counting], axis=0))
 
     def robust(self) -> Plans:
         """Returns the plan of the least worst-case regret."""
@@ -100,9 +114,10 @@ class Court:
             return excess
         return np.maximum(excess, np.quantile(drawn, 0.5 + LEVEL / 2, axis=0))
 
-    def _regret(self, i: int, plan: Plans) -> Regret:
+    def _regret(self, i: int, plan: Plans, spent: float) -> Regret:
         excess, drawn = self._excess(i, plan)
-        factor = self._compute_factor(i, self.least[i] + float(excess))
+        least = self._least_compute(i, self.least[i] + float(excess))
+        factor = math.nan if math.isnan(least) else max(1.0, spent / least)
         if drawn is None:
             return Regret(float(excess), factor)
         low, high = percentiles(drawn, LEVEL)
@@ -120,10 +135,17 @@ class Court:
                 losses.append(math.inf)
         return steps, np.minimum.accumulate(losses)
 
-    def _compute_factor(self, i: int, loss: float) -> float:
-        """Returns the budget over the compute at which the best plan has ``loss``."""
+    def _least_compute(self, i: int, loss: float) -> float:
+        """Returns the least compute (FLOPs) at which the best plan has ``loss`` or less.
+
+        It is interpolated between eighths of a decade; NaN beyond those that are looked at.
+        """
         steps, least = self._ladders[i]
         least = np.append(least[:-1], self.least[i])
-        if loss > least[0]:
+        first = int(np.argmax(least <= loss))  # on a plateau more compute gives nothing
+        if first == 0:
             return float("nan")
-        return float(10.0 ** -np.interp(-loss, -least, steps))
+        above, below = least[first - 1], least[first]
+        share = (above - loss) / (above - below) if np.isfinite(above) else 1.0
+        step = steps[first - 1] + share * (steps[first] - steps[first - 1])
+        return float(self.limits.compute * 10.0**step)

@@ -61,9 +61,10 @@ class Adviser:
             UserError: where the limits do not allow it.
         """
         S = limits.nearest(self.S)
+        if limits.served_tokens:
+            raise UserError("it knows no tokens that are served")
         D = float(self.law.evaluate(self.params, {"C": limits.compute})["D"])
-        N_active = limits.compute / (6 * D + 2 * limits.served_tokens)
-        plan = ideal(N_active, S, D, limits)
+        plan = ideal(limits.compute / (6 * D), S, D, limits)
         if plan.N > limits.largest or D > limits.max_tokens:
             raise UserError(
                 f"it wants {float(plan.N):.3g} parameters and {D:.3g} tokens, which the limits do "

@@ -14,6 +14,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 
+_COLUMNS = ("run_id", "N_active", "S", "tokens_per_second")
 _FEWEST = 8  # runs, for a speed over size and sparsity
 
 
@@ -57,7 +58,9 @@ def measured(table: Path) -> Speed:
     frame = read_runs(table)
     assert frame is not None
     runs = completed(frame)
-    runs = runs[runs["tokens_per_second"] > 0] if "tokens_per_second" in runs else runs.iloc[:0]
+    if missing := [name for name in _COLUMNS if name not in runs]:
+        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
+    runs = runs[runs["tokens_per_second"] > 0]
     if len(runs) < _FEWEST:
         raise UserError(
             f"{table}: {len(runs)} completed runs have a measured speed (tokens_per_second), and "
@@ -80,5 +83,6 @@ def _device(table: Path, run_id: str) -> str:
     if record is None or not record.is_file():
         return f"the device of {table.name}"
     made_by = read_json(record)
-    device = str(made_by.get("device", ""))
-    return f"core of {made_by.get('cpu', 'this CPU')}" if device == "cpu" else device
+    device, threads = str(made_by.get("device", "")), made_by.get("threads", 1)
+    cores = "one core" if threads == 1 else f"{threads} cores"
+    return f"{cores} of {made_by.get('cpu', 'a CPU')}" if device == "cpu" else device

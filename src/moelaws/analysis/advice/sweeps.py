@@ -8,7 +8,7 @@ every fit of a study and from all starts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from moelaws.analysis.advice.regret import LEVEL, Court
 from moelaws.fitting.descent import descend
 from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array
-from moelaws.spec.advice import Advice, SweepEntry
+from moelaws.spec.advice import AdviceConfig, SweepEntry
 from moelaws.spec.base import parse
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.study import Study
@@ -42,7 +42,7 @@ class Candidate:
     """A small sweep, and what it is expected to give.
 
     Attributes:
-        name: of the entry in config/advice.yaml.
+        name: its budgets, in FLOPs.
         budgets: FLOPs of its runs, rising.
         shapes: budget -> (layers, width) of its sizes.
         runs: number of them.
@@ -71,18 +71,18 @@ def candidates(court: Court, entry: SweepEntry) -> list[Candidate]:
     candidate of less than two budgets with it.
     """
     ladder = _dense_models(entry)
-    budgets = sorted({share for shares in entry.candidates.values() for share in shares})
+    budgets = sorted({share for shares in entry.candidates for share in shares})
     shapes = {share: _shapes(court, entry, ladder, share) for share in budgets}
-    every = [_candidate(court, entry, name, shapes) for name in entry.candidates]
+    every = [_candidate(court, entry, shares, shapes) for shares in entry.candidates]
     unlike = {candidate.budgets: candidate for candidate in every if candidate}
     return sorted(unlike.values(), key=lambda candidate: candidate.worst)
 
 
 def _candidate(
-    court: Court, entry: SweepEntry, name: str, sizes_of: Mapping[float, Sizes]
+    court: Court, entry: SweepEntry, shares: Sequence[float], sizes_of: Mapping[float, Sizes]
 ) -> Candidate | None:
     models, tokens, shapes = [], [], {}
-    for share in sorted(entry.candidates[name]):
+    for share in sorted(shares):
         C, sizes = share * court.limits.compute, sizes_of[share]
         if len(sizes) < 3:
             continue
@@ -95,6 +95,7 @@ def _candidate(
     runs = as_plans(models, [count_parameters(model) for model in models], tokens)
     regret = {judge.name: _regret(court, i, runs, entry) for i, judge in enumerate(court.judges)}
     total = sum(C * len(sizes) * len(entry.sparsities) for C, sizes in shapes.items())
+    name = ", ".join(f"{C:.2g}" for C in shapes)
     return Candidate(name, tuple(shapes), shapes, len(models), total, regret)
 
 
@@ -139,7 +140,7 @@ def _regret(court: Court, i: int, runs: Plans, entry: SweepEntry) -> float:
     """Returns the end of the interval of what the plan of a refit costs under judge ``i``."""
     judge = court.judges[i]
     drawn = replace(judge, draws=_refits(judge, runs, entry.noise))
-    optima = drawn_optima(drawn, court.limits, Plans.stacked(court.best))
+    optima = drawn_optima(drawn, court.limits)
     excess = judge.loss(optima.plans) - court.least[i]
     return float(np.quantile(np.maximum(excess, 0.0), 0.5 + LEVEL / 2))
 
@@ -160,13 +161,13 @@ def _refits(judge: Judge, runs: Plans, noise: float) -> Array:
     return law.natural(ends)
 
 
-def study_of(candidate: Candidate, name: str, advice: Advice) -> Study:
+def study_of(candidate: Candidate, name: str, config: AdviceConfig) -> Study:
     """Returns the candidate as a study: its grid, and fits of the judges that its table can feed.
 
     Raises:
         UserError: for a ``name`` that is no key of a study.
     """
-    entry = advice.sweep
+    entry = config.sweep
     settings = entry.settings.model_dump(mode="json", exclude_none=True)
     sweeps = [
         {
@@ -176,7 +177,7 @@ def study_of(candidate: Candidate, name: str, advice: Advice) -> Study:
         for C, sizes in candidate.shapes.items()
     ]
     fits = []
-    for judge in advice.judges:
+    for judge in config.judges:
         law = laws.fittable(judge.law)
         mapping = {v.name: judge.mapping.get(v.name, v.name) for v in law.variables} | {"L": "L"}
         if set(mapping.values()) <= {column.name for column in COLUMNS}:
@@ -192,6 +193,8 @@ def study_of(candidate: Candidate, name: str, advice: Advice) -> Study:
             }
         },
         "fits": fits,
+        # What `moelaws plan` simulates unless it is told another law.
+        "simulation": {"law": fits[-1]["law"], "mapping": fits[-1]["mapping"]},
     }
     return parse(Study, data, "--write-study")
 

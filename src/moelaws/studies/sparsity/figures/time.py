@@ -36,8 +36,9 @@ def draw(inputs: Inputs) -> Sheet:
         panel.ax.set_xlabel(label)
     budgets = sorted(best["C"].unique())
     style.fixed_ticks(sheet.panels[0].ax.xaxis, budgets, style.power)
-    ticks = style.round_ticks(float(best["time"].min()), float(best["time"].max()), 4)
-    style.fixed_ticks(sheet.panels[1].ax.xaxis, ticks, "{:.3g}".format)
+    if best["time"].notna().any():
+        ticks = style.round_ticks(float(best["time"].min()), float(best["time"].max()), 4)
+        style.fixed_ticks(sheet.panels[1].ax.xaxis, ticks, "{:.3g}".format)
     sheet.panels[0].ax.set_ylabel("loss (nats/token)")
     sheet.panels[-1].legend("sparsity $S$")
     if best["time"].isna().any():
