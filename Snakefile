@@ -32,6 +32,7 @@ rule all:
         JOBS.fits(),
         JOBS.claims_pages(),
         JOBS.laws_pages(),
+        JOBS.outlooks(),
         FOLDER.report,
         JOBS.weights(),
     localrule: True
@@ -63,6 +64,7 @@ include: "workflow/rules/probing.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/fits.smk"
 include: "workflow/rules/contests.smk"
+include: "workflow/rules/outlook.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"

@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "grids": {"spec", "accounting", "laws", "records", "corpus"},
     "tables": {"spec", "accounting", "laws", "records", "grids"},
     "fitting": {"spec", "laws", "records", "tables"},
-    "analysis": {"spec", "laws", "records", "tables", "fitting"},
+    "analysis": {"spec", "accounting", "laws", "records", "tables", "fitting"},
     "figures": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "claims": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "probing": {"spec", "corpus", "model", "training"},

@@ -139,3 +139,22 @@ def test_one_study_is_not_asked_for_twice(tmp_path):
     files = [str(tmp_path / folder / "study.yaml") for folder in ("a", "b")]
     with pytest.raises(UserError, match="both have the key 'ours'"):
         Jobs.load({"studies": files}, REPOSITORY)
+
+
+def test_the_outlook_asks_fits_of_trained_runs_to_laws_in_size_and_tokens(jobs, trained):
+    fits = {path.as_posix().removeprefix("results/demo/fits/") for path in trained.advising_fits()}
+    assert fits >= {"sparsity/loss.json", "sparsity/chinchilla.json", "generalization/joint.json"}
+    assert not any(name.startswith(("routing/", "leverage/curve")) for name in fits)
+    tables = [path.stem for path in trained.advising_tables()]
+    assert tables == sorted({name.partition("/")[0] for name in fits})
+    assert [path.as_posix() for path in trained.outlooks()] == ["results/demo/outlook.md"]
+    assert jobs.outlooks() == []
+    published = Jobs.load({"studies": ["routing"]}, REPOSITORY)
+    assert published.outlooks() == []
+
+
+def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
+    code = names(trained.outlook_code())
+    assert code >= {"laws/joint/loss.py", "studies/sparsity/laws/loss.py", "figures/advice.py"}
+    assert "studies/leverage/laws/joint.py" in code  # it sets the granularity
+    assert "studies/leverage/laws/curve.py" not in code

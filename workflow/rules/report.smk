@@ -26,7 +26,8 @@ rule report:
         figures=JOBS.figures()
         + JOBS.paper_tables()
         + JOBS.claims_pages()
-        + JOBS.laws_pages(),
+        + JOBS.laws_pages()
+        + JOBS.outlooks(),
         texts=[FOLDER.cover, "workflow/report/figure.rst"],
     output:
         FOLDER.report,

@@ -40,6 +40,12 @@ CPU = Device("CPU core", 1.0e11, 5e-3, 5e-5, 2.5, 3.5e8, 0.0)
 # utilisation; not measured.
 H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
 DEVICES = {"cpu": CPU, "cuda": H100}
+# By their data sheets, at the same share: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
+GPUS = {
+    "h100": H100,
+    "h200": replace(H100, name="H200", own_memory=1.41e11),
+    "a100": replace(H100, name="A100", flops_per_second=0.35 * 3.12e14),
+}
 PRIOR_WEIGHT = 0.1  # of one run, in ``fitted_to``
 
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "eval": "Evaluate a law at one point.",
     "simulate": "Write a table of a law's losses at a grid's points, with noise.",
     "plan": "Tell how well a grid would determine the laws, and what it would cost.",
+    "advise": "Tell how to spend a budget: what each law recommends, and what that may cost.",
+    "outlook": "Write what fits and laws advise beyond a sweep's largest budget, as one page.",
     "fit": "Fit a law to a table, with intervals and diagnostics.",
     "compare": "Fit several laws to the same rows; show AIC, BIC and held-out errors side by side.",
     "contest": "Judge laws on rows that were kept from them, as an entry of a study says.",

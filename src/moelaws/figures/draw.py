@@ -32,14 +32,19 @@ def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
         UserError: for an unknown figure, a missing input or one that the entry does not declare.
     """
     sheet = make(study, figure, inputs)
+    save(sheet, out)
+    _record(study, figure, inputs.declared_by(study.entry("figures", figure)), out, FIGURE)
+    return sheet.warnings
+
+
+def save(sheet: Sheet, out: Path) -> None:
+    """Writes a sheet to ``out`` (.pdf), PNG and the plotted numbers (CSV) beside it."""
     with replacing(out.with_suffix(".csv")) as path:
         sheet.data.to_csv(path, index=False, lineterminator="\n")
     with replacing(out.with_suffix(".png")) as path, mpl.rc_context(style.RC):
         sheet.figure.savefig(path, metadata={"Software": None})
     with replacing(out.with_suffix(".pdf")) as path, mpl.rc_context(style.RC):
         sheet.figure.savefig(path, metadata={"CreationDate": None})
-    _record(study, figure, inputs.declared_by(study.entry("figures", figure)), out, FIGURE)
-    return sheet.warnings
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:

@@ -116,6 +116,11 @@ class TierFolder:
         return self.root / "claims.md"
 
     @property
+    def outlook(self) -> Path:
+        """What laws and fits advise beyond the largest budget; table and figure lie beside it."""
+        return self.root / "outlook.md"
+
+    @property
     def cover(self) -> Path:
         """The report's first page."""
         return self.root / "report.rst"

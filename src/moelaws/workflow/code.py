@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from moelaws.records.code import closure
+from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
@@ -40,6 +41,14 @@ def of_contest(contest: Contest) -> tuple[Path, ...]:
     """Returns the files behind a contest: the engine's and its laws'."""
     modules = (_law(ref) for ref in contest.laws)
     return closure("moelaws.fitting.contest", "moelaws.tables.foreign", *modules)
+
+
+def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
+    """Returns the files behind the outlook of a sweep: advice, its figure and its laws."""
+    modules = {_law(law) for law in config.laws}
+    own = ("moelaws.analysis.advice.outlook", "moelaws.analysis.advice.sources")
+    shown = ("moelaws.figures.advice", "moelaws.figures.draw", "moelaws.tables.parquet")
+    return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:

@@ -22,6 +22,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.records.layout import Results, TierFolder
+from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
@@ -44,12 +45,14 @@ class Jobs:
         project: its configuration.
         studies: by key, checked.
         sweeps: by study; none where losses are simulated, for there is nothing to train.
+        advice: which laws the outlook asks; None for a project without that file.
         results: where everything lies.
     """
 
     project: Project
     studies: Mapping[str, Study]
     sweeps: Mapping[str, Sweep]
+    advice: AdviceConfig | None
     results: Results = field(default_factory=Results)
 
     @classmethod
@@ -66,16 +69,17 @@ class Jobs:
                     f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
                 )
         project = load_project(root, overrides)
+        advice = load_advice(root) if (root / ADVICE).exists() else None
         studies = {study.study: study for study in chosen_studies(project, root)}
         for study in studies.values():
             check_study(study)
         if project.source == "simulated":
-            return cls(project, studies, {})
+            return cls(project, studies, {}, advice)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
         for key, sweep in sweeps.items():
             if problem := too_long_for(sweep.runs, project_sources(project, root)):
                 raise UserError(f"{studies[key].file}: {problem}")
-        return cls(project, studies, sweeps)
+        return cls(project, studies, sweeps, advice)
 
     @property
     def simulated(self) -> bool:
@@ -154,6 +158,26 @@ class Jobs:
     def laws_pages(self) -> list[Path]:
         """Returns the page of the laws, where a chosen study lets any contest."""
         return [self.folder.laws] if self.contests() else []
+
+    def advising_fits(self) -> list[Path]:
+        """Returns the fits of this tier's runs that judge in its outlook."""
+        known = {entry.law for entry in self.advice.judges} if self.advice else set()
+        return [
+            self.folder.fit(key, fit.name)
+            for key, study in self.studies.items()
+            for fit in study.fits
+            if not self.simulated and study.grids and fit.law in known
+            if not (fit.split_by or fit.table)
+        ]
+
+    def advising_tables(self) -> list[Path]:
+        """Returns the tables of the runs behind those fits."""
+        studies = {path.parent.name for path in self.advising_fits()}
+        return [self.folder.table(study) for study in sorted(studies)]
+
+    def outlooks(self) -> list[Path]:
+        """Returns the page of the outlook, where runs were trained and fitted."""
+        return [self.folder.outlook] if self.advising_fits() else []
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
@@ -268,6 +292,10 @@ class Jobs:
     def contest_code(self, study: str, name: str) -> list[str]:
         """Returns the source files behind a contest of laws."""
         return relative(code.of_contest(self.studies[study].entry("contests", name)))
+
+    def outlook_code(self) -> list[str]:
+        """Returns the source files behind the outlook."""
+        return relative(code.of_outlook(self.advice)) if self.advice else []
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""

@@ -250,3 +250,15 @@ def test_a_figure_reads_only_what_it_declares(make_case: MakeCase) -> None:
 
 def _own(data: pd.DataFrame) -> pd.DataFrame:
     return data[~data["series"].str.startswith("published")]
+
+
+def test_time_is_that_of_the_best_runs_loops(make_case: MakeCase) -> None:
+    case = make_case(POOR)
+    runs = case.inputs.completed.assign(tokens_per_second=lambda t: 1e3 * t["d_model"])
+    data = make(case.study, "time", replace(case.inputs, frame=runs)).data
+    best = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()]
+    assert set(data["y"]) == set(best["L"])
+    seconds = dict(zip(best["L"], best["D"] / (1e3 * best["d_model"]), strict=True))
+    unit = 3600 if max(seconds.values()) > 360 else 1
+    timed = data[data["panel"] == "b"]
+    assert timed["x"].to_numpy() == pytest.approx([seconds[L] / unit for L in timed["y"]])

@@ -1,0 +1,49 @@
+"""What limits the trust in an answer, in sentences: printed by the command and set on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moelaws.analysis.advice.advise import Advice
+from moelaws.analysis.advice.judges import Judge
+
+
+def notes(answer: Advice) -> Iterator[str]:
+    """Yields sentences on the configuration, the judges, the plans and what was left out."""
+    if answer.configuration is None:
+        yield f"There is no configuration: {answer.not_built}."
+    elif answer.as_configured and answer.as_configured.worst > answer.robust.worst + 0.01:
+        built = answer.configuration
+        yield (
+            "The configuration costs more than the robust plan. A plan takes all parameters to be "
+            "experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
+            f"configuration {100 * built.routed_share:.0f} % of the active parameters are routed "
+            f"experts, and a token costs {built.flops_over_plan:.2g} times as much."
+        )
+    for judge in answer.judges:
+        yield from _of_judge(judge)
+        if distances := answer.robust.beyond.get(judge.name):
+            far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
+            yield f"{judge.name} extrapolates to the robust plan: {far}."
+    for row in answer.recommendations:
+        if any(limit.startswith("the search") for limit in row.at_limits):
+            yield f"{row.name} has no best size at this budget: its plan is where the search ends."
+    if len(answer.court.counting) == 1:
+        own = answer.judges[answer.court.counting[0]].name
+        yield f"Only {own} counts for the worst case, so the robust plan is its own."
+    if any(judge.coefficients == "published" for judge in answer.judges):
+        yield "Published coefficients have no intervals, so neither have their regrets."
+    for name, reason in answer.left_out.items():
+        yield f"{name} takes no part: {reason}."
+
+
+def _of_judge(judge: Judge) -> Iterator[str]:
+    if not judge.determined:
+        yield (
+            f"{judge.name} does not count for the worst case: its fit did not converge, or a "
+            "coefficient is at its bound."
+        )
+    if judge.warnings:
+        undetermined = [text for text in judge.warnings if "do not identify" in text]
+        first = (undetermined or list(judge.warnings))[0]
+        yield f"{judge.name}: {first} ({len(judge.warnings)} warnings in its report)."

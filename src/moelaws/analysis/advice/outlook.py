@@ -1,0 +1,85 @@
+"""Where a sweep leads: advice at budgets beyond its largest, as a table and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from moelaws.analysis.advice.advise import Advice
+from moelaws.analysis.advice.notes import notes
+from moelaws.analysis.advice.regret import LEVEL
+from moelaws.tables.column import Column
+
+COLUMNS = (
+    Column("budget", "float", "FLOP", "compute of the plans: 6 N_active D"),
+    Column("plan", "string", "1", "the law that recommends it; robust, or configuration"),
+    Column("judge", "string", "1", "the law that is taken as the truth"),
+    Column("N", "float", "parameters", "total parameters of the plan"),
+    Column("N_active", "float", "parameters", "parameters of the plan that a token passes"),
+    Column("S", "float", "1", "sparsity of the plan"),
+    Column("D", "float", "tokens", "training tokens of the plan"),
+    Column("regret", "float", "nats/token", "loss above that of the judge's best plan"),
+    Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
+    Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
+    Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
+)
+
+
+def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
+    """Yields a row a budget, plan and judge, with the ``COLUMNS``."""
+    for answer in answers:
+        for row in answer.rows:
+            plan = row.plan.values()
+            for judge, regret in zip(answer.judges, row.regrets, strict=True):
+                yield {
+                    "budget": answer.limits.compute,
+                    "plan": row.name,
+                    "judge": judge.name,
+                    **{name: plan[name] for name in ("N", "N_active", "S", "D")},
+                    "regret": regret.nats,
+                    "regret_low": regret.low,
+                    "regret_high": regret.high,
+                    "compute_factor": regret.compute_factor,
+                }
+
+
+def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
+    """Returns the Markdown of the answers.
+
+    Args:
+        answers: factor over the largest budget of the sweep -> the answer there.
+        tier: of the sweep.
+        left_out: fit -> why it takes no part.
+    """
+    lines = [
+        f"# What these runs advise ({tier} tier)",
+        "",
+        "Each law of the loss is taken as the truth in turn: the published ones, and those that "
+        "were fitted to the runs of this tier. The regret of a plan is its loss above that of the "
+        "best plan by the same law, in nats; in parentheses stands how many times the compute of "
+        "that best plan it spends for its loss, and in brackets the 90 % interval over a fit's "
+        "draws, whose upper end counts. The robust plan has the least worst-case regret. "
+        "`moelaws advise` answers for any other budget and for constraints.",
+    ]
+    lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
+    for factor, answer in answers.items():
+        budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
+        lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
+        lines += _plans(answer)
+        lines += ["", *(f"- {note}" for note in notes(answer))]
+    return "\n".join(lines) + "\n"
+
+
+def _plans(answer: Advice) -> Iterator[str]:
+    names = [judge.name for judge in answer.judges]
+    yield (
+        "| plan | N | N_active | S | D | "
+        + " | ".join(f"regret: {n}" for n in names)
+        + " | worst |"
+    )
+    yield "|-|-:|-:|-:|-:|" + "-:|" * (len(names) + 1)
+    for row in answer.rows:
+        plan = row.plan.values()
+        sizes = [f"{plan[name]:.3g}" for name in ("N", "N_active", "S", "D")]
+        regrets = [str(regret) for regret in row.regrets]
+        yield f"| {row.name} | " + " | ".join([*sizes, *regrets, f"{row.worst:.3f}"]) + " |"

@@ -1,0 +1,284 @@
+"""Plans: how a budget may be spent, as laws see it, and which of them the constraints allow.
+
+A plan here is a size, a sparsity and a number of tokens, continuous all three; ``build`` makes a
+model of whole experts and layers of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moelaws.laws.base import Array
+from moelaws.spec.errors import UserError
+
+# Tokens an active parameter of the plans that are looked at, far beyond any that was trained.
+_FEWEST, _MOST = 0.1, 1e5
+_SIZES, _SPARSITIES = 121, 33  # of the first look
+_ZOOMS, _FINE = 16, 9  # of the further ones, each around the best point of the one before
+USUAL_G = 8.0  # granularity, where nothing says it
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans as arrays of one shape.
+
+    Attributes:
+        N: total parameters.
+        N_active: parameters that a token passes.
+        D: training tokens.
+        S: sparsity of the routed experts, (E - k) / E; 0 for a dense model.
+        G: granularity 2 d_model / d_expert.
+        embeddings: parameters of the embeddings among both; 0 of a plan that is no built model.
+    """
+
+    N: Array
+    N_active: Array
+    D: Array
+    S: Array
+    G: Array
+    embeddings: Array
+
+    def columns(self) -> dict[str, Array]:
+        """Returns what laws may read of the plans, by the names of the tables' columns.
+
+        ``expansion`` is E / k = 1 / (1 - S): the experts of a law that activates one of them.
+        ``C`` is 6 N_active D.
+        """
+        C = 6 * self.N_active * self.D
+        return {
+            "N": self.N,
+            "N_total": self.N,
+            "N_active": self.N_active,
+            "N_total_nonemb": self.N - self.embeddings,
+            "N_active_nonemb": self.N_active - self.embeddings,
+            **dict.fromkeys(("C", "C_6N", "C_sparsity", "C_allocation", "C_leverage"), C),
+            **dict.fromkeys(("S", "S_shared"), self.S),
+            "A": 1 - self.S,
+            "D": self.D,
+            "expansion": 1 / (1 - self.S),
+            "G": self.G,
+        }
+
+    def at(self, index: Any) -> Plans:
+        """Returns the plan or plans at an index of the arrays."""
+        return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
+
+    @classmethod
+    def stacked(cls, plans: Iterable[Plans]) -> Plans:
+        """Returns single plans as one array (n,) of them."""
+        each = [vars(plan) for plan in plans]
+        return cls(**{name: np.stack([values[name] for values in each]) for name in each[0]})
+
+    def values(self) -> dict[str, float]:
+        """Returns the numbers of one plan, ``C`` (6 N_active D, FLOPs) among them."""
+        columns = self.columns()
+        names = ("N", "N_active", "S", "expansion", "D", "C")
+        return {name: float(columns[name]) for name in names}
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a plan has to keep to.
+
+    Attributes:
+        compute: FLOPs to spend: 6 N_active D and, where tokens are served, 2 N_active T with it.
+        served_tokens: T, the tokens to be served over the model's life.
+        max_parameters: most total parameters, by the name of the limit (serving memory, ...).
+        max_tokens: most training tokens: those at hand times the epochs that are allowed.
+        max_sparsity: the sparsest mixture that is looked at; 0 for dense models alone.
+        experts: numbers of routed experts that the stack supports, which need ``k``; empty for all.
+        gpus: that share the weights and optimizer states of one training.
+        gpu_memory: bytes of each, which also hold the activations of a sequence.
+        k: active routed experts of a mixture; None where they follow from other choices.
+        G: granularity of a mixture's experts, 2 d_model / d_expert; None where a law sets it.
+
+    Raises:
+        UserError: for experts without k, or none that the ceiling on sparsity allows.
+    """
+
+    compute: float
+    served_tokens: float = 0.0
+    max_parameters: Mapping[str, float] = field(default_factory=dict)
+    max_tokens: float = math.inf
+    max_sparsity: float = 0.98
+    experts: tuple[int, ...] = ()
+    gpus: int = 1
+    gpu_memory: float = math.inf
+    k: int | None = None
+    G: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.experts:
+            return
+        counts = ", ".join(map(str, self.experts))
+        if self.k is None:
+            raise UserError(
+                f"the sparsity of {counts} experts needs the number of active ones (--top-k)"
+            )
+        if max(self.experts) <= self.k:
+            raise UserError(f"no number of experts ({counts}) is above the {self.k} active ones")
+        if len(self.sparsities) == 1:
+            raise UserError(
+                f"{self.k} of {counts} experts are sparser than the ceiling of "
+                f"{self.max_sparsity:g}; raise it, or give fewer experts"
+            )
+
+    @property
+    def sparsities(self) -> tuple[float, ...]:
+        """Returns the sparsities of the experts that the stack supports, and dense; empty for all.
+
+        Those beyond the ceiling are left out.
+        """
+        if not self.experts or self.k is None:
+            return ()
+        every = {1 - self.k / E for E in self.experts if self.k < E}
+        return (0.0, *sorted(S for S in every if self.max_sparsity + 1e-9 >= S))
+
+    def nearest(self, S: float) -> float:
+        """Returns the largest sparsity up to ``S`` that is allowed."""
+        return max((x for x in self.sparsities if x <= S), default=min(S, self.max_sparsity))
+
+    @property
+    def largest(self) -> float:
+        """Returns the most total parameters that all limits allow."""
+        return min(self.max_parameters.values(), default=math.inf)
+
+    def tokens(self, N_active: ArrayLike, compute: float | None = None) -> Array:
+        """Returns the tokens that the budget trains at a size; not above 0 where it trains none."""
+        paid = (compute or self.compute) / (6 * np.asarray(N_active, float))
+        return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
+
+    def cost(self, plans: Plans) -> Array:
+        """Returns the FLOPs of training and of serving."""
+        return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
+
+    def binding(self, plan: Plans) -> list[str]:
+        """Returns the limits that one plan has come to, in words."""
+        limits = {name: (plan.N, most) for name, most in self.max_parameters.items()}
+        limits["the tokens at hand"] = (plan.D, self.max_tokens)
+        if self.sparsities:
+            limits["the numbers of experts"] = (1 / (1 - plan.S), 1 / (1 - self.sparsities[-1]))
+        elif self.max_sparsity:
+            limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
+        binding = [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
+        # Beyond these ends nothing is looked at: the law has no best size at this budget.
+        ratio = float(plan.D / plan.N_active)
+        if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_FEWEST, _MOST)):
+            binding.append(f"the search: {ratio:.2g} tokens a parameter")
+        return binding
+
+
+class Space:
+    """The plans that keep to the constraints: all of a size and a sparsity, in [0, 1] each.
+
+    The budget is spent whole: the tokens follow from the size, but for a limit of tokens.
+    """
+
+    def __init__(
+        self, limits: Constraints, sparsities: tuple[float, ...] = (), compute: float | None = None
+    ) -> None:
+        """Takes the limits, and where not all of them are to be seen the ``sparsities`` that are.
+
+        ``compute`` stands in for the limits' own, all else alike.
+
+        Raises:
+            UserError: where no plan keeps to the limits.
+        """
+        self.limits, self.compute = limits, compute or limits.compute
+        self._sparsest = -math.log1p(-limits.max_sparsity)
+        sparsities = sparsities or limits.sparsities
+        self._steps = np.array([-math.log1p(-S) for S in sparsities]) if sparsities else None
+        self.n_sparsities = len(sparsities) or _SPARSITIES
+        self._bound_sizes()
+
+    def _bound_sizes(self) -> None:
+        C, limits = self.compute / 6, self.limits
+        widest = max(math.sqrt(C / _FEWEST), 3 * C / limits.max_tokens)
+        if limits.served_tokens:  # beyond this size serving takes the whole budget
+            widest = min(widest, (1 - 1e-9) * 3 * C / limits.served_tokens)
+        if widest < 1:
+            serving = f" and {limits.served_tokens:.3g} served tokens" * bool(limits.served_tokens)
+            raise UserError(
+                f"a budget of {self.compute:.3g} FLOPs{serving} pays for no model of even one "
+                "parameter"
+            )
+        if limits.largest < 1:
+            raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
+        self._ln_high = math.log(widest)
+        self._ln_low = math.log(math.sqrt(C / _MOST))
+
+    def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
+        """Returns the plans at positions in [0, 1], which broadcast.
+
+        Where sparsities are chosen, the position of one is its index over their number less one.
+        """
+        u, v = np.broadcast_arrays(np.asarray(size, float), np.asarray(sparsity, float))
+        if self._steps is None:
+            ln_expansion = self._sparsest * v
+        else:
+            ln_expansion = self._steps[np.rint(v * (len(self._steps) - 1)).astype(int)]
+        most = np.log(self.limits.largest) if self.limits.largest < np.inf else np.inf
+        high = np.minimum(self._ln_high, most - ln_expansion)
+        low = np.minimum(self._ln_low, high - math.log(100.0))
+        N_active = np.exp(low + (high - low) * u)
+        S = -np.expm1(-ln_expansion)
+        return ideal(N_active, S, self.limits.tokens(N_active, self.compute), self.limits)
+
+    def grid(self, n_sizes: int = _SIZES) -> tuple[Array, Array]:
+        """Returns positions of all sizes and sparsities, (n_sizes, n_sparsities) each."""
+        positions = np.linspace(0, 1, n_sizes), np.linspace(0, 1, self.n_sparsities)
+        size, sparsity = np.meshgrid(*positions, indexing="ij")
+        return size, sparsity
+
+    @property
+    def continuous(self) -> bool:
+        """Tells whether sparsities between those of a grid are plans, too."""
+        return self._steps is None
+
+    def least(self, objective: Callable[[Plans], Array]) -> Plans:
+        """Returns the plan of the least ``objective``: the best of a grid, looked at closer.
+
+        Each further look spans two steps of the one before in either direction.
+
+        Raises:
+            UserError: where the objective has no value at any plan.
+        """
+        u, v = self.grid()
+        size, sparsity = self._best(objective, u, v)
+        step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)
+        span = np.linspace(-2, 2, _FINE)
+        for _ in range(_ZOOMS):
+            u, v = np.meshgrid(
+                np.clip(size + step_u * span, 0, 1),
+                np.clip(sparsity + step_v * (span if self.continuous else np.zeros(1)), 0, 1),
+                indexing="ij",
+            )
+            size, sparsity = self._best(objective, u, v)
+            step_u, step_v = step_u * 0.4, step_v * 0.4
+        return self.plans(size, sparsity)
+
+    def _best(
+        self, objective: Callable[[Plans], Array], size: Array, sparsity: Array
+    ) -> tuple[float, float]:
+        values = objective(self.plans(size, sparsity))
+        if not np.isfinite(values).any():
+            raise UserError("the laws give no loss for any plan of this budget")
+        at = np.unravel_index(np.argmin(np.where(np.isnan(values), np.inf, values)), values.shape)
+        return float(size[at]), float(sparsity[at])
+
+
+def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) -> Plans:
+    """Returns plans of N = N_active / (1 - S) total parameters, with the G of the limits."""
+    N_active, S, D = np.broadcast_arrays(*(np.asarray(x, float) for x in (N_active, S, D)))
+    G, none = (np.full(S.shape, x) for x in (limits.G or USUAL_G, 0.0))
+    return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, G, none)
+
+
+# What laws may read of a plan, by the names of the tables' columns.
+COLUMNS = tuple(ideal(1.0, 0.0, 1.0, Constraints(1.0)).columns())

@@ -1,0 +1,156 @@
+"""Judges, advisers and setters: those of config/advice.yaml, and the fits of a user's own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moelaws import laws
+from moelaws.analysis.advice.judges import Judge
+from moelaws.analysis.advice.setters import Adviser, Setter
+from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
+from moelaws.laws.base import FittableLaw
+from moelaws.spec.advice import AdviceConfig, JudgeEntry
+from moelaws.spec.errors import UserError
+
+EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
+
+
+def published_judges(config: AdviceConfig) -> list[Judge]:
+    """Returns the laws of the file that have published values, as judges."""
+    judges = []
+    for entry in config.judges:
+        law = laws.fittable(entry.law)
+        params = law.published or {}
+        if set(params) >= set(law.names):
+            judges.append(
+                Judge(
+                    entry.law,
+                    law,
+                    params,
+                    mapping=entry.mapping,
+                    S=entry.S,
+                    fitted_on=entry.fitted_on,
+                )
+            )
+    return judges
+
+
+def advisers(config: AdviceConfig) -> list[Adviser]:
+    """Returns the laws of the file that say how many tokens to train."""
+    every = ((entry, laws.get(entry.law)) for entry in config.advisers)
+    return [Adviser(e.law, law, law.published or {}, e.S) for e, law in every]
+
+
+def setters(config: AdviceConfig) -> list[Setter]:
+    """Returns the laws of the file that set one variable."""
+    every = ((entry, laws.get(entry.law)) for entry in config.setters)
+    return [
+        Setter(e.variable, law, law.published or {}, e.largest, (e.low, e.high)) for e, law in every
+    ]
+
+
+def fitted_judges(
+    paths: Sequence[Path], config: AdviceConfig, k: int | None
+) -> tuple[list[Judge], dict[Path, str]]:
+    """Returns the judges of fits, and resolved path -> why another fit takes no part.
+
+    Args:
+        paths: reports of fits, and folders of them.
+        config: the file, which says which laws take part.
+        k: active experts of the runs behind the fits, for laws that count experts.
+
+    Raises:
+        UserError: for a path that is not there.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"--fits: {path}: no such file or folder")
+        every = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        files |= dict.fromkeys(file.resolve() for file in every)
+    judges, left_out = [], {}
+    for file in files:
+        try:
+            judges.append(_of_fit(file, read_fit(file), config, k))
+        except UserError as error:
+            left_out[file] = str(error).removeprefix(f"{file}: ")
+    return _named(judges), left_out
+
+
+def _named(judges: Sequence[Judge]) -> list[Judge]:
+    """Returns the judges of fits, each with the shortest end of its path that no other has."""
+    parts = [Path(judge.coefficients).with_suffix("").parts for judge in judges]
+    names = []
+    for own in parts:
+        depth = 2
+        while sum(other[-depth:] == own[-depth:] for other in parts) > 1 and depth < len(own):
+            depth += 1
+        names.append("/".join(own[-depth:]))
+    return [replace(judge, name=name) for judge, name in zip(judges, names, strict=True)]
+
+
+def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) -> Judge:
+    """Returns the judge of one fit.
+
+    Raises:
+        UserError: for a law that is no judge, simulated losses, a fit in several parts, or a law
+            that counts experts where k is not known.
+    """
+    entry = next((entry for entry in config.judges if entry.law == report.law), None)
+    if entry is None:
+        known = ", ".join(entry.law for entry in config.judges)
+        raise UserError(f"{report.law} is no judge of config/advice.yaml ({known})")
+    if "simulated" in report.source:
+        raise UserError("it is of simulated losses, which tell nothing of real models")
+    if report.split_by:
+        raise UserError(f"it is split by {report.split_by}: it is not one law")
+    law, part = laws.fittable(report.law), report.parts[0]
+    mapping, factors = _mapping(entry, report.spec, law, k)
+    ranges = part.support.ranges if part.support else {}
+    fitted_on = {
+        mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
+        for name, (low, high) in ranges.items()
+    }
+    draws = part_draws(path, report, part) if draws_path(path).is_file() else np.empty((0, 0))
+    return Judge(
+        path.stem,
+        law,
+        part.estimates(),
+        coefficients=str(path),
+        mapping=mapping,
+        factors=factors,
+        S=entry.S,
+        draws=_in_order(law, list(part.params), draws),
+        fitted_on=fitted_on,
+        source=report.source,
+        warnings=tuple(report.warnings),
+        determined=part.converged and not part.diagnostics.at_bounds,
+    )
+
+
+def _mapping(
+    entry: JudgeEntry, spec: dict[str, Any], law: FittableLaw, k: int | None
+) -> tuple[dict[str, str], dict[str, float]]:
+    """Returns variable -> column of a plan, and variable -> what that column is multiplied by."""
+    own = {**entry.mapping, **spec.get("mapping", {})}
+    mapping = {v.name: own.get(v.name, v.name) for v in law.variables}
+    factors = {}
+    for variable, column in mapping.items():
+        if column == EXPERTS:
+            if k is None:
+                raise UserError(
+                    f"its law reads {variable}, the experts of runs with k active ones, and k is "
+                    "not known: give --top-k as in these runs"
+                )
+            mapping[variable], factors[variable] = "expansion", float(k)
+    return mapping, factors
+
+
+def _in_order(law: FittableLaw, names: Iterable[str], draws: np.ndarray) -> np.ndarray:
+    own = list(names)
+    return draws[:, [own.index(name) for name in law.names]] if len(draws) else draws

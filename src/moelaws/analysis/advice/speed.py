@@ -1,0 +1,88 @@
+"""How long plans train: by the speed of a user's own runs, which depends on size and sparsity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moelaws.analysis.advice.plans import Plans
+from moelaws.analysis.inputs import completed, read_runs
+from moelaws.laws.base import Array
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+
+_COLUMNS = ("run_id", "N_active", "S", "tokens_per_second")
+_FEWEST = 8  # runs, for a speed over size and sparsity
+
+
+@dataclass(frozen=True)
+class Speed:
+    """FLOP/s of trainings on one device, 6 N_active D over the seconds of the training loop.
+
+    Attributes:
+        device: that the runs were trained on.
+        runs: how many were measured.
+        coefficients: of ln FLOP/s: at 1 and a dense model, over ln N_active, over -ln(1 - S).
+        ends: least and most of ln N_active and of -ln(1 - S) that were measured, (2, 2).
+    """
+
+    device: str
+    runs: int
+    coefficients: Array
+    ends: Array
+
+    def hours(self, plan: Plans) -> float:
+        """Returns the hours of one device; beyond the measured runs their nearest speed counts."""
+        place = np.clip([np.log(plan.N_active), -np.log1p(-plan.S)], *self.ends.T)
+        ln_speed = self.coefficients @ np.array([1.0, *place])
+        return float(6 * plan.N_active * plan.D / np.exp(ln_speed) / 3600)
+
+    def beyond(self, plan: Plans) -> bool:
+        """Tells whether a plan lies beyond the measured sizes or sparsities."""
+        place = np.array([np.log(plan.N_active), -np.log1p(-plan.S)])
+        return bool(((place < self.ends[:, 0] - 1e-9) | (place > self.ends[:, 1] + 1e-9)).any())
+
+
+def measured(table: Path) -> Speed:
+    """Returns the speed of the completed runs of a study's ``table``.
+
+    Least squares of ln FLOP/s over ln N_active and -ln(1 - S), which tells how much slower a
+    mixture is than a dense model of the same active size.
+
+    Raises:
+        UserError: for too few runs with a measured speed, or runs of several devices.
+    """
+    frame = read_runs(table)
+    assert frame is not None
+    runs = completed(frame)
+    if missing := [name for name in _COLUMNS if name not in runs]:
+        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
+    runs = runs[runs["tokens_per_second"] > 0]
+    if len(runs) < _FEWEST:
+        raise UserError(
+            f"{table}: {len(runs)} completed runs have a measured speed (tokens_per_second), and "
+            f"{_FEWEST} are needed"
+        )
+    devices = sorted({_device(table, run_id) for run_id in runs["run_id"]})
+    if len(devices) > 1:
+        raise UserError(f"{table}: its runs were trained on several devices: {', '.join(devices)}")
+    x = np.column_stack([np.log(runs["N_active"]), -np.log1p(-runs["S"])])
+    ln_speed = np.log(6 * (runs["N_active"] * runs["tokens_per_second"]).to_numpy(float))
+    design = np.column_stack([np.ones(len(x)), x])
+    coefficients = np.linalg.lstsq(design, ln_speed, rcond=None)[0]
+    return Speed(devices[0], len(runs), coefficients, np.column_stack([x.min(0), x.max(0)]))
+
+
+def _device(table: Path, run_id: str) -> str:
+    """Returns the device of a run on record in the same ``results/``; else words for it."""
+    root = next((folder for folder in table.absolute().parents if folder.name == "results"), None)
+    record = Results(root).run(run_id) / "provenance.json" if root else None
+    if record is None or not record.is_file():
+        return f"the device of {table.name}"
+    made_by = read_json(record)
+    device, threads = str(made_by.get("device", "")), made_by.get("threads", 1)
+    cores = "one core" if threads == 1 else f"{threads} cores"
+    return f"{cores} of {made_by.get('cpu', 'a CPU')}" if device == "cpu" else device

@@ -1,0 +1,106 @@
+"""``moelaws outlook``: where a sweep leads, as a page with a table and a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moelaws.cli.output import json_option, out_option, print_json
+from moelaws.cli.project import project_options
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIMES = (10.0, 100.0)
+
+
+@click.command("outlook")
+@click.argument("fits", nargs=-1, type=click.Path(path_type=Path))
+@project_options
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A table of the runs that were fitted; its largest budget is what the answer goes beyond.",
+)
+@out_option("The Markdown file to write; a table (.parquet) and a figure lie beside it.")
+@json_option
+def command(
+    fits: tuple[Path, ...],
+    project: Project,
+    tables: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Write what FITS and the published laws advise at 10 and 100 times the largest budget.
+
+    FITS are reports of `moelaws fit`; those of laws that are no judges of config/advice.yaml, or of
+    simulated losses, take no part and are named. `moelaws advise` answers for any other budget.
+    """
+    import matplotlib as mpl
+    import pandas as pd
+
+    from moelaws.analysis.advice import Constraints, advise
+    from moelaws.analysis.advice.outlook import COLUMNS, page, rows
+    from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
+    from moelaws.figures.advice import draw
+    from moelaws.figures.draw import save
+    from moelaws.figures.style import RC
+    from moelaws.records.code import digest
+    from moelaws.records.files import write_text
+    from moelaws.records.layout import Results
+    from moelaws.records.seal import made_of
+    from moelaws.spec.advice import load_advice
+    from moelaws.tables.parquet import write_table
+    from moelaws.workflow.code import of_outlook
+
+    out = out or Results().tier(project.tier).outlook
+    config = load_advice()
+    runs = pd.concat([_runs(table) for table in tables])
+    active = runs.loc[runs["kind"] == "moe", "k"].unique()
+    judges, unusable = fitted_judges(fits, config, int(active[0]) if len(active) == 1 else None)
+    largest = float(runs["C_6N"].max())
+    answers = {
+        factor: advise(
+            [*published_judges(config), *judges],
+            Constraints(factor * largest),
+            config.shape_of(project.tier),
+            advisers=advisers(config),
+            setters=setters(config),
+            farthest=config.farthest,
+        )
+        for factor in TIMES
+    }
+    frame = pd.DataFrame(rows(list(answers.values())))
+    origin = made_of([*tables, *fits], digest(of_outlook(config)))
+    write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
+    with mpl.rc_context(RC):
+        sheet = draw(answers)
+    save(sheet, out.with_suffix(".pdf"))
+    write_text(out, page(answers, project.tier, {p.stem: reason for p, reason in unusable.items()}))
+    if as_json:
+        print_json({"page": str(out)})
+    else:
+        click.echo(str(out))
+
+
+def _runs(table: Path) -> pd.DataFrame:
+    """Returns the completed runs of a study's table.
+
+    Raises:
+        UserError: where no run says what compute it spent.
+    """
+    from moelaws.analysis.inputs import completed, read_runs
+
+    frame = read_runs(table)
+    assert frame is not None
+    runs = completed(frame)
+    if "C_6N" not in runs or not (runs["C_6N"] > 0).all():
+        raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
+    return runs

@@ -1,0 +1,120 @@
+"""config/advice.yaml: which laws advice is taken from, and what shape the models have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Share, Size, Whole, parse
+from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import Derivations, Settings
+from moelaws.spec.study import Tier
+
+ADVICE = Path("config/advice.yaml")
+
+
+class JudgeEntry(Frozen):
+    """A law of the loss that is taken as the truth in turn.
+
+    ``mapping`` says which column of a plan a variable reads, ``S`` the sparsity that goes with a
+    law that speaks of none. ``fitted_on`` is what the published coefficients were fitted on:
+    column -> least and most.
+    """
+
+    law: str
+    mapping: dict[str, str] = {}
+    S: Share | None = None
+    fitted_on: dict[str, tuple[NonNegative, NonNegative]] = {}
+
+
+class SetterEntry(Frozen):
+    """A law that sets one ``variable`` of a plan, and judges nothing.
+
+    The variable is a result of the law; with ``largest`` it is one of the law's own variables, at
+    the value between ``low`` and ``high`` of the largest such result.
+    """
+
+    variable: str
+    law: str
+    largest: str = ""
+    low: Positive = 1.0
+    high: Positive = 64.0
+
+
+class AdviserEntry(Frozen):
+    """A law that says how many tokens a budget should train, at a sparsity that it does not say."""
+
+    law: str
+    S: Share
+
+
+class Shape(Frozen):
+    """What the configurations have in common: the grids' own rules, and a user's own stack."""
+
+    head_width: Size = 128
+    width_multiple: Size = 256  # of d_model
+    expert_multiple: Size = 64  # of the experts' width
+    width_per_layer: tuple[Positive, Positive] = (48.0, 128.0)  # d_model / n_layers
+    query_groups: Size = 4  # query heads of a key-value head
+    n_shared: Annotated[Whole, Field(le=64)] = 1
+    context: Count = 4096
+    vocab_size: Size = 128_256
+    tied_embeddings: bool = False
+
+
+class SweepEntry(Frozen):
+    """The small sweeps that advice proposes: what their runs have in common, and their budgets.
+
+    Each of ``candidates`` is budgets as shares of the one that advice is asked for. Widths are
+    multiples of two heads; a run has at least ``min_steps`` steps of ``step_tokens``. ``noise`` is
+    the spread of ln L between seeds that is reckoned with.
+    """
+
+    tier: Tier
+    settings: Settings
+    derive: Derivations
+    sparsities: tuple[Share, ...]
+    head_width: Size = 64
+    width_per_layer: Positive = 48.0
+    min_steps: Count = 200
+    step_tokens: Positive = 65536
+    noise: Positive = 0.003
+    candidates: tuple[tuple[Positive, ...], ...]
+
+
+class AdviceConfig(Frozen):
+    """The whole file.
+
+    A law that would extrapolate to its own best plan by more than ``farthest`` decades, of compute,
+    a size or tokens, takes no part.
+    """
+
+    judges: tuple[JudgeEntry, ...]
+    advisers: tuple[AdviserEntry, ...] = ()
+    setters: tuple[SetterEntry, ...] = ()
+    shape: Shape = Shape()
+    sweep: SweepEntry
+    farthest: Positive = 3.0
+    shapes: dict[Tier, Shape] = {}
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """Returns every law that the file names."""
+        setting = (*(e.law for e in self.advisers), *(e.law for e in self.setters))
+        return (*(entry.law for entry in self.judges), *setting)
+
+    def shape_of(self, tier: str) -> Shape:
+        """Returns the shape of configurations at budgets beyond those of a tier."""
+        own = {str(name): shape for name, shape in self.shapes.items()}
+        return own.get(tier, self.shape)
+
+
+def load_advice(root: Path = Path()) -> AdviceConfig:
+    """Returns what the project's file says.
+
+    Raises:
+        UserError: for a missing file, broken YAML, an unknown key or a wrong value.
+    """
+    return parse(AdviceConfig, read_yaml(root / ADVICE), ADVICE)

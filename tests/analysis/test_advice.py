@@ -1,0 +1,344 @@
+"""Advice against closed forms, a brute search, the papers' printed optima and its own promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.analysis.advice import Constraints, Judge, Setter, advise, ideal
+from moelaws.analysis.advice.judges import drawn_optima
+from moelaws.analysis.advice.plans import Space
+from moelaws.analysis.advice.regret import Court
+from moelaws.analysis.advice.sources import advisers, published_judges, setters
+from moelaws.analysis.advice.speed import measured
+from moelaws.laws.joint.loss import VARIANTS as JOINT_AT
+from moelaws.laws.joint.loss import at_experts, compute_optimal
+from moelaws.spec.advice import load_advice
+from moelaws.spec.errors import UserError
+from moelaws.studies.sparsity.laws.loss import optimal_size, optimal_sparsity
+
+ADVICE = load_advice()
+CHINCHILLA, SPARSITY, JOINT = published_judges(ADVICE)
+JUDGES = [CHINCHILLA, SPARSITY, JOINT]
+COMPUTES = st.floats(18, 25).map(lambda x: 10.0**x)
+SPARSITIES = st.sampled_from([0.0, 0.5, 0.9, 0.98])
+
+
+@given(COMPUTES)
+@settings(max_examples=10, deadline=None)
+def test_chinchilla_splits_a_budget_as_its_closed_form(C):
+    p = CHINCHILLA.params
+    a, b = p["alpha"], p["beta"]
+    G = (a * p["A"] / (b * p["B"])) ** (1 / (a + b))
+    plan = CHINCHILLA.best(Constraints(C))
+    assert plan.N == pytest.approx(G * (C / 6) ** (b / (a + b)), rel=1e-4)
+    assert plan.S == 0
+
+
+@given(COMPUTES, st.sampled_from([0.5, 0.9, 0.98]))
+@settings(max_examples=10, deadline=None)
+def test_the_sparsity_law_has_its_best_size_at_the_ceiling_of_sparsity(C, ceiling):
+    best = optimal_size(SPARSITY.params, ceiling, C)
+    plan = SPARSITY.best(Constraints(C, max_sparsity=ceiling))
+    assert plan.S == pytest.approx(ceiling)
+    assert plan.N == pytest.approx(float(best.N), rel=1e-4)
+    assert SPARSITY.loss(plan) == pytest.approx(float(best.L), abs=1e-9)
+
+
+@pytest.mark.parametrize(("N", "C", "S"), [(1e9, 1e20, 0.87238), (1e9, 1e21, 0.62330)])
+def test_memory_brings_out_the_papers_best_sparsity_of_a_size(N, C, S):
+    """sparsity, sec 3: with the total size held to N, S* is inside, and falls with the budget."""
+    plan = SPARSITY.best(Constraints(C, max_parameters={"memory": N}))
+    assert plan.N == pytest.approx(N, rel=1e-6)
+    assert plan.S == pytest.approx(S, abs=1e-4)
+    assert plan.S == pytest.approx(float(optimal_sparsity(SPARSITY.params, N, C)), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("E", "C", "ratio"),
+    [(1, 1e20, 5.61), (32, 1e20, 37.3), (1, 1e21, 5.13), (32, 1e21, 20.5), (32, 1e22, 11.2)],
+)
+def test_tokens_a_parameter_are_those_that_joint_loss_prints(E, C, ratio):
+    """Ludziejewski et al. 2025, Table 1 and Fig 7b, by the coefficients of their Table 4."""
+    law = JOINT_AT[f"E{E}"]
+    judge = Judge("joint", law, law.published, S=1 - 1 / E)
+    plan = judge.best(Constraints(C))
+    assert plan.D / plan.N_active == pytest.approx(ratio, rel=6e-3)
+    closed = compute_optimal(law.published, C)
+    assert plan.N_active == pytest.approx(float(closed.N_active), rel=1e-4)
+
+
+@given(COMPUTES, SPARSITIES)
+@settings(max_examples=10, deadline=None)
+def test_joint_loss_has_its_closed_form_at_each_sparsity(C, S):
+    judge = replace(JOINT, S=S)
+    closed = compute_optimal(at_experts(JOINT.params, 1 / (1 - S)), C)
+    assert judge.loss(judge.best(Constraints(C))) == pytest.approx(float(closed.L), abs=1e-8)
+
+
+LIMITS = st.builds(
+    Constraints,
+    COMPUTES,
+    served_tokens=st.sampled_from([0.0, 1e11, 1e13]),
+    max_parameters=st.sampled_from([{}, {"memory": 1e9}, {"memory": 1e11}]),
+    max_tokens=st.sampled_from([np.inf, 1e10, 1e12]),
+    max_sparsity=SPARSITIES,
+)
+
+
+@pytest.mark.parametrize("judge", JUDGES, ids=lambda j: j.name)
+@given(limits=LIMITS)
+@settings(max_examples=10, deadline=None)
+def test_no_plan_of_a_fine_grid_is_better_than_the_best(judge, limits):
+    """Plans by brute force, from the constraints alone."""
+    N_active, S = np.meshgrid(np.geomspace(1e4, 1e13, 901), [0.0, *np.linspace(0, 1, 31)[1:-1]])
+    S = np.minimum(S if judge.S is None else judge.S, limits.max_sparsity)
+    D = np.minimum(limits.compute / (6 * N_active) - limits.served_tokens / 3, limits.max_tokens)
+    allowed = (D > 0) & (N_active / (1 - S) <= limits.largest)
+    losses = judge.loss(ideal(N_active, S, D, limits))[allowed]
+    best = judge.best(limits)
+    assert judge.loss(best) <= losses.min() + 1e-9
+    assert best.N <= limits.largest * (1 + 1e-9)
+    assert best.D <= limits.max_tokens
+    assert limits.cost(best) <= limits.compute * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("judge", JUDGES, ids=lambda j: j.name)
+@given(limits=LIMITS, factor=st.floats(1.1, 100))
+@settings(max_examples=10, deadline=None)
+def test_more_compute_is_never_worse_and_a_constraint_never_better(judge, limits, factor):
+    def least(**changes):
+        return float(judge.loss(judge.best(replace(limits, **changes))))
+
+    own = least()
+    assert least(compute=limits.compute * factor) <= own + 1e-9
+    for released in (
+        {"served_tokens": 0.0},
+        {"max_parameters": {}},
+        {"max_tokens": np.inf},
+        {"max_sparsity": 0.98},
+    ):
+        assert least(**released) <= own + 1e-9
+
+
+@given(limits=LIMITS)
+@settings(max_examples=4, deadline=None)
+def test_regret_is_none_under_the_own_law_and_negative_nowhere(limits):
+    court = Court(JUDGES, limits)
+    for own, plan in enumerate(court.best):
+        regrets = court.regrets(plan)
+        assert regrets[own].nats == 0
+        assert regrets[own].compute_factor == pytest.approx(1)
+        for judge, regret in zip(JUDGES, regrets, strict=True):
+            raw = float(judge.loss(plan)) - float(judge.loss(judge.best(limits)))
+            assert regret.nats == pytest.approx(raw, abs=1e-7)
+            assert raw >= -1e-7
+            assert regret.compute_factor >= 1 - 1e-9 or np.isnan(regret.compute_factor)
+
+
+@given(limits=LIMITS)
+@settings(max_examples=5, deadline=None)
+def test_no_plan_of_the_space_is_more_robust_than_the_robust_one(limits):
+    court = Court(JUDGES, limits)
+    worst = float(court.worst(court.robust()))
+    space = Space(limits)
+    assert worst <= np.nanmin(court.worst(space.plans(*space.grid(301)))) + 1e-6
+    assert worst <= min(float(court.worst(plan)) for plan in court.best) + 1e-9
+
+
+def test_the_factor_of_compute_buys_the_same_loss():
+    limits = Constraints(1e21)
+    court = Court(JUDGES, limits)
+    for judge, regret in zip(JUDGES, court.regrets(court.best[0]), strict=True):
+        less = judge.best(limits, limits.compute / regret.compute_factor)
+        assert judge.loss(less) == pytest.approx(float(judge.loss(court.best[0])), abs=5e-4)
+
+
+def drawn(judge, spread, n):
+    """The judge with ``n`` draws about its coefficients, each off by the share ``spread``."""
+    estimates = np.array([judge.params[name] for name in judge.law.names])
+    factors = np.random.default_rng(0).normal(0, spread, (n, len(estimates)))
+    return replace(judge, name="ours", draws=estimates * np.exp(factors))
+
+
+@pytest.mark.parametrize("judge", JUDGES, ids=lambda j: j.name)
+@pytest.mark.parametrize("limits", [{}, {"max_parameters": {"memory": 3e9}}], ids=["free", "held"])
+def test_each_draws_best_plan_is_that_of_a_judge_with_its_coefficients(judge, limits):
+    ours, limits = drawn(judge, 0.005, 4), Constraints(1e20, **limits)
+    optima = drawn_optima(ours, limits)
+    for i, row in enumerate(ours.draws):
+        alone = replace(judge, params=dict(zip(judge.law.names, row, strict=True)))
+        best = alone.best(limits)
+        assert optima.loss[i] == pytest.approx(float(alone.loss(best)), abs=2e-5)
+        assert optima.plans.N_active[i] == pytest.approx(float(best.N_active), rel=0.02)
+        assert optima.plans.S[i] == pytest.approx(float(best.S), abs=0.005)
+
+
+def test_a_law_of_dense_models_recommends_dense_ones_in_every_draw():
+    answer = advise([drawn(CHINCHILLA, 0.05, 50), SPARSITY], Constraints(1e20), ADVICE.shape)
+    own = answer.recommendations[0].intervals
+    assert own["S"] == (0.0, 0.0)
+    assert own["N"] == own["N_active"]
+    assert own["N"][0] < own["N"][1]
+
+
+def test_draws_count_among_the_worst_cases():
+    limits = Constraints(1e20, max_parameters={"memory": 3e9})
+    ours = drawn(SPARSITY, 0.02, 200)
+    answer = advise([ours], limits, ADVICE.shape)
+    own = answer.recommendations[0]
+    assert own.regrets[0].nats == 0 < own.regrets[0].high
+    assert answer.robust.worst <= own.worst
+    space = Space(limits)
+    least = ours.losses_of_draws(space.plans(*space.grid(241))).reshape(200, -1).min(axis=1)
+    high = np.quantile(np.maximum(ours.losses_of_draws(own.plan) - least, 0), 0.95)
+    assert own.regrets[0].high == pytest.approx(high, abs=2e-4)
+
+
+def test_a_fit_that_its_runs_do_not_determine_is_told_and_does_not_count():
+    odd = replace(SPARSITY, name="odd", params={**SPARSITY.params, "e": 3.0, "alpha": 0.2})
+    with_it = advise([*JUDGES, replace(odd, determined=False)], Constraints(1e20), ADVICE.shape)
+    without = advise(JUDGES, Constraints(1e20), ADVICE.shape)
+    assert with_it.robust.worst == pytest.approx(without.robust.worst)
+    assert len(with_it.robust.regrets) == 4
+    assert advise([*JUDGES, odd], Constraints(1e20), ADVICE.shape).robust.worst > 0.01
+
+
+def test_a_plan_that_spends_less_is_held_to_what_it_spends():
+    limits = Constraints(1e21)
+    tenth = CHINCHILLA.best(limits, 1e20)
+    regret = Court(JUDGES, limits).regrets(tenth)[0]
+    assert regret.nats > 0.05
+    assert regret.compute_factor == pytest.approx(1, rel=0.02)
+
+
+def test_a_law_without_sparsity_does_not_judge_alone_where_others_are_too_far():
+    answer = advise(JUDGES, Constraints(1e25), ADVICE.shape, farthest=3.0)
+    assert len(answer.judges) == 3
+    near = advise(JUDGES, Constraints(2e17), ADVICE.shape, farthest=2.0)
+    assert [judge.name for judge in near.judges] == ["chinchilla", "joint.loss"]
+    assert "decades of C" in near.left_out["sparsity.loss"]
+
+
+@pytest.mark.parametrize("limits", [{"max_sparsity": 0.03}, {"max_parameters": {"memory": 1e9}}])
+def test_there_is_a_configuration_where_the_best_sparsity_is_small(limits):
+    answer = advise(JUDGES, Constraints(3e21, **limits), ADVICE.shape)
+    assert answer.configuration
+    assert answer.as_configured.worst < 0.02
+
+
+def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():
+    limits = Constraints(
+        1e21,
+        max_parameters={"serving memory": 2.4e10},
+        max_tokens=2e11,
+        experts=(64, 128, 256),
+        k=8,
+    )
+    answer = advise(JUDGES, limits, ADVICE.shape)
+    model, own = answer.configuration.model, answer.as_configured
+    assert (model.ffn.top_k, model.ffn.n_experts in (64, 128, 256)) == (8, True)
+    assert model.d_model % ADVICE.shape.width_multiple == 0
+    assert model.d_model == model.n_heads * ADVICE.shape.head_width
+    assert own.plan.N == answer.configuration.parameters.total <= 2.4e10
+    assert own.plan.N_active == answer.configuration.parameters.active
+    assert answer.configuration.flops["all"] == pytest.approx(1e21)
+    assert own.worst >= answer.robust.worst
+    assert own.worst < 0.1  # nats: near the robust plan, by every law
+
+
+def test_laws_of_one_variable_set_it():
+    by_variable = {setter.variable: setter for setter in setters(ADVICE)}
+    plan = ideal(1e9, 0.95, 1e20 / 6e9, Constraints(1e20))
+    assert by_variable["G"].value(plan) == pytest.approx(11.3372, rel=1e-2)  # leverage, Table 6
+    ratio = laws.fittable("allocation.ratio")
+    assert by_variable["r_star"].value(plan) == pytest.approx(
+        float(ratio.predict(ratio.published, {"C": 1e20, "S": 0.95}))
+    )
+    assert by_variable["lr"].value(plan) == pytest.approx(1.1576 * 1e20**-0.1529)
+    assert by_variable["B"].value(plan) == pytest.approx(0.0694 * 1e20**0.3644)
+    assert np.isnan(by_variable["G"].value(ideal(1e9, 0.0, 1e10, Constraints(1e20))))
+
+
+def test_the_leverage_papers_seven_times_lies_between_the_laws_that_know_experts():
+    """leverage, sec 5: a mixture of A = 3.1 % saves over 7 times a dense model's compute at 1e22.
+
+    sparsity.loss and joint.loss, which were fitted to other models, say more and less.
+    """
+    limits = Constraints(1e22, max_sparsity=1 - 12 / 384)
+    factors = {}
+    for judge in (SPARSITY, JOINT):
+        dense = judge.best(replace(limits, max_sparsity=0.0))
+        factors[judge.name] = Court([judge], limits).regrets(dense)[0].compute_factor
+    assert factors["joint.loss"] < 7 < factors["sparsity.loss"]
+    assert factors["joint.loss"] > 2
+
+
+def test_what_does_not_go_together_is_refused_in_one_line():
+    with pytest.raises(UserError, match="the law reads r, and a plan tells"):
+        Judge("a", laws.fittable("allocation.loss"), {})
+    with pytest.raises(UserError, match="serving memory holds less than one parameter"):
+        Space(Constraints(1e20, max_parameters={"serving memory": 0.5}))
+    with pytest.raises(UserError, match=r"a budget of 0\.01 FLOPs pays for no model"):
+        Space(Constraints(0.01))
+    with pytest.raises(UserError, match=r"and 1e\+30 served tokens pays for no model"):
+        Space(Constraints(1e20, served_tokens=1e30))
+    with pytest.raises(UserError, match="no law has coefficients to judge by"):
+        advise([], Constraints(1e20), ADVICE.shape)
+    assert "no model of whole layers" in advise(JUDGES, Constraints(1e12), ADVICE.shape).not_built
+    plan = ideal(1e9, 0.9, 1e12, Constraints(1e20))
+    with pytest.raises(UserError, match=r"costs 6e\+21 FLOPs, more than the budget of 1e\+20"):
+        advise(JUDGES, Constraints(1e20), ADVICE.shape, compare=plan)
+
+
+def test_an_adviser_that_the_limits_forbid_is_named():
+    limits = Constraints(1e21, max_parameters={"serving memory": 1e10})
+    answer = advise(JUDGES, limits, ADVICE.shape, advisers=advisers(ADVICE))
+    assert list(answer.left_out) == ["leverage.allocation"]
+    assert "which the limits do not allow" in answer.left_out["leverage.allocation"]
+
+
+def test_a_setter_of_a_maximum_finds_it():
+    law = laws.fittable("leverage.joint")
+    setter = Setter("G", law, law.published | {"gamma": 0.03}, "EL")
+    plan = ideal(1e9, 0.95, 1e11, Constraints(1e20))
+    assert setter.value(plan) == pytest.approx(2 ** (0.117 / 0.06), rel=1e-2)
+
+
+def runs_table(path, n=24):
+    """Runs whose speed halves from S = 0 to S = .75 and rises with the square root of size."""
+    rng = np.random.default_rng(0)
+    N_active, S = rng.uniform(1e6, 1e8, n), rng.choice([0.0, 0.5, 0.75], n)
+    speed = 1e12 * np.sqrt(N_active / 1e6) * (1 - S) ** 0.5  # FLOP/s
+    columns = {"run_id": [f"{i:016x}" for i in range(n)], "status": "completed", "L": 3.0}
+    frame = pd.DataFrame(columns | {"N_active": N_active, "S": S})
+    frame["tokens_per_second"] = speed / (6 * N_active)
+    frame.to_parquet(path)
+    return path
+
+
+def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
+    speed = measured(runs_table(tmp_path / "runs.parquet"))
+    dense, mixture = (ideal(1e7, S, 1e9, Constraints(1.0)) for S in (0.0, 0.75))
+    assert speed.hours(dense) == pytest.approx(6e16 / (1e12 * 10**0.5) / 3600)
+    assert speed.hours(mixture) == pytest.approx(2 * speed.hours(dense))
+    assert not speed.beyond(mixture)
+    sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
+    assert speed.beyond(sparser)
+    assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))
+    assert speed.device == "the device of runs.parquet"
+    with pytest.raises(UserError, match="7 completed runs have a measured speed"):
+        measured(runs_table(tmp_path / "few.parquet", 7))
+
+
+def test_experts_beyond_the_ceiling_are_refused():
+    with pytest.raises(UserError, match=r"sparser than the ceiling of 0\.5"):
+        Constraints(1e20, max_sparsity=0.5, experts=(512,), k=8)
+    with pytest.raises(UserError, match="64 experts needs the number of active ones"):
+        Constraints(1e20, experts=(64,))

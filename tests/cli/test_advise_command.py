@@ -1,0 +1,215 @@
+"""`moelaws advise` as people call it: budgets and limits in their units, fits, plans, mistakes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws import laws
+from moelaws.analysis.advice.outlook import COLUMNS
+from moelaws.cli.advise import command
+from moelaws.cli.outlook import command as outlook
+from moelaws.cli.simulate import command as simulate
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.sweep import expand_study
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.spec.project import load_project, load_study
+from moelaws.tables.foreign import read_any
+from moelaws.tables.parquet import read_table
+from repository import REPOSITORY
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def advise(*words):
+    result = CliRunner().invoke(command, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def answer(*words):
+    return json.loads(advise(*words, "--json").output)
+
+
+def test_gpu_hours_are_flops_at_an_assumed_speed(root):
+    hours = answer("--gpu-hours", 1000, "--gpu", "a100")
+    assert hours["compute"] == pytest.approx(1000 * 3600 * 0.35 * 3.12e14)
+    assert hours["gpu_hours"] == {"A100": pytest.approx(1000)}
+    assert hours["configuration"]["gpu_hours"]["A100"] == pytest.approx(1000)
+
+
+def test_memory_holds_so_many_parameters(root):
+    given = answer("--compute", 1e21, "--serve-memory", "48GB", "--gpus", 8, "--memory", "80GiB")
+    limits = given["limits"]["max_parameters"]
+    assert limits["the memory to serve from"] == pytest.approx(24e9)
+    assert limits["the memory to train in"] == pytest.approx(0.8 * 8 * 80 * 2**30 / 18)
+    assert all(plan["N"] <= 24e9 * (1 + 1e-9) for plan in given["plans"])
+    by_fp8 = answer("--compute", 1e21, "--serve-memory", "48GB", "--bytes-per-parameter", 1)
+    assert by_fp8["limits"]["max_parameters"] == {"the memory to serve from": pytest.approx(48e9)}
+
+
+def test_epochs_multiply_the_tokens_at_hand(root):
+    given = answer("--compute", 1e21, "--max-tokens", 1e10, "--epochs", 4)
+    assert given["limits"]["max_tokens"] == 4e10
+    assert all(plan["D"] <= 4e10 * (1 + 1e-9) for plan in given["plans"])
+
+
+def test_served_tokens_take_their_share_of_the_budget(root):
+    plans = answer("--compute", 1e22, "--inference-tokens", 1e12)["plans"]
+    for plan in plans[:-1]:  # the configuration counts every matrix product
+        assert 6 * plan["N_active"] * plan["D"] + 2 * plan["N_active"] * 1e12 == pytest.approx(1e22)
+
+
+def test_a_users_own_plan_is_judged_beside_the_others(root):
+    *_, own = answer("--compute", 1e20, "--compare", "N=8e9 S=0.9")["plans"]
+    assert own["name"] == "your plan"
+    assert own["N_active"] == pytest.approx(8e8)
+    assert own["D"] == pytest.approx(1e20 / 6 / 8e8)
+    *_, alike = answer("--compute", 1e20, "--compare", "N_active=8e8,N=8e9")["plans"]
+    assert alike["worst"] == pytest.approx(own["worst"])
+
+
+def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
+    output = advise("--compute", 1e21).output
+    assert "about 802 H100 hours at an assumed 3.46e+14 FLOP/s" in output
+    assert "a configuration that can be built, near the robust plan:" in output
+    assert "note: Published coefficients have no intervals" in output
+    assert "note: joint.loss extrapolates to the robust plan: N_total by 1.3 decades" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give the budget either as --compute FLOPS or as --gpu-hours HOURS"),
+        (["--compute", 1e20, "--gpu-hours", 1], "give the budget either as"),
+        (["--compute", 1e20, "--experts", "64"], "needs the number of active ones"),
+        (["--compute", 1e20, "--laws", "chinchila"], "'chinchila' is no judge"),
+        (["--compute", 1e20, "--compare", "N=8e9"], "give two of N"),
+        (["--compute", 1e20, "--compare", "N=8e9 S=1"], "give two of N"),
+        (["--compute", 1e20, "--compare", "size=3"], "'size=3' is not NAME=NUMBER"),
+        (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "N_active is above N"),
+        (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "0.99 as sparsity, and the ceiling"),
+        (["--compute", 1e20, "--serve-memory", 0.1], "holds less than one parameter"),
+        (["--compute", 1e20, "--experts", "4,8", "--top-k", 8], "is above the 8 active ones"),
+        (["--compute", 1e20, "--fits", "nowhere"], "--fits: nowhere: no such file or folder"),
+        (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
+        (["--compute", 1e10, "--write-study", "small"], "no three models"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(root, words, message):
+    with pytest.raises(UserError, match=message) as told:
+        advise(*words)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--compute", "1e21 FLOPs"], "is no number above 0 and below 1e30"),
+        (["--compute", "nan"], "is no number above 0"),
+        (["--compute", 1e20, "--serve-memory", "48Gb"], "is no amount of memory, such as 80GB"),
+        (["--compute", 1e20, "--experts", "8,x"], "is no list of counts, such as 8,16,32"),
+        (["--compute", 1e20, "--max-sparsity", 1], "is no number from 0 to 0.9999"),
+    ],
+)
+def test_a_value_that_is_none_is_refused(root, words, message):
+    result = advise(*words)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def simulated_fit(path, source):
+    """A fit of losses that sparsity.loss made, as if they were of another source."""
+    table = path.with_suffix(".parquet")
+    words = ["sparsity.loss", "--study", "sparsity", "--tier", "demo", "--out", str(table)]
+    done = CliRunner().invoke(simulate, [*words, "--map", "N=N_total"])
+    assert done.exit_code == 0, done.output
+    frame, units = read_any(table)
+    mapping = {"N": "N_active", "D": "D", "L": "L"}
+    protocol = {"sample": 50}
+    entry = Fit(name="own", law="chinchilla", mapping=mapping, protocol=protocol, bootstrap=20)
+    report = fit(laws.fittable("chinchilla"), frame.assign(source=source), entry, units=units)
+    write_fit(report, path)
+    return path
+
+
+def test_a_users_own_fit_judges_beside_the_published_laws(root):
+    path = simulated_fit(root / "fits" / "own.json", "trained")
+    given = answer("--compute", 1e13, "--fits", path.parent)
+    judge = given["judges"][-1]
+    assert (judge["name"], judge["source"]) == ("fits/own", "trained")
+    assert judge["fitted_on"].keys() == {"N_active", "D"}
+    own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
+    assert own["regret"]["fits/own"]["nats"] == 0
+    assert own["regret"]["fits/own"]["high"] >= 0
+    low, high = own["intervals"]["N_active"]
+    assert low <= high
+
+
+def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root):
+    path = simulated_fit(root / "fits" / "own.json", "simulated")
+    with pytest.raises(UserError, match="of simulated losses, which tell nothing of real models"):
+        advise("--compute", 1e13, "--fits", path)
+    left_out = answer("--compute", 1e13, "--fits", path.parent)["left_out"]
+    assert "simulated losses" in left_out[str(path)]
+
+
+def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
+    path = simulated_fit(root / "fits" / "own.json", "trained")
+    table = path.with_suffix(".parquet")
+    words = [str(path), "--table", str(table), "--tier", "demo", "--out", "o/outlook.md"]
+    done = CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert done.output == "o/outlook.md\n"
+    rows = read_table(root / "o/outlook.parquet", COLUMNS)
+    largest = read_table(table)["C_6N"].max()
+    assert sorted(rows["budget"].unique()) == pytest.approx([10 * largest, 100 * largest])
+    assert (rows["regret"] >= 0).all()
+    assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
+    page = (root / "o/outlook.md").read_text()
+    assert "# What these runs advise (demo tier)" in page
+    assert "`sparsity.loss` takes no part: it would extrapolate by" in page
+    assert "regret: fits/own" in page
+    drawn = read_any(root / "o/outlook.csv")[0]
+    regrets = drawn[drawn["series"] == "worst-case regret"]
+    assert (regrets["z"].dropna() >= 0).all()
+    assert {"robust", "fits/own"} <= set(drawn["series"])
+    # The same inputs write the same bytes.
+    before = {file: file.read_bytes() for file in (root / "o").iterdir()}
+    CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert {file: file.read_bytes() for file in (root / "o").iterdir()} == before
+
+
+def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
+    output = advise("--compute", 1e23, "--write-study", "settle").output
+    assert "every law extrapolates here" in output
+    assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
+    study = load_study("settle.yaml")
+    project = load_project(overrides={"tier": "gpu", "corpus": "stdlib"})
+    runs = expand_study(study, project).runs
+    shown = answer("--compute", 1e23)["sweeps"][0]
+    assert len(runs) == shown["runs"]
+    assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
+    assert study.simulation.law in {entry.law for entry in study.fits}
+    with pytest.raises(UserError, match=r"settle\.yaml is there already"):
+        advise("--compute", 1e23, "--write-study", "settle")
+
+
+def test_no_torch_and_no_scipy_are_imported(root):
+    code = "import sys; from moelaws.cli import cli; cli(['advise', '--compute', '1e21'], "
+    code += "standalone_mode=False); print({'torch', 'scipy', 'pandas'} & set(sys.modules))"
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

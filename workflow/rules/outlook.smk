@@ -1,0 +1,35 @@
+# What the fits of this tier and the published laws advise beyond its largest budget.
+
+
+rule outlook:
+    input:
+        fits=JOBS.advising_fits(),
+        draws=[path.with_suffix(".bootstrap.parquet") for path in JOBS.advising_fits()],
+        tables=JOBS.advising_tables(),
+        advice="config/advice.yaml",
+        code=JOBS.outlook_code(),
+    output:
+        page=report(FOLDER.outlook, category="advice"),
+        table=FOLDER.outlook.with_suffix(".parquet"),
+        pdf=FOLDER.outlook.with_suffix(".pdf"),
+        png=report(
+            FOLDER.outlook.with_suffix(".png"),
+            category="advice",
+            caption="../report/outlook.rst",
+        ),
+        csv=FOLDER.outlook.with_suffix(".csv"),
+    log:
+        FOLDER.outlook.with_suffix(".log"),
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        tier=TIER,
+        tables=lambda wildcards, input: [
+            word for path in input.tables for word in ("--table", path)
+        ],
+    shell:
+        "moelaws outlook {input.fits} {params.tables} --tier {params.tier} "
+        "--out {output.page} > {log} 2>&1"
