@@ -50,6 +50,18 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
     assert expected.notes == ()
 
 
+def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
+    """Imported tables have every column of a study's table, most of them empty."""
+    table = simulated(sizes=4)
+    derived = table.drop(columns="D")
+    empty = derived.assign(D=np.nan, E=None)
+    rows = rows_of(empty)
+    assert rows.notes == rows_of(derived).notes
+    assert "D = C / (6 N_active)" in rows.notes
+    assert rows.columns["D"].tolist() == rows_of(derived).columns["D"].tolist()
+    assert used_columns(LAW, empty, entry(LAW)) == ["C", "L", "N", "S", "status"]
+
+
 def test_the_order_of_the_table_is_nothing(simulated):
     rng = np.random.default_rng(0)
     table = simulated(sizes=4)

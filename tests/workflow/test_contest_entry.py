@@ -22,7 +22,7 @@ from repository import REPOSITORY
 TABLE = "src/moelaws/studies/routing/data/runs.parquet"
 SHORT = {
     "name": "short",
-    "laws": ["clark.dense", "chinchilla", "leverage.loss"],
+    "laws": ["clark.dense", "chinchilla", "allocation.loss"],
     "rows": "E == 1 and k_source == 1",
     "mapping": {"N": "N_dense"},
     "protocol": {"objective": "squared", "sample": 200},
@@ -64,7 +64,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     data = json.loads(done.stdout)
     (split,) = data["splits"]
     assert {law["law"] for law in split["laws"]} == {"clark.dense", "chinchilla:reduced"}
-    assert "leverage.loss" in split["refused"]
+    assert "allocation.loss" in split["refused"]
     assert link(path).state == "whole"
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
     assert run("contests", path, "--out", page).output == f"{page}\n"
@@ -72,7 +72,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     best = split["laws"][0]
     assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
     assert "**From published runs**; none was trained here." in text
-    assert "- `leverage.loss`: " in text
+    assert "- `allocation.loss`: " in text
     assert f"`{best['equation']}`" in text
     verification = Verification(Results(tmp_path / "results"), {"theirs": load_study(str(study()))})
     (verdict,) = verification.tier(folder)

@@ -15,13 +15,13 @@ from moelaws.fitting.report import place
 from moelaws.fitting.variables import (
     Variables,
     check_values,
+    column_sources,
     numbers,
     read_variables,
     require_column,
     row_name,
 )
 from moelaws.laws.base import Array, FittableLaw, Mask
-from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
@@ -107,7 +107,7 @@ def selected_rows(
 
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """Returns the table's columns that decide the fit, sorted."""
-    columns = set(sources(law, spec.mapping, list(map(str, table.columns))).columns.values())
+    columns = set(column_sources(law, table, spec).columns.values())
     columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
     columns |= {"sweep"} if spec.sweep else set()
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}

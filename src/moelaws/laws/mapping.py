@@ -75,11 +75,17 @@ def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) ->
             )
 
 
-def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[str]) -> Sources:
+def sources(
+    law: FittableLaw,
+    mapping: Mapping[str, str],
+    available: Collection[str],
+    empty: Collection[str] = (),
+) -> Sources:
     """Where the law's variables come from in a table whose columns are ``available``.
 
     A mapped column comes before one that has the variable's own name, that before a derivation,
-    and that before the variable's default, which is not in the result.
+    and that before the variable's default, which is not in the result. Columns without a value are
+    not among the available ones; ``empty`` names them for messages alone.
 
     Raises:
         UserError: for a mapping of an unknown variable, a mapped column that is not there, or
@@ -106,11 +112,13 @@ def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[
             raise UserError(
                 f"no column {column!r} for {name} of {law.ref}; there are {listed(available)}"
             )
+    hollow = [name for name in empty if name in declared or name in VOCABULARY]
     for v in (*missing, law.response):
         if v.name not in columns and v.name not in derived:
             raise UserError(
                 f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}"
                 + (ways(v.name, law.derivations) if same_quantity(v) else "")
+                + (f"; empty in all rows: {', '.join(hollow)}" if hollow else "")
             )
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
     return Sources(columns, derivations, variables)
