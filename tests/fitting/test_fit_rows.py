@@ -74,6 +74,17 @@ def test_the_order_of_the_table_is_nothing(simulated):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
+def test_laws_of_other_variables_see_the_rows_in_one_order(simulated):
+    """A bootstrap draws rows by their place: so do all laws of a comparison draw the same rows."""
+    table = simulated(sizes=4)
+    table["E"] = np.random.default_rng(0).permutation(len(table)) + 1.0
+    orders = [
+        rows_of(table, laws.fittable(ref)).response.tolist()
+        for ref in ("sparsity.loss", "chinchilla", "wang.loss")
+    ]
+    assert orders[0] == orders[1] == orders[2]
+
+
 def test_weights_are_inverse_squares_of_relative_errors(simulated):
     table = simulated(sizes=4).assign(se=lambda t: 0.01 * t["N"] ** 0.1)
     rows = rows_of(table, weights="se")

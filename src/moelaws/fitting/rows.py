@@ -300,7 +300,9 @@ class _Reader:
                 "least 2 are needed to draw from"
             )
         least = [x for x in (groups, weights) if x is not None]
-        order = np.lexsort([*least, response[fitted], *(values[name][fitted] for name in names)])
+        # By the response first: the bootstrap draws rows by their place, and laws that are compared
+        # share the response alone.
+        order = np.lexsort([*least, *(values[name][fitted] for name in names), response[fitted]])
         return Rows(
             columns={name: values[name][fitted][order] for name in names},
             response=response[fitted][order],
