@@ -66,7 +66,7 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
     if not split["laws"]:
         return f"| {split['use']} | {runs} | no law could be judged | | |"
     best, *others = split["laws"]
-    rivals = [f"`{law['law']}`" for law in others if not _is_told(law)]
+    rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
     cells = (
         split["use"],
         runs,
@@ -75,12 +75,6 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
         ", ".join(rivals) or "none",
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _is_told(law: JudgedLaw) -> bool:
-    """Whether its error is above the best law's beyond chance."""
-    low, _ = law.get("rmse_excess_interval", [0.0, 0.0])
-    return low is None or low > 0  # an infinite error is told from any
 
 
 def _section(split: JudgedSplit, level: float) -> list[str]:
@@ -114,7 +108,7 @@ def _row(law: JudgedLaw) -> str:
         str(law["parameters"]),
         f"{law['rmse']:.4f}",
         _ends(law.get("rmse_interval")),
-        "" if not law["rmse_excess"] else _ends(law.get("rmse_excess_interval"), signed=True),
+        _excess(law),
         "" if law["r2"] is None else f"{law['r2']:.3f}",
         str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
         f"{law['first']:.0%}" if "first" in law else "",
@@ -131,7 +125,15 @@ def _with_interval(value: float, ends: Sequence[float | None] | None) -> str:
     return f"{value:.4f} {_ends(ends)}".strip()
 
 
-def _ends(ends: Sequence[float | None] | None, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    texts = ["infinite" if end is None else f"{end:{sign}.4f}" for end in ends or ()]
+def _excess(law: JudgedLaw) -> str:
+    if not law["rmse_excess"]:
+        return ""
+    below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
+    ends = zip(law.get("rmse_excess_interval", ()), (below, above), strict=False)
+    texts = [infinite if end is None else f"{end:+.4f}" for end, infinite in ends]
+    return f"[{', '.join(texts)}]" if texts else ""
+
+
+def _ends(ends: Sequence[float | None] | None) -> str:
+    texts = ["infinite" if end is None else f"{end:.4f}" for end in ends or ()]
     return f"[{', '.join(texts)}]" if texts else ""

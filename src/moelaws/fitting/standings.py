@@ -41,7 +41,9 @@ class Judged:
 class Standing(TypedDict):
     """How well a law predicts, as JSON data; a law without draws has no intervals.
 
-    ``n`` rows were judged; ``first`` is how often the law is the best one.
+    ``n`` rows were judged; ``first`` is how often the law is the best one. ``told_apart`` says of
+    every law but the best whether its error is above the best law's beyond chance: an infinite end
+    of an interval is null, whatever its sign.
     """
 
     n: int
@@ -53,6 +55,7 @@ class Standing(TypedDict):
     rank_interval: NotRequired[list[int]]
     first: NotRequired[float]
     rmse_excess_interval: NotRequired[list[float | None]]
+    told_apart: NotRequired[bool]
 
 
 def standings(
@@ -68,9 +71,11 @@ def standings(
     Returns:
         law -> n, rmse, r2 (None where all responses are equal), rmse_excess over the best law's,
         rank; and, of a law that has draws, ``rmse_interval``, ``rank_interval``, ``first`` (how
-        often it is the best) and, where the best law has draws, ``rmse_excess_interval``. They
-        resample the judged rows, the same for all laws, and take the draws of each fit. A draw
-        predicts a little worse than the fit itself, so that an interval may lie above its error.
+        often it is the best) and, where the best law has draws, ``rmse_excess_interval`` and
+        ``told_apart``. They resample the judged rows, the same for all laws, and take the draws of
+        each fit. A draw predicts a little worse than the fit itself, so that an interval may lie
+        above its error. The ends of intervals are draws: none lies between a finite error and an
+        overflowing one.
     """
     rmse = {
         law: float(np.sqrt(np.concatenate([one.squares() for one in steps]).mean()))
@@ -91,13 +96,15 @@ def standings(
             "rank": int(rank),
         }
         if law in drawn:
-            entry["rmse_interval"] = _interval(drawn[law], level)
-            tails = [(1 - level) / 2, (1 + level) / 2]
-            low, high = np.quantile(place[law], tails, method="inverted_cdf")
+            entry["rmse_interval"] = _written(_ends(drawn[law], level))
+            low, high = _ends(place[law], level)
             entry["rank_interval"] = [int(low), int(high)]
             entry["first"] = float((place[law] == 1).mean())
         if law in drawn and best in drawn:
-            entry["rmse_excess_interval"] = _interval(drawn[law] - drawn[best], level)
+            ends = _ends(drawn[law] - drawn[best], level)
+            entry["rmse_excess_interval"] = _written(ends)
+            if law != best:
+                entry["told_apart"] = ends[0] > 0
     return entries
 
 
@@ -115,7 +122,8 @@ def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array
         return {}
     steps = next(iter(judged.values()))
     rows, place = np.unique(np.concatenate([one.rows for one in steps]), return_inverse=True)
-    weights = resampled(len(rows), None, count, np.random.default_rng(seed))[:, place]
+    rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
+    weights = resampled(len(rows), None, count, rng)[:, place]
     errors = {}
     for law, draws in known.items():
         residuals = [
@@ -136,7 +144,11 @@ def _r2(steps: Sequence[Judged]) -> float | None:
     return 1 - float(squares.sum()) / spread if np.ptp(observed) > 0 else None
 
 
-def _interval(values: Array, level: float) -> list[float | None]:
-    """Its ends, None for one that draws without a number reach."""
-    low, high = percentiles(values[:, None], level)
-    return [float(end) if abs(end) < WORST / 2 else None for end in (low[0], high[0])]
+def _ends(draws: Array, level: float) -> tuple[float, float]:
+    low, high = percentiles(draws, level, "inverted_cdf")
+    return float(low), float(high)
+
+
+def _written(ends: tuple[float, float]) -> list[float | None]:
+    """The ends as JSON data, None for one that is infinite."""
+    return [end if abs(end) < WORST / 2 else None for end in ends]
