@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from moelaws import laws
+from moelaws.fitting.compare import fit_each
 from moelaws.fitting.contest import contest
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest
+from moelaws.spec.fit import Contest, Fit
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +119,21 @@ def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, c
     assert all(reason in text for text in wrong["refused"].values())
     assert len(wrong["refused"]) == 4
     assert right["laws"][0]["law"] == "chinchilla:reduced"
+
+
+@pytest.mark.parametrize(("x", "wrong"), [(800.0, "inf"), (500.0, r"[0-9.]+e\+216")])
+def test_a_law_of_infinite_error_is_refused_and_the_others_go_on(parabola, x, wrong):
+    """Beside a prediction that overflows there is one whose square does."""
+    own = parabola.features | {"p1": lambda c: np.exp(c["x"])}
+    explosive = dataclasses.replace(parabola, id="explosive", features=own)
+    rng = np.random.default_rng(0)
+    known = np.linspace(0, 3, 12)
+    table = pd.DataFrame({"x": [*known, x], "y": [*known + 0.1 * rng.standard_normal(12), 5.0]})
+    spec = Fit(name="f", law="explosive,parabola", mapping={}, holdout="x > 10", bootstrap=5)
+    fitted, refused = fit_each([explosive, parabola], table, spec)
+    assert [one.ref for one in fitted] == ["parabola"]
+    message = rf"its error on the held-out rows is infinite: it predicts -?{wrong} for one of them"
+    assert re.fullmatch(message, refused["explosive"])
 
 
 def test_a_law_that_is_named_twice_is_refused(table):

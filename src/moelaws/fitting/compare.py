@@ -139,6 +139,7 @@ def fit_each(
                 report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if spec.holdout:
                 params = report.parts[0].estimates()
+                _require_finite(form, params, rows)
                 require_determined(form, params, rows.columns, rows.held_columns)
         except UserError as error:
             refused[law.ref] = str(error)
@@ -153,14 +154,26 @@ def fit_each(
     return fitted, refused
 
 
+def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:
+    """Refuses a law of infinite error on the held-out rows, which no ranking can hold."""
+    with np.errstate(all="ignore"):
+        predicted = law.predict(params, rows.held_columns)
+        wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
+    if wrong.any():
+        raise UserError(
+            "its error on the held-out rows is infinite: it predicts "
+            f"{predicted[wrong][0]:.6g} for one of them"
+        )
+
+
 def _constant(
     law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str]
 ) -> set[str]:
     """The variables that hardly vary over all rows, so that no exponent of theirs can be told."""
     fitted, held = selected_rows(table, law, spec, {})
     given, names = read_variables(law, table, spec, units).values, set()
-    for variable in law.variables:
-        x = given.get(variable.name, np.empty(0))[fitted | held]
+    for variable in (v for v in law.variables if v.name in given):
+        x = given[variable.name][fitted | held]
         x = 1 - x if variable.domain is SPARSITY else x
         if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
             names.add(variable.name)
