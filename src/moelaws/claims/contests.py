@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.page import basis
-from moelaws.fitting.contest import JudgedContest, JudgedLaw, JudgedSplit
+from moelaws.fitting.judged import JudgedContest, JudgedLaw, JudgedSplit
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
 

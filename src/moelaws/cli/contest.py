@@ -55,9 +55,10 @@ def command(
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
-    from moelaws.fitting.contest import JudgedContest, contest
+    from moelaws.fitting.contest import contest
     from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import source_of
+    from moelaws.fitting.judged import JudgedContest
     from moelaws.records.code import digest
     from moelaws.records.files import write_json
     from moelaws.records.layout import Results

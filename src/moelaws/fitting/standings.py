@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from typing_extensions import TypedDict
 
 from moelaws.fitting.intervals import resampled
+from moelaws.fitting.judged import Standing
 from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.base import Array
 
@@ -36,26 +35,6 @@ class Judged:
     def squares(self) -> Array:
         """Squared errors (n,)."""
         return np.asarray((self.predicted - self.observed) ** 2)
-
-
-class Standing(TypedDict):
-    """How well a law predicts, as JSON data; a law without draws has no intervals.
-
-    ``n`` rows were judged; ``first`` is how often the law is the best one. ``told_apart`` says of
-    every law but the best whether its error is above the best law's beyond chance: an infinite end
-    of an interval is null, whatever its sign.
-    """
-
-    n: int
-    rmse: float
-    r2: float | None
-    rmse_excess: float
-    rank: int
-    rmse_interval: NotRequired[list[float | None]]
-    rank_interval: NotRequired[list[int]]
-    first: NotRequired[float]
-    rmse_excess_interval: NotRequired[list[float | None]]
-    told_apart: NotRequired[bool]
 
 
 def standings(

@@ -102,14 +102,14 @@ class Contest(Entry):
     bootstrap: Annotated[Count, Field(le=100_000)] = 100
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
 
-    def fit(self, split: Split, rows: str, holdout: str) -> Fit:
-        """Returns the fits' entry at a split, whose rows the expressions choose."""
+    def fit(self, split: Split, mark: str) -> Fit:
+        """Returns the fits' entry at a split; in the column ``mark`` fitted rows are 0, held 1."""
         return Fit(
             name=f"{self.name}_{split.name}",
             law=",".join(self.laws),
             mapping=self.mapping,
-            rows=rows,
-            holdout=holdout,
+            rows=f"{mark} >= 0",
+            holdout=f"{mark} > 0",
             protocol=self.protocol,
             bootstrap=self.bootstrap,
             intervals="bootstrap",
