@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.fit import read, seed_option, threads_option
-from moelaws.cli.output import json_option, out_option, print_json, print_table
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
@@ -52,6 +52,7 @@ def command(
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
+    check_out(out, ".json")
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
@@ -64,9 +65,11 @@ def command(
     from moelaws.records.layout import Results
     from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
+    from moelaws.workflow.check import check_contest
     from moelaws.workflow.code import of_contest
 
     keep_freed_memory()
+    check_contest(study, entry)
     folder = Results().tier(project.tier, simulated or project.source == "simulated")
     table = table or folder.table(study.study)
     frame, declared = read(table)
@@ -115,6 +118,7 @@ def contests(
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
+    check_out(out, ".md")
     from moelaws.claims.contests import page, read_contest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results

@@ -42,7 +42,7 @@ def contest(
     A split that keeps no row, or all, refuses every law with that reason.
 
     Raises:
-        UserError: for laws that cannot be compared.
+        UserError: for laws that cannot be compared, and for a column that is not in the table.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
@@ -72,10 +72,16 @@ def contest(
             return known[key]
 
         try:
-            judged.append(_judged(entry, split, rows.kept(split), fitted, seed))
-        except UserError as error:  # such as one budget: the other splits go on
+            kept = rows.kept(split)
+        except KeepsNothingError as error:  # such as one budget: the other splits go on
             judged.append(_not_judged(split, dict.fromkeys(entry.laws, str(error))))
+        else:
+            judged.append(_judged(entry, split, kept, fitted, seed))
     return judged
+
+
+class KeepsNothingError(UserError):
+    """A split that leaves no row to fit, or none to judge."""
 
 
 class Kept(NamedTuple):
@@ -113,7 +119,7 @@ class _Rows:
         finite = _finite(values[used])
         cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
         if not len(cuts):
-            raise UserError(f"all of its {used.sum()} rows have one {split.column}")
+            raise KeepsNothingError(f"all of its {used.sum()} rows have one {split.column}")
         return [
             Kept(f"{split.column} > {cut:.6g}", used & (values <= cut), used & (values > cut))
             for cut in map(float, reversed(cuts))
@@ -128,7 +134,7 @@ def _not_empty(kept: Kept) -> Kept:
     for mask, what in ((kept.held, "selects none"), (kept.fitted, "selects all")):
         if not mask.any():
             total = int((kept.held | kept.fitted).sum())
-            raise UserError(f"holdout {kept.holdout!r} {what} of the {total} rows")
+            raise KeepsNothingError(f"holdout {kept.holdout!r} {what} of the {total} rows")
     return kept
 
 

@@ -41,13 +41,21 @@ def check_study(study: Study) -> None:
             _check_sweep(study, fit)
             _check_fit(study, fit)
     for contest in study.contests:
-        with located(study.file, f"contest {contest.name}"):
-            _check_sweep(study, contest)
-            _check_contest(study, contest)
+        check_contest(study, contest)
+
+
+def check_contest(study: Study, contest: Contest) -> None:
+    """Refuses what no law could be judged by; one that the table cannot feed is named later.
+
+    Raises:
+        UserError: as ``check_study``.
+    """
+    with located(study.file, f"contest {contest.name}"):
+        _check_sweep(study, contest)
+        _check_contest(study, contest)
 
 
 def _check_contest(study: Study, contest: Contest) -> None:
-    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
     candidates = [laws.fittable(ref) for ref in contest.laws]
     if unknown := sorted(set(contest.mappings) - set(contest.laws)):
         raise UserError(f"mappings: {', '.join(unknown)} is not among its laws")
