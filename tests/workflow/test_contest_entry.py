@@ -22,9 +22,9 @@ from repository import REPOSITORY
 TABLE = "src/moelaws/studies/routing/data/runs.parquet"
 SHORT = {
     "name": "short",
-    "laws": ["clark.dense", "chinchilla", "allocation.loss"],
-    "rows": "E == 1 and k_source == 1",
-    "mapping": {"N": "N_dense"},
+    "laws": ["clark.dense", "chinchilla", "leverage.loss", "allocation.loss"],
+    "rows": "k_source == 1 and routing_frequency == 0.5 and E <= 8",
+    "mapping": {"N": "N_dense", "N_active": "N_dense"},
     "protocol": {"objective": "squared", "sample": 200},
     "bootstrap": 20,
     "splits": [{"name": "largest", "largest": "N_dense", "use": "larger dense models"}],
@@ -63,13 +63,30 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert done.exit_code == 0
     data = json.loads(done.stdout)
     (split,) = data["splits"]
-    assert {law["law"] for law in split["laws"]} == {"clark.dense", "chinchilla:reduced"}
+    assert {law["law"] for law in split["laws"]} == {
+        *("clark.dense", "chinchilla:reduced", "leverage.loss:reduced")
+    }
     assert "allocation.loss" in split["refused"]
     assert link(path).state == "whole"
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
     assert run("contests", path, "--out", page).output == f"{page}\n"
     text = page.read_text()
     best = split["laws"][0]
+    assert (data["seed"], data["entry"]["bootstrap"]) == (0, 20)
+    assert data["entry"]["splits"][0]["largest"] == "N_dense"
+    by_law = {law["law"]: law for law in split["laws"]}
+    assert by_law["chinchilla:reduced"]["columns"] == {"N": "N_dense"}
+    own = {"N_active": "N_dense", "D": "D", "S": "S", "G": "G"}
+    assert by_law["leverage.loss:reduced"]["columns"] == own
+    assert by_law["leverage.loss:reduced"]["derived"] == ["C = 6 N_active D"]
+    assert (
+        "Runs with k_source == 1 and routing_frequency == 0.5 and E <= 8 take part. Each law was "
+        "fitted by objective squared, from 200 of its starts, or all where it has fewer. Its "
+        "intervals rest on 20 refits to runs drawn anew (seed 0)." in text
+    )
+    equation = by_law["chinchilla:reduced"]["equation"]
+    assert f"- `chinchilla:reduced`: `{equation}`, with N from column N_dense\n" in text
+    assert ", C = 6 N_active D\n" in text
     assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
     assert "**From published runs**; none was trained here." in text
     assert "- `allocation.loss`: " in text

@@ -11,6 +11,7 @@ from moelaws.claims.page import basis
 from moelaws.fitting.judged import JudgedContest, JudgedLaw, JudgedSplit
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest
 
 
 def read_contest(path: Path) -> JudgedContest:
@@ -20,9 +21,11 @@ def read_contest(path: Path) -> JudgedContest:
         UserError: for a file that is missing, damaged or holds something else.
     """
     try:
-        return TypeAdapter(JudgedContest).validate_python(read_json(path))
+        judged = TypeAdapter(JudgedContest).validate_python(read_json(path))
+        Contest.model_validate(judged["entry"])
     except ValidationError:
         raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
+    return judged
 
 
 def page(contests: Sequence[JudgedContest], tier: str) -> str:
@@ -54,9 +57,9 @@ def page(contests: Sequence[JudgedContest], tier: str) -> str:
     for each in contests:
         runs = basis(each["source"], each["runs"])
         lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
-        lines += [f"{each['title']}. {runs}"]
+        lines += [f"{each['title']}. {runs}", "", _fitted(each)]
         for split in each["splits"]:
-            lines += ["", *_section(split, each["level"])]
+            lines += ["", *_section(split, each["entry"]["level"])]
         lines += ["", *_equations(each)]
     return "\n".join(lines) + "\n"
 
@@ -75,6 +78,22 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
         ", ".join(rivals) or "none",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _fitted(each: JudgedContest) -> str:
+    """How the laws were fitted, in a sentence."""
+    entry = Contest.model_validate(each["entry"])
+    stated = entry.protocol
+    objective = f"objective {stated['objective']}" if "objective" in stated else "its own objective"
+    threshold = f" (delta {stated['delta']})" if "delta" in stated else ""
+    starts = "all of its starts"
+    if stated.get("sample"):
+        starts = f"{stated['sample']} of its starts, or all where it has fewer"
+    rows = f"Runs with {entry.rows} take part. " if entry.rows else ""
+    return (
+        f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
+        f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew (seed {each['seed']})."
+    )
 
 
 def _section(split: JudgedSplit, level: float) -> list[str]:
@@ -117,8 +136,13 @@ def _row(law: JudgedLaw) -> str:
 
 
 def _equations(each: JudgedContest) -> list[str]:
-    known = {law["law"]: law["equation"] for split in each["splits"] for law in split["laws"]}
-    return ["The laws as fitted:", "", *(f"- `{law}`: `{text}`" for law, text in known.items())]
+    known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
+    return ["The laws as fitted:", "", *map(_equation, known.values())]
+
+
+def _equation(law: JudgedLaw) -> str:
+    columns = [f"{name} from column {column}" for name, column in law["columns"].items()]
+    return f"- `{law['law']}`: `{law['equation']}`, with {', '.join([*columns, *law['derived']])}"
 
 
 def _with_interval(value: float, ends: Sequence[float | None] | None) -> str:

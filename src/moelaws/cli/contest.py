@@ -81,7 +81,8 @@ def command(
         contest=name,
         source=source_of(frame),
         runs=study.imported.called if study.imported else "",
-        level=entry.level,
+        entry=entry.model_dump(mode="json"),
+        seed=seed,
         splits=splits,
         made_of=made_of([table], digest(of_contest(entry))),
     )

@@ -15,7 +15,7 @@ from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.standings import Judged, standings
-from moelaws.fitting.variables import read_variables
+from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import own_overrides
@@ -29,10 +29,16 @@ NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts a
 
 
 class Fitted(NamedTuple):
-    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows."""
+    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows.
+
+    ``columns`` are what it reads of the table, as variable -> column, and ``derived`` what it
+    derives from them, such as "C = 6 N_active D".
+    """
 
     ref: str
     law: FittableLaw
+    columns: dict[str, str]
+    derived: list[str]
     rows: Rows
     report: FitReport
 
@@ -144,7 +150,7 @@ def fit_each(
         except UserError as error:
             refused[law.ref] = str(error)
         else:
-            fitted.append(Fitted(law.ref, form, rows, report))
+            fitted.append(Fitted(law.ref, form, *_read(form, table, own), rows, report))
     for one in fitted[1:]:
         if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
@@ -152,6 +158,14 @@ def fit_each(
                 "columns; write it in columns of the table that no variable of theirs is named like"
             )
     return fitted, refused
+
+
+def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:
+    """The columns behind the law's variables, and the derivations; a mapping may name others."""
+    origins = column_sources(law, table, spec)
+    names = {v.name for v in law.variables} | {n for d in origins.derivations for n in d.needs}
+    columns = {name: column for name, column in origins.columns.items() if name in names}
+    return columns, [step.text for step in origins.derivations]
 
 
 def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:

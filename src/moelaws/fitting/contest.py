@@ -180,6 +180,8 @@ def _standing(steps: Sequence[Fitted], numbers: Standing) -> JudgedLaw:
     return JudgedLaw(
         law=law.ref,
         equation=law.equation,
+        columns=steps[0].columns,
+        derived=steps[0].derived,
         parameters=len(law.names),
         converged=all(part.converged for one in steps for part in one.report.parts),
         **numbers,

@@ -32,6 +32,8 @@ class JudgedLaw(Standing):
 
     law: str
     equation: str
+    columns: dict[str, str]  # variable -> the table's column that it is read from
+    derived: list[str]  # variables that no column holds, such as "C = 6 N_active D"
     parameters: int
     converged: bool  # at every step
 
@@ -62,6 +64,7 @@ class JudgedContest(TypedDict):
     contest: str
     source: str
     runs: str  # what imported runs are called
-    level: float
+    entry: dict[str, Any]  # of the study, as ``spec.fit.Contest`` dumps it
+    seed: int
     splits: list[JudgedSplit]
     made_of: dict[str, Any]
