@@ -92,6 +92,18 @@ def test_rows_are_chosen_by_the_tables_columns_and_not_by_what_a_law_calls_so(ta
         assert {law["n"] for law in judged["laws"]} == {judged["steps"][0]["judged"]}
 
 
+def test_rows_that_err_together_are_drawn_together(table, judged):
+    splits = ({"largest": "N"}, {"rollout": "N"})
+    largest, roll_out = contest(entry(*splits, resample_by="N"), table)
+    assert largest["blocks"] == 1
+    assert roll_out["blocks"] == len(roll_out["steps"]) == len(judged[1]["steps"])
+    assert {split["blocks"] for split in judged} == {0}
+    for one, other in zip((largest, roll_out), judged, strict=False):
+        best, same = one["laws"][0], other["laws"][0]
+        assert best["rmse"] == same["rmse"]
+        assert best["rmse_interval"] != same["rmse_interval"]
+
+
 def test_rows_without_a_value_are_neither_fitted_nor_judged(table):
     holes = table.assign(size=table["N"].where(table.index % 4 > 0))
     (judged,) = contest(entry({"rollout": "size"}), holes)

@@ -1,5 +1,7 @@
 """The ranking of laws by their errors, and what chance leaves open of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,27 @@ def test_a_run_that_is_judged_twice_counts_as_one_run(rng):
     ]
     assert ends[1] == pytest.approx(ends[0], rel=1e-12)
     assert ends[2] < 0.9 * ends[0]
+
+
+def test_rows_that_err_together_are_drawn_together(rng):
+    """Errors of a block are the same: 40 rows of 8 blocks tell no more than 8 rows."""
+    error = 0.03 * rng.standard_normal(8)
+    single = judged(np.zeros(8), error, rng)
+    blocks = np.repeat(np.arange(8.0), 5).astype(object)
+    drawn = np.zeros((400, 40)) + np.repeat(error, 5)
+    together = Judged(np.arange(40), np.zeros(40), np.repeat(error, 5), drawn, blocks)
+    ends = [
+        standings({"law": [law]}, 0.9, 0)["law"]["rmse_interval"]
+        for law in (single, together, replace(together, blocks=None))
+    ]
+    assert ends[1] == pytest.approx(ends[0], rel=1e-12)
+    assert np.ptp(ends[2]) < 0.6 * np.ptp(ends[1])
+
+
+def test_rows_of_one_block_are_drawn_one_by_one(rng):
+    law = judged(np.zeros(20), 0.03 * rng.standard_normal(20), rng)
+    same = replace(law, blocks=np.full(20, "a", dtype=object))
+    assert standings({"law": [same]}, 0.9, 0) == standings({"law": [law]}, 0.9, 0)
 
 
 def test_a_draw_that_overflows_is_the_worst(rng):

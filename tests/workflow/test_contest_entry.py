@@ -27,6 +27,7 @@ SHORT = {
     "mapping": {"N": "N_dense", "N_active": "N_dense"},
     "protocol": {"objective": "squared", "sample": 200},
     "bootstrap": 20,
+    "resample_by": "N_dense",
     "splits": [{"name": "largest", "largest": "N_dense", "use": "larger dense models"}],
 }
 
@@ -82,7 +83,12 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert (
         "Runs with k_source == 1 and routing_frequency == 0.5 and E <= 8 take part. Each law was "
         "fitted by objective squared, from 200 of its starts, or all where it has fewer. Its "
-        "intervals rest on 20 refits to runs drawn anew (seed 0)." in text
+        "intervals rest on 20 refits to runs drawn anew, all runs of one N_dense together (seed 0)."
+        in text
+    )
+    assert (
+        "All judged runs have one N_dense and are drawn one by one: the intervals do not cover the "
+        "error that these runs have in common." in text
     )
     equation = by_law["chinchilla:reduced"]["equation"]
     assert f"- `chinchilla:reduced`: `{equation}`, with N from column N_dense\n" in text
@@ -148,6 +154,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
             {"sweep": "s_bse"},
             "the imported table has no sweep 's_bse'; it has dense, hash",
         ),
+        ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
         ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),
         ({"protocol": {"objectiv": "huber"}}, "protocol.objectiv is unknown"),

@@ -59,7 +59,7 @@ def page(contests: Sequence[JudgedContest], tier: str) -> str:
         lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
         lines += [f"{each['title']}. {runs}", "", _fitted(each)]
         for split in each["splits"]:
-            lines += ["", *_section(split, each["entry"]["level"])]
+            lines += ["", *_section(split, Contest.model_validate(each["entry"]))]
         lines += ["", *_equations(each)]
     return "\n".join(lines) + "\n"
 
@@ -90,14 +90,16 @@ def _fitted(each: JudgedContest) -> str:
     if stated.get("sample"):
         starts = f"{stated['sample']} of its starts, or all where it has fewer"
     rows = f"Runs with {entry.rows} take part. " if entry.rows else ""
+    together = f", all runs of one {entry.resample_by} together" if entry.resample_by else ""
     return (
         f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
-        f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew (seed {each['seed']})."
+        f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew{together} (seed "
+        f"{each['seed']})."
     )
 
 
-def _section(split: JudgedSplit, level: float) -> list[str]:
-    percent = f"{level:.0%}"
+def _section(split: JudgedSplit, entry: Contest) -> list[str]:
+    percent = f"{entry.level:.0%}"
     steps = [
         f"`{step['holdout']}` ({step['fitted']} runs fitted, {step['judged']} judged)"
         for step in split["steps"]
@@ -113,6 +115,12 @@ def _section(split: JudgedSplit, level: float) -> list[str]:
             f"| rank ({percent}) | first |",
             "|-|-:|-:|-|-|-:|-|-:|",
             *(_row(law) for law in split["laws"]),
+        ]
+    if split["blocks"] == 1:
+        lines += [
+            "",
+            f"All judged runs have one {entry.resample_by} and are drawn one by one: the intervals "
+            "do not cover the error that these runs have in common.",
         ]
     if split["refused"]:
         lines += ["", "Not judged:", ""]

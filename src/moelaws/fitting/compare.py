@@ -53,6 +53,7 @@ class Fitted(NamedTuple):
                 self.rows.held_response,
                 self.law.predict(params, held),
                 of_draws(self.law, draws, held) if len(draws) else None,
+                self.rows.held_blocks,
             )
 
     def entry(self) -> dict[str, Any]:

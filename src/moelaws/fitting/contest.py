@@ -159,6 +159,13 @@ def _judged(
         ref: [one.judged(own) for one, own in zip(steps, rows, strict=True)]
         for ref, steps in by_law.items()
     }
+    blocks = {
+        str(name)
+        for steps in judged.values()
+        for one in steps
+        if one.blocks is not None
+        for name in one.blocks
+    }
     standing = standings(judged, entry.level, seed) if judged else {}
     entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
     return _not_judged(split, refused) | {
@@ -166,13 +173,14 @@ def _judged(
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
             for k, _ in rounds
         ],
+        "blocks": len(blocks),
         "laws": sorted(entries, key=lambda law: law["rmse"]),
     }
 
 
 def _not_judged(split: Split, refused: dict[str, str]) -> JudgedSplit:
     use = " ".join(split.use.split())
-    return JudgedSplit(name=split.name, use=use, steps=[], laws=[], refused=refused)
+    return JudgedSplit(name=split.name, use=use, steps=[], blocks=0, laws=[], refused=refused)
 
 
 def _standing(steps: Sequence[Fitted], numbers: Standing) -> JudgedLaw:

@@ -52,6 +52,7 @@ class JudgedSplit(TypedDict):
     name: str
     use: str
     steps: list[Step]
+    blocks: int  # of judged rows that err together (resample_by); 0 where rows err by themselves
     laws: list[JudgedLaw]
     refused: dict[str, str]
 

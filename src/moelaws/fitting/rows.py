@@ -44,6 +44,7 @@ class Rows(Observations):
         left_out: reason -> number of rows, over the whole table.
         notes: unit conversions and derivations, such as "D = C / (6 N_active)".
         groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
+        held_blocks: of the held-out rows, the value that names the block; None for rows.
         rollout: (n,) of the fitted rows, what a roll-out cuts at; None where there is none.
     """
 
@@ -53,6 +54,7 @@ class Rows(Observations):
     left_out: dict[str, int]
     notes: tuple[str, ...] = ()
     groups: NDArray[np.intp] | None = None
+    held_blocks: NDArray[np.object_] | None = None
     rollout: Array | None = None
 
 
@@ -313,6 +315,7 @@ class _Reader:
             left_out=left_out,
             notes=self.given.notes,
             groups=None if groups is None else groups[order],
+            held_blocks=None if blocks is None else blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],
         )
 

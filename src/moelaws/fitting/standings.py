@@ -25,12 +25,14 @@ class Judged:
         rows: (n,) numbers of the rows, by which one is known again in another step.
         observed, predicted: (n,) the response, natural unit.
         drawn: (B, n) predictions of the fit's draws; None where it has none.
+        blocks: (n,) names of the blocks of rows that err together; None where each errs by itself.
     """
 
     rows: NDArray[np.intp]
     observed: Array
     predicted: Array
     drawn: Array | None
+    blocks: NDArray[np.object_] | None = None
 
     def squares(self) -> Array:
         """Squared errors (n,)."""
@@ -90,7 +92,8 @@ def standings(
 def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array]:
     """Law -> (draws,) root mean square errors, of the laws that have draws at every step.
 
-    A row that is judged in several steps is drawn for all of them at once.
+    A row that is judged in several steps is drawn for all of them at once, and rows of a block
+    together.
     """
     known = {
         law: [one.drawn for one in steps if one.drawn is not None] for law, steps in judged.items()
@@ -100,9 +103,11 @@ def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array
     if not count:
         return {}
     steps = next(iter(judged.values()))
-    rows, place = np.unique(np.concatenate([one.rows for one in steps]), return_inverse=True)
+    rows, first, place = np.unique(
+        np.concatenate([one.rows for one in steps]), return_index=True, return_inverse=True
+    )
     rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
-    weights = resampled(len(rows), None, count, rng)[:, place]
+    weights = resampled(len(rows), _groups(steps, first), count, rng)[:, place]
     errors = {}
     for law, draws in known.items():
         residuals = [
@@ -113,6 +118,18 @@ def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array
         mean = squares.sum(axis=1) / weights.sum(axis=1)
         errors[law] = np.nan_to_num(np.sqrt(mean), nan=WORST, posinf=WORST)
     return errors
+
+
+def _groups(steps: Sequence[Judged], first: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """The block of each row, counted from 0; None where rows are drawn one by one.
+
+    So are rows that are all of one block: there is no other block to draw.
+    """
+    blocks = [one.blocks for one in steps if one.blocks is not None]
+    if not blocks:
+        return None
+    groups = np.unique(np.concatenate(blocks)[first].astype(str), return_inverse=True)[1]
+    return groups if groups.any() else None
 
 
 def _r2(steps: Sequence[Judged]) -> float | None:

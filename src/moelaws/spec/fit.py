@@ -100,6 +100,7 @@ class Contest(Entry):
     splits: Annotated[tuple[Split, ...], Field(min_length=1)]
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 100
+    resample_by: str = ""  # a column whose values are blocks of rows that err together
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
 
     def fit(self, split: Split, mark: str) -> Fit:
@@ -112,6 +113,7 @@ class Contest(Entry):
             holdout=f"{mark} > 0",
             protocol=self.protocol,
             bootstrap=self.bootstrap,
+            resample_by=self.resample_by,
             intervals="bootstrap",
             level=self.level,
         )

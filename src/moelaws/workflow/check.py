@@ -71,10 +71,11 @@ def _check_contest(study: Study, contest: Contest) -> None:
         expressions = (contest.rows, split.rows, split.holdout)
         columns += [clause.column for text in expressions for clause in parse_rows(text)]
         columns += filter(None, [split.column])
-    units, _ = _columns(study, "")
+    units, known = _columns(study, "")
     for column in columns:
         if column not in units:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
+    _check_resample_by(contest, known)
 
 
 def _check_code(study: Study, entry: Reader) -> None:
@@ -178,7 +179,11 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(
                 f"{clause.column!r} is no column of numbers; there are {', '.join(units)}"
             )
-    if fit.resample_by and fit.resample_by not in known:
+    _check_resample_by(fit, known)
+
+
+def _check_resample_by(entry: Fit | Contest, known: list[str]) -> None:
+    if entry.resample_by and entry.resample_by not in known:
         raise UserError(
-            f"resample_by: {fit.resample_by!r} is no column; there are {', '.join(known)}"
+            f"resample_by: {entry.resample_by!r} is no column; there are {', '.join(known)}"
         )
