@@ -14,8 +14,10 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest, Fit
+from moelaws.spec.importing import Mapping
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Reader, Simulation, Study
+from moelaws.tables.column import Column
 from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
 from moelaws.workflow.reads import reads
@@ -127,8 +129,7 @@ def _check_sweep(study: Study, entry: Fit | Contest) -> None:
 def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
     """Returns a table's columns of numbers, with units, and the names of all; "" is the study's."""
     if not table:
-        imported = columns_of(read_mapping(study.imported_files[1])) if study.imported else ()
-        columns = imported or COLUMNS
+        columns = _filled(read_mapping(study.imported_files[1])) if study.imported else COLUMNS
         numbers = {c.name: c.unit for c in columns if c.type in NUMBERS}
         return numbers, [column.name for column in columns]
     for entry in study.fits:
@@ -143,6 +144,12 @@ def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
             numbers[name] = unit
         words.append(name)
     return numbers, words
+
+
+def _filled(mapping: Mapping) -> tuple[Column, ...]:
+    """The columns that an imported table fills: the others are there and empty."""
+    names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
+    return tuple(column for column in columns_of(mapping) if column.name in names)
 
 
 def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
