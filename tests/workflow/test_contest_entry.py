@@ -91,6 +91,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
         "error that these runs have in common." in text
     )
     equation = by_law["chinchilla:reduced"]["equation"]
+    assert "Runs judged: the largest N_dense, 1.31e9 (51 runs fitted, 10 judged)." in text
     assert f"- `chinchilla:reduced`: `{equation}`, with N from column N_dense\n" in text
     assert ", C = 6 N_active D\n" in text
     assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
@@ -105,6 +106,22 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert verdict.state == "damaged"
     with pytest.raises(UserError, match="a judged contest of laws is damaged"):
         run("contests", path, "--out", page)
+
+
+def test_the_terminal_says_at_which_split_a_law_is_refused_and_where_the_file_is(
+    study, tmp_path, root
+):
+    one = {"name": "one", "largest": "D", "use": "nothing"}
+    path, out = study(laws=["clark.dense", "allocation.loss"]), tmp_path / "laws.json"
+    words = ("contest", "short", "--study", path, "--table", TABLE, "--out", out)
+    done = run(*words)
+    assert done.stdout.endswith(f"\n{out}\n")
+    assert "largest: to predict larger dense models\nlaw  " in done.stdout
+    assert "refused at the split largest: allocation.loss: no column 'r' for r" in done.stderr
+    study(laws=["clark.dense", "allocation.loss"], splits=[one])
+    done = run(*words)
+    assert done.stdout == f"{out}\n"
+    assert "refused at the split one: clark.dense: all of its " in done.stderr
 
 
 @pytest.mark.parametrize(

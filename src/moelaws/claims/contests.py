@@ -101,7 +101,7 @@ def _fitted(each: JudgedContest) -> str:
 def _section(split: JudgedSplit, entry: Contest) -> list[str]:
     percent = f"{entry.level:.0%}"
     steps = [
-        f"`{step['holdout']}` ({step['fitted']} runs fitted, {step['judged']} judged)"
+        f"{step['holdout']} ({step['fitted']} runs fitted, {step['judged']} judged)"
         for step in split["steps"]
     ]
     rows = f"Runs judged: {', '.join(steps)}." if steps else "No law could be judged."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies, load_study
+
+if TYPE_CHECKING:
+    from moelaws.fitting.judged import JudgedSplit
 
 simulated_option = click.option(
     "--simulated", is_flag=True, help="Read and write below results/TIER/simulated."
@@ -92,6 +96,12 @@ def command(
         print_json(judged)
         return
     for split in splits:
+        _print(split, entry.level)
+    click.echo(str(out))
+
+
+def _print(split: JudgedSplit, level: float) -> None:
+    if split["laws"]:
         rows = [
             [
                 *(law["law"], law["parameters"], law["rmse"]),
@@ -100,10 +110,10 @@ def command(
             ]
             for law in split["laws"]
         ]
-        columns = ("law", "parameters", "rmse", f"low ({entry.level:.0%})", "high", "r2", "rank")
+        columns = ("law", "parameters", "rmse", f"low ({level:.0%})", "high", "r2", "rank")
         print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
-        for law, reason in split["refused"].items():
-            click.echo(f"refused: {law}: {reason}", err=True)
+    for law, reason in split["refused"].items():
+        click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
 
 @click.command("contests")

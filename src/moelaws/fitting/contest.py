@@ -85,7 +85,10 @@ class KeepsNothingError(UserError):
 
 
 class Kept(NamedTuple):
-    """Which rows of the table are fitted and which are held out, masks (n,), and why."""
+    """Which rows of the table are fitted and which are held out, masks (n,).
+
+    ``holdout`` says in words which ones are held out.
+    """
 
     holdout: str
     fitted: Mask
@@ -120,10 +123,20 @@ class _Rows:
         cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
         if not len(cuts):
             raise KeepsNothingError(f"all of its {used.sum()} rows have one {split.column}")
+        largest = f"the largest {split.column}, {_number(finite.max(), 3)}"
         return [
-            Kept(f"{split.column} > {cut:.6g}", used & (values <= cut), used & (values > cut))
-            for cut in map(float, reversed(cuts))
+            Kept(
+                f"{split.column} > {_number(cut, 6)}" if split.rollout else largest,
+                used & (values <= cut),
+                used & (values > cut),
+            )
+            for cut in reversed(cuts)
         ]
+
+
+def _number(value: float, digits: int) -> str:
+    """As people write it: 3.68e8."""
+    return f"{value:.{digits}g}".replace("e+0", "e").replace("e+", "e")
 
 
 def _finite(values: Array) -> Array:

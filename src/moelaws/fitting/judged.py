@@ -41,7 +41,7 @@ class JudgedLaw(Standing):
 class Step(TypedDict):
     """The rows of one round of fits."""
 
-    holdout: str
+    holdout: str  # in words, which rows were judged
     fitted: int
     judged: int
 
