@@ -9,7 +9,7 @@ import click
 
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
-from moelaws.cli.project import project_options
+from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
@@ -17,10 +17,6 @@ from moelaws.spec.project import Project, chosen_studies, load_study
 
 if TYPE_CHECKING:
     from moelaws.fitting.judged import JudgedSplit
-
-simulated_option = click.option(
-    "--simulated", is_flag=True, help="Read and write below results/TIER/simulated."
-)
 
 
 @click.command("contest")
