@@ -99,7 +99,7 @@ class Contest(Entry):
     rows: str = ""
     splits: Annotated[tuple[Split, ...], Field(min_length=1)]
     protocol: dict[str, Any] = {}  # overrides of each law's own
-    bootstrap: Annotated[Count, Field(le=100_000)] = 100
+    bootstrap: Annotated[Count, Field(le=100_000)] = 1000
     resample_by: str = ""  # a column whose values are blocks of rows that err together
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
 
