@@ -205,6 +205,13 @@ def test_a_mapped_column_that_is_empty_is_named_with_its_variable(simulated):
         _parts(table.drop(columns="D"), mapping={"C": "flops"})
 
 
+def test_an_empty_column_of_a_variable_that_nothing_gives_is_named(simulated):
+    table = simulated(sizes=4).assign(E=np.nan)
+    message = r"the table's column E, for the variable E \(experts a layer; .*\), is empty in all r"
+    with pytest.raises(UserError, match=message):
+        _parts(table, laws.fittable("wang.loss"))
+
+
 def test_what_cannot_be_derived_says_from_what_it_could(simulated):
     table = simulated(sizes=4).drop(columns=["S", "C"])
     with pytest.raises(UserError, match=r"no column 'S' for S .*it can be derived from E and k"):

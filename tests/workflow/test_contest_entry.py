@@ -82,7 +82,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert by_law["leverage.loss:reduced"]["derived"] == ["C = 6 N_active D"]
     assert (
         "Runs with k_source == 1 and routing_frequency == 0.5 and E <= 8 take part. Each law was "
-        "fitted by objective squared, from 200 of its starts, or all where it has fewer. Its "
+        "fitted by the objective `squared`, from 200 of its starts, or all where it has fewer. Its "
         "intervals rest on 20 refits to runs drawn anew, all runs of one N_dense together (seed 0)."
         in text
     )
@@ -117,7 +117,7 @@ def test_the_terminal_says_at_which_split_a_law_is_refused_and_where_the_file_is
     done = run(*words)
     assert done.stdout.endswith(f"\n{out}\n")
     assert "largest: to predict larger dense models\nlaw  " in done.stdout
-    assert "refused at the split largest: allocation.loss: no column 'r' for r" in done.stderr
+    assert "refused at the split largest: allocation.loss: the table's column r, for" in done.stderr
     study(laws=["clark.dense", "allocation.loss"], splits=[one])
     done = run(*words)
     assert done.stdout == f"{out}\n"

@@ -84,17 +84,25 @@ def _fitted(each: JudgedContest) -> str:
     """How the laws were fitted, in a sentence."""
     entry = Contest.model_validate(each["entry"])
     stated = entry.protocol
-    objective = f"objective {stated['objective']}" if "objective" in stated else "its own objective"
+    objective = "its own objective"
+    if "objective" in stated:
+        objective = f"the objective `{stated['objective']}`"
     threshold = f" (delta {stated['delta']})" if "delta" in stated else ""
     starts = "all of its starts"
     if stated.get("sample"):
         starts = f"{stated['sample']} of its starts, or all where it has fewer"
     rows = f"Runs with {entry.rows} take part. " if entry.rows else ""
-    together = f", all runs of one {entry.resample_by} together" if entry.resample_by else ""
+    together = few = ""
+    if entry.resample_by:
+        together = f", all runs of one {entry.resample_by} together"
+        few = (
+            f" Where few values of {entry.resample_by} are fitted, some draws hold one or two of "
+            "them alone. Such runs hardly determine a law, so that the intervals are wide."
+        )
     return (
         f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
         f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew{together} (seed "
-        f"{each['seed']})."
+        f"{each['seed']}).{few}"
     )
 
 

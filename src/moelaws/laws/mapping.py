@@ -114,12 +114,18 @@ def sources(
             )
     hollow = [name for name in empty if name in declared or name in VOCABULARY]
     for v in (*missing, law.response):
-        if v.name not in columns and v.name not in derived:
+        if v.name in columns or v.name in derived:
+            continue
+        more = ways(v.name, law.derivations) if same_quantity(v) else ""
+        if v.name in empty and not more:
             raise UserError(
-                f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}"
-                + (ways(v.name, law.derivations) if same_quantity(v) else "")
-                + (f"; empty in all rows: {', '.join(hollow)}" if hollow else "")
+                f"the table's column {v.name}, for the variable {v.name} ({v.description}), is "
+                "empty in all rows"
             )
+        raise UserError(
+            f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}{more}"
+            + (f"; empty in all rows: {', '.join(hollow)}" if hollow else "")
+        )
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
     return Sources(columns, derivations, variables)
 
