@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from moelaws import laws
+from moelaws.fitting.compare import fit_each
 from moelaws.fitting.contest import contest
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest
+from moelaws.spec.fit import Contest, Fit
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,18 @@ def test_rows_are_chosen_by_the_tables_columns_and_not_by_what_a_law_calls_so(ta
         assert {law["n"] for law in judged["laws"]} == {judged["steps"][0]["judged"]}
 
 
+def test_rows_that_err_together_are_drawn_together(table, judged):
+    splits = ({"largest": "N"}, {"rollout": "N"})
+    largest, roll_out = contest(entry(*splits, resample_by="N"), table)
+    assert largest["blocks"] == 1
+    assert roll_out["blocks"] == len(roll_out["steps"]) == len(judged[1]["steps"])
+    assert {split["blocks"] for split in judged} == {0}
+    for one, other in zip((largest, roll_out), judged, strict=False):
+        best, same = one["laws"][0], other["laws"][0]
+        assert best["rmse"] == same["rmse"]
+        assert best["rmse_interval"] != same["rmse_interval"]
+
+
 def test_rows_without_a_value_are_neither_fitted_nor_judged(table):
     holes = table.assign(size=table["N"].where(table.index % 4 > 0))
     (judged,) = contest(entry({"rollout": "size"}), holes)
@@ -106,7 +122,6 @@ def test_a_split_at_which_no_law_can_be_judged_says_why(table):
         ({"largest": "D"}, {"rows": "D < 1.001e10"}, "all of its 31 rows have one D"),
         ({"holdout": "N > 1e12"}, {}, "holdout 'N > 1e12' selects none of the 32 rows"),
         ({"holdout": "N > 0"}, {}, "holdout 'N > 0' selects all of the 32 rows"),
-        ({"largest": "Q"}, {}, "no column 'Q'"),
     ],
 )
 def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, changed, reason):
@@ -115,6 +130,35 @@ def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, c
     assert all(reason in text for text in wrong["refused"].values())
     assert len(wrong["refused"]) == 4
     assert right["laws"][0]["law"] == "chinchilla:reduced"
+
+
+@pytest.mark.parametrize(
+    ("split", "changed"),
+    [
+        ({"largest": "Q"}, {}),
+        ({"holdout": "Q > 1"}, {}),
+        ({"holdout": "N > 3e8", "rows": "Q > 1"}, {}),
+        ({"holdout": "N > 3e8"}, {"rows": "Q > 1"}),
+    ],
+)
+def test_a_split_of_a_column_that_is_not_there_is_a_mistake(table, split, changed):
+    with pytest.raises(UserError, match="no column 'Q'"):
+        contest(entry(split, **changed), table)
+
+
+@pytest.mark.parametrize(("x", "wrong"), [(800.0, "inf"), (500.0, r"[0-9.]+e\+216")])
+def test_a_law_of_infinite_error_is_refused_and_the_others_go_on(parabola, x, wrong):
+    """Beside a prediction that overflows there is one whose square does."""
+    own = parabola.features | {"p1": lambda c: np.exp(c["x"])}
+    explosive = dataclasses.replace(parabola, id="explosive", features=own)
+    rng = np.random.default_rng(0)
+    known = np.linspace(0, 3, 12)
+    table = pd.DataFrame({"x": [*known, x], "y": [*known + 0.1 * rng.standard_normal(12), 5.0]})
+    spec = Fit(name="f", law="explosive,parabola", mapping={}, holdout="x > 10", bootstrap=5)
+    fitted, refused = fit_each([explosive, parabola], table, spec)
+    assert [one.ref for one in fitted] == ["parabola"]
+    message = rf"its error on the held-out rows is infinite: it predicts -?{wrong} for one of them"
+    assert re.fullmatch(message, refused["explosive"])
 
 
 def test_a_law_that_is_named_twice_is_refused(table):

@@ -184,13 +184,32 @@ def test_the_standard_error_is_in_the_unit_of_the_loss(simulated):
         ),
         ({"E": 16, "k": 0}, "row 1: column k is 0, as in 71 more rows; k must be a number above 0"),
         ({"E": 0, "k": 1}, "column E is 0.* E must be at least 1 and below 1e100"),
-        ({"E": 16, "k": np.nan}, "column k for k is empty in all 72 rows"),
+        (
+            {"E": 16, "k": np.nan},
+            r"no column 'S' for S .*derived from E and k; empty in all rows: k$",
+        ),
     ],
 )
 def test_a_derived_value_outside_its_domain(simulated, change, message):
     table = simulated(sizes=4).drop(columns="S").assign(**change)
     with pytest.raises(UserError, match=message):
         _parts(table)
+
+
+def test_a_mapped_column_that_is_empty_is_named_with_its_variable(simulated):
+    table = simulated(sizes=4).assign(flops=np.nan)
+    message = (
+        r"the table.s column flops, for the variable C \(training compute\), is empty in all 72"
+    )
+    with pytest.raises(UserError, match=message):
+        _parts(table.drop(columns="D"), mapping={"C": "flops"})
+
+
+def test_an_empty_column_of_a_variable_that_nothing_gives_is_named(simulated):
+    table = simulated(sizes=4).assign(E=np.nan)
+    message = r"the table's column E, for the variable E \(experts a layer; .*\), is empty in all r"
+    with pytest.raises(UserError, match=message):
+        _parts(table, laws.fittable("wang.loss"))
 
 
 def test_what_cannot_be_derived_says_from_what_it_could(simulated):

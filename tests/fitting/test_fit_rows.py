@@ -50,6 +50,18 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
     assert expected.notes == ()
 
 
+def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
+    """Imported tables have every column of a study's table, most of them empty."""
+    table = simulated(sizes=4)
+    derived = table.drop(columns="D")
+    empty = derived.assign(D=np.nan, E=None)
+    rows = rows_of(empty)
+    assert rows.notes == rows_of(derived).notes
+    assert "D = C / (6 N_active)" in rows.notes
+    assert rows.columns["D"].tolist() == rows_of(derived).columns["D"].tolist()
+    assert used_columns(LAW, empty, entry(LAW)) == ["C", "L", "N", "S", "status"]
+
+
 def test_the_order_of_the_table_is_nothing(simulated):
     rng = np.random.default_rng(0)
     table = simulated(sizes=4)
@@ -60,6 +72,17 @@ def test_the_order_of_the_table_is_nothing(simulated):
     one, other = (rows_of(t, **fields) for t in (table, table.sample(frac=1, random_state=1)))
     for name in ("response", "weights", "groups"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+def test_laws_of_other_variables_see_the_rows_in_one_order(simulated):
+    """A bootstrap draws rows by their place: so do all laws of a comparison draw the same rows."""
+    table = simulated(sizes=4)
+    table["E"] = np.random.default_rng(0).permutation(len(table)) + 1.0
+    orders = [
+        rows_of(table, laws.fittable(ref)).response.tolist()
+        for ref in ("sparsity.loss", "chinchilla", "wang.loss")
+    ]
+    assert orders[0] == orders[1] == orders[2]
 
 
 def test_weights_are_inverse_squares_of_relative_errors(simulated):

@@ -8,6 +8,7 @@ from scipy.stats import binom
 from scipy.stats import t as student_t
 
 from moelaws import laws
+from moelaws.fitting import intervals
 from moelaws.fitting.intervals import bootstrap, delta_method, resampled, student
 from moelaws.fitting.quantiles import percentiles
 
@@ -182,3 +183,23 @@ def test_draws_stay_within_bounds(dense, solved):
     task, solution = solved(law, table, table["L"], sample=30, objective="squared")
     draws = student(task, solution, 1000, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
+
+
+def test_of_few_blocks_each_resample_is_refitted_once(parabola, solved, monkeypatch):
+    """Three blocks make ten resamples: 300 draws are what 300 refits would be."""
+    groups = np.repeat([0, 1, 2], 8)
+    _, _, task, solution = _line_of_optima(parabola, solved, 24, seed=3)
+    refits = []
+
+    def counted(problem, solution, counts, refitted=intervals._refitted):
+        refits.append(len(counts))
+        return refitted(problem, solution, counts)
+
+    monkeypatch.setattr(intervals, "_refitted", counted)
+    each = bootstrap(task, solution, groups, 10, seed=9)
+    assert sum(refits) == 10
+    refits.clear()
+    draws = bootstrap(task, solution, groups, 300, seed=9)
+    assert sum(refits) == 10
+    np.testing.assert_allclose(draws[:10], each, rtol=1e-9, atol=1e-9)
+    assert len(np.unique(draws.round(9), axis=0)) == 10

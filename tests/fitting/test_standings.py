@@ -1,8 +1,11 @@
 """The ranking of laws by their errors, and what chance leaves open of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from moelaws.fitting.intervals import resampled
 from moelaws.fitting.standings import Judged, standings
 
 
@@ -38,6 +41,8 @@ def test_the_law_of_less_error_is_first_beyond_chance(rng):
     assert worse["rmse"] == pytest.approx(0.05 * np.sqrt((noise**2).mean()))
     assert better["rmse_excess"] == 0
     assert worse["rmse_excess_interval"][0] > 0
+    assert worse["told_apart"] is True
+    assert "told_apart" not in better
     assert better["r2"] == pytest.approx(
         1 - (0.01 * noise @ (0.01 * noise)) / (40 * observed.var())
     )
@@ -51,8 +56,10 @@ def test_laws_that_differ_by_chance_share_the_first_place(rng):
         assert law["rank_interval"] == [1, 2]
         assert 0.02 < law["first"] < 0.98
     assert sum(law["first"] for law in found.values()) == pytest.approx(1.0)
-    low, high = max(found.values(), key=lambda law: law["rank"])["rmse_excess_interval"]
+    second = max(found.values(), key=lambda law: law["rank"])
+    low, high = second["rmse_excess_interval"]
     assert low < 0 < high
+    assert second["told_apart"] is False
 
 
 def test_two_names_of_one_law_are_both_first(rng):
@@ -114,6 +121,27 @@ def test_a_run_that_is_judged_twice_counts_as_one_run(rng):
     assert ends[2] < 0.9 * ends[0]
 
 
+def test_rows_that_err_together_are_drawn_together(rng):
+    """Errors of a block are the same: 40 rows of 8 blocks tell no more than 8 rows."""
+    error = 0.03 * rng.standard_normal(8)
+    single = judged(np.zeros(8), error, rng)
+    blocks = np.repeat(np.arange(8.0), 5).astype(object)
+    drawn = np.zeros((400, 40)) + np.repeat(error, 5)
+    together = Judged(np.arange(40), np.zeros(40), np.repeat(error, 5), drawn, blocks)
+    ends = [
+        standings({"law": [law]}, 0.9, 0)["law"]["rmse_interval"]
+        for law in (single, together, replace(together, blocks=None))
+    ]
+    assert ends[1] == pytest.approx(ends[0], rel=1e-12)
+    assert np.ptp(ends[2]) < 0.6 * np.ptp(ends[1])
+
+
+def test_rows_of_one_block_are_drawn_one_by_one(rng):
+    law = judged(np.zeros(20), 0.03 * rng.standard_normal(20), rng)
+    same = replace(law, blocks=np.full(20, "a", dtype=object))
+    assert standings({"law": [same]}, 0.9, 0) == standings({"law": [law]}, 0.9, 0)
+
+
 def test_a_draw_that_overflows_is_the_worst(rng):
     observed = rng.uniform(2, 3, 20)
     drawn = np.tile(observed, (40, 1))
@@ -123,6 +151,39 @@ def test_a_draw_that_overflows_is_the_worst(rng):
     assert found["wild"]["rmse_interval"] == [0.0, None]
     assert found["wild"]["rank_interval"] == [1, 2]
     assert found["wild"]["first"] == 0.75
+    # A quarter of the best law's draws are infinitely worse than the rival: the laws are not told
+    # apart, though the end below is infinite.
+    low, high = found["tame"]["rmse_excess_interval"]
+    assert low is None
+    assert high == pytest.approx(0.1)
+    assert found["tame"]["told_apart"] is False
+
+
+def test_a_rival_that_always_overflows_is_told_apart(rng):
+    observed = rng.uniform(2, 3, 20)
+    wild = Judged(np.arange(20), observed, observed + 0.2, np.full((40, 20), np.inf))
+    found = standings({"wild": [wild], "tame": [judged(observed, 0.1, rng, draws=40)]}, 0.9, 0)
+    assert found["wild"]["rmse_excess_interval"] == [None, None]
+    assert found["wild"]["told_apart"] is True
+
+
+def test_no_end_of_an_interval_lies_between_a_finite_and_an_overflowing_draw(rng):
+    """Two of 40 overflow: the 95th percentile by interpolation is 5 % of the way to infinity."""
+    observed = rng.uniform(2, 3, 20)
+    drawn = np.tile(observed + 0.1, (40, 1))
+    drawn[:2] = np.inf
+    found = standings({"law": [Judged(np.arange(20), observed, observed, drawn)]}, 0.9, 0)
+    assert found["law"]["rmse_interval"] == [pytest.approx(0.1), pytest.approx(0.1)]
+
+
+def test_judged_rows_are_drawn_apart_from_the_rows_that_the_fits_drew(rng):
+    """One stream for both would tie which rows a draw was fitted to to those it is judged on."""
+    observed = np.zeros(30)
+    drawn = resampled(30, None, 200, np.random.default_rng(0))  # as a bootstrap of seed 0 draws
+    law = Judged(np.arange(30), observed, observed + 1, drawn)
+    # Were they one stream, the mean square would be sum(w w^2) / 30 = 5, and it is 2.
+    low, high = standings({"law": [law]}, 0.9, 0)["law"]["rmse_interval"]
+    assert low < np.sqrt(2) < high < np.sqrt(4)
 
 
 def test_a_law_without_draws_has_a_rank_and_no_interval(rng):

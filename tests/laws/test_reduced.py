@@ -23,6 +23,8 @@ CASES = [
     ("joint.loss", "E", "a alpha b beta c"),
     ("leverage.loss", "G", "alpha beta b a d A_start A_max"),
     ("routing.loss", "E", "a alpha e"),
+    ("clark.routing", "E", "a d"),
+    ("clark.routing:hash", "E", "a d"),
 ]
 
 
@@ -60,7 +62,7 @@ def test_it_has_the_parameters_that_rows_can_tell(ref, constant, left):
     law = laws.fittable(ref)
     form = reduced(law, constant.split())
     assert set(form.names) == set(left.split())
-    assert form.ref == f"{ref}:reduced"
+    assert form.ref == f"{law.id}:{', '.join(filter(None, [law.variant, 'reduced']))}"
     assert form.equation != law.equation
     assert set(form.protocol.grid) <= set(form.names)
 

@@ -130,6 +130,8 @@ LOSS = Variable("L", "nats/token", "held-out loss")
         (VOCABULARY["N"], "tokens", None, "map a column in parameters"),
         (VOCABULARY["N"], "tokens", "1", "map a column in parameters"),
         (VOCABULARY["D"], "FLOP", None, "map a column in tokens"),
+        (VOCABULARY["N"], "parameters", "M", "x is in parameters, as its table says; leave --unit"),
+        (LOSS, "nats/token", "bits", "leave --unit L=bits out"),
     ],
 )
 def test_a_column_that_declares_another_unit(variable, declared, word, remedy):
@@ -141,6 +143,7 @@ def test_a_column_that_declares_another_unit(variable, declared, word, remedy):
     ("variable", "declared", "word"),
     [
         (LOSS, "nats/token", None), (LOSS, None, None), (LOSS, "bits/token", "bits"),
+        (VOCABULARY["N"], "parameters", "parameters"), (VOCABULARY["N"], "parameters", "1"),
         (VOCABULARY["E"], "1", None), (Variable("E", "1", "experts", POSITIVE), "experts", None),
     ],
 )  # fmt: skip

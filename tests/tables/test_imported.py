@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from moelaws.cli import cli
 from moelaws.records import seal
 from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
 from moelaws.tables.imported import import_table
-from moelaws.tables.parquet import column_metadata, is_study, notes, read_study
+from moelaws.tables.parquet import column_metadata, is_study, notes, read_study, write_table
 from repository import REPOSITORY
 
 ORIGIN = {"file": "runs.csv", "licence": "CC0-1.0", "attribution": "Nobody, 2026."}
@@ -146,6 +147,28 @@ def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(impo
     )
     again = import_table(tmp_path / "own.parquet", tmp_path / "map.yaml").frame
     assert again["N_active_nonemb"].tolist() == [10, 20, 60]
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "unit", "message"),
+    [
+        ("N_active", "parameters", "M", "column N_active is in parameters, .*leave unit: M out"),
+        ("L", "bits/token", "", "L in nats/token; say so with unit: bits"),
+    ],
+)
+def test_a_unit_that_the_source_declares_is_not_converted_twice(
+    tmp_path, name, declared, unit, message
+):
+    frame = pd.DataFrame({"N_active": [1e7, 2e7], "L": [3.0, 2.9]})
+    columns = [Column(n, "float", declared if n == name else "1", "") for n in frame]
+    write_table(frame, columns, tmp_path / "own.parquet", {})
+    own = {"status": {"value": "completed"}, name: {"column": name, "unit": unit}}
+    mapping = {"study": "theirs", "origin": ORIGIN, "columns": {"L": "L"} | own}
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
+    with pytest.raises(UserError, match=rf"map.yaml: columns.{name}: .*{message}") as refused:
+        import_table(tmp_path / "own.parquet", tmp_path / "map.yaml")
+    assert "--unit" not in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_of_two_columns_of_one_name_an_expression_has_ours_in_our_unit(imported):
@@ -288,8 +311,9 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (
             changed(name=["a", "b", "a"]),
             {},
-            "rows 1 and 3 both have run_id a; a table holds one row a run. To keep each run's last "
-            "row, add `last: COLUMN` to the mapping",
+            "rows 1 and 3 both have run_id a; a table holds one row a run. If these are two runs, "
+            "map run_id to a column that tells them apart .in W&B: ID.; if they are rows of one "
+            "run, add `last: COLUMN`",
         ),
         (
             changed(name=["a", "b", "a"], steps=[1000, 2000, 1000]),
@@ -334,6 +358,21 @@ def test_the_command_writes_the_table_and_names_what_is_unknown(imported, tmp_pa
     )
     assert (data["rows"], data["origin"]["file"]) == (3, "runs.csv")
     assert "lr" not in data["columns"]
+
+
+def test_a_table_is_never_imported_over_its_own_source(imported, tmp_path, monkeypatch):
+    imported().write(tmp_path / "theirs.parquet")
+    source = (tmp_path / "theirs.parquet").read_bytes()
+    columns = {name: name for name in ("run_id", "status", "L")}
+    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.parquet").symlink_to("theirs.parquet")
+    words = ["import", "theirs.parquet", "--mapping", "map.yaml"]
+    for out in ([], ["--out", str(tmp_path / "theirs.parquet")], ["--out", "link.parquet"]):
+        with pytest.raises(UserError, match=r"parquet is the source itself; .*--out"):
+            CliRunner().invoke(cli, [*words, *out], catch_exceptions=False)
+    assert (tmp_path / "theirs.parquet").read_bytes() == source
 
 
 def test_a_shown_table_names_its_source(imported, tmp_path):

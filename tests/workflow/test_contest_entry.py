@@ -22,11 +22,12 @@ from repository import REPOSITORY
 TABLE = "src/moelaws/studies/routing/data/runs.parquet"
 SHORT = {
     "name": "short",
-    "laws": ["clark.dense", "chinchilla", "leverage.loss"],
-    "rows": "E == 1 and k_source == 1",
-    "mapping": {"N": "N_dense"},
+    "laws": ["clark.dense", "chinchilla", "leverage.loss", "allocation.loss"],
+    "rows": "k_source == 1 and routing_frequency == 0.5 and E <= 8",
+    "mapping": {"N": "N_dense", "N_active": "N_dense"},
     "protocol": {"objective": "squared", "sample": 200},
     "bootstrap": 20,
+    "resample_by": "N_dense",
     "splits": [{"name": "largest", "largest": "N_dense", "use": "larger dense models"}],
 }
 
@@ -63,16 +64,39 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert done.exit_code == 0
     data = json.loads(done.stdout)
     (split,) = data["splits"]
-    assert {law["law"] for law in split["laws"]} == {"clark.dense", "chinchilla:reduced"}
-    assert "leverage.loss" in split["refused"]
+    assert {law["law"] for law in split["laws"]} == {
+        *("clark.dense", "chinchilla:reduced", "leverage.loss:reduced")
+    }
+    assert "allocation.loss" in split["refused"]
     assert link(path).state == "whole"
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
     assert run("contests", path, "--out", page).output == f"{page}\n"
     text = page.read_text()
     best = split["laws"][0]
+    assert (data["seed"], data["entry"]["bootstrap"]) == (0, 20)
+    assert data["entry"]["splits"][0]["largest"] == "N_dense"
+    by_law = {law["law"]: law for law in split["laws"]}
+    assert by_law["chinchilla:reduced"]["columns"] == {"N": "N_dense"}
+    own = {"N_active": "N_dense", "D": "D", "S": "S", "G": "G"}
+    assert by_law["leverage.loss:reduced"]["columns"] == own
+    assert by_law["leverage.loss:reduced"]["derived"] == ["C = 6 N_active D"]
+    assert (
+        "Runs with k_source == 1 and routing_frequency == 0.5 and E <= 8 take part. Each law was "
+        "fitted by the objective `squared`, from 200 of its starts, or all where it has fewer. Its "
+        "intervals rest on 20 refits to runs drawn anew, all runs of one N_dense together (seed 0)."
+        in text
+    )
+    assert (
+        "All judged runs have one N_dense and are drawn one by one: the intervals do not cover the "
+        "error that these runs have in common." in text
+    )
+    equation = by_law["chinchilla:reduced"]["equation"]
+    assert "Runs judged: the largest N_dense, 1.31e9 (51 runs fitted, 10 judged)." in text
+    assert f"- `chinchilla:reduced`: `{equation}`, with N from column N_dense\n" in text
+    assert ", C = 6 N_active D\n" in text
     assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
     assert "**From published runs**; none was trained here." in text
-    assert "- `leverage.loss`: " in text
+    assert "- `allocation.loss`: " in text
     assert f"`{best['equation']}`" in text
     verification = Verification(Results(tmp_path / "results"), {"theirs": load_study(str(study()))})
     (verdict,) = verification.tier(folder)
@@ -82,6 +106,47 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert verdict.state == "damaged"
     with pytest.raises(UserError, match="a judged contest of laws is damaged"):
         run("contests", path, "--out", page)
+
+
+def test_the_terminal_says_at_which_split_a_law_is_refused_and_where_the_file_is(
+    study, tmp_path, root
+):
+    one = {"name": "one", "largest": "D", "use": "nothing"}
+    path, out = study(laws=["clark.dense", "allocation.loss"]), tmp_path / "laws.json"
+    words = ("contest", "short", "--study", path, "--table", TABLE, "--out", out)
+    done = run(*words)
+    assert done.stdout.endswith(f"\n{out}\n")
+    assert "largest: to predict larger dense models\nlaw  " in done.stdout
+    assert "refused at the split largest: allocation.loss: the table's column r, for" in done.stderr
+    study(laws=["clark.dense", "allocation.loss"], splits=[one])
+    done = run(*words)
+    assert done.stdout == f"{out}\n"
+    assert "refused at the split one: clark.dense: all of its " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"splits": [{"name": "a", "use": "x", "holdout": "N_dence > 1e9"}]}, "'N_dence' is no"),
+        ({"rows": "size_of == 1"}, "study.yaml: contest short: 'size_of' is no column of numbers"),
+    ],
+)
+def test_a_mistake_in_the_entry_is_refused_by_the_command_too(study, root, changes, message):
+    """Not told as if the laws could not be judged, with exit code 0."""
+    with pytest.raises(UserError, match=message):
+        run("contest", "short", "--study", study(**changes), "--table", TABLE)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("contest", "laws", "--study", "routing", "--out", "laws.txt"), r"must end in \.json"),
+        (("contests", "--out", "laws.json"), r"must end in \.md"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_first(root, words, message):
+    with pytest.raises(UserError, match=message):
+        run(*words)
 
 
 def test_what_is_no_contest_is_refused(tmp_path, root):
@@ -95,7 +160,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
     ("changes", "message"),
     [
         ({"laws": ["chinchilla", "no.law"]}, "unknown law 'no.law'"),
-        ({"laws": ["chinchilla"]}, "laws"),
+        ({"laws": ["chinchilla"]}, r"contests.short.laws is .*; it must be a list of 2 or more"),
         ({"mapping": {"N": "N_base"}}, "'N_base' is no column of numbers"),
         ({"mapping": {"Q": "N_dense"}}, "'Q' is not a variable of any of"),
         ({"mappings": {"wang.loss": {}}}, "wang.loss is not among its laws"),
@@ -106,6 +171,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
             {"sweep": "s_bse"},
             "the imported table has no sweep 's_bse'; it has dense, hash",
         ),
+        ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
         ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),
         ({"protocol": {"objectiv": "huber"}}, "protocol.objectiv is unknown"),

@@ -96,6 +96,17 @@ def test_a_fit_of_a_column_of_the_mappings_own_is_checked_before_anything_runs(o
         check_study(own(fits=[wrong]))
 
 
+def test_a_fit_of_a_column_that_the_mapping_leaves_empty_is_refused_before_anything_runs(own):
+    """An imported table has every column of a study's table; what is derived needs none."""
+    mapping = {"N_active": "N_dense"}
+    fit = {"name": "loss", "law": "leverage.loss", "mapping": mapping}
+    check_study(own(fits=[{**fit, "rows": "C > 1e18", "resample_by": "run_id"}]))
+    dense = {"law": "clark.dense", "mapping": {"N": "N_dense"}, "rows": "C > 1e18"}
+    for changes in ({"mapping": {**mapping, "C": "C"}}, {"weights": "L_se"}, dense):
+        with pytest.raises(UserError, match=r"is no column of numbers; there are .*N_dense"):
+            check_study(own(fits=[fit | changes]))
+
+
 def test_a_table_of_another_mapping_is_not_taken(own, tmp_path, root):
     source, mapping, table = (
         own.folder / f"{n}" for n in ("curves.csv.gz", "runs.yaml", "runs.parquet")

@@ -39,3 +39,8 @@ class Estimate:
             bound = f"{self.low:.3g} or more" if self.low > 0 else "anywhere"
             return f"{self.value:.3g} ({bound})"
         return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def number_or_nan(value: float | None) -> float:
+    """Returns a number of a fit's report, in which None is one that the fit does not have."""
+    return math.nan if value is None else float(value)

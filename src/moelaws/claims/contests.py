@@ -8,9 +8,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.page import basis
-from moelaws.fitting.contest import JudgedContest, JudgedLaw, JudgedSplit
+from moelaws.fitting.judged import JudgedContest, JudgedLaw, JudgedSplit
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest
 
 
 def read_contest(path: Path) -> JudgedContest:
@@ -20,9 +21,11 @@ def read_contest(path: Path) -> JudgedContest:
         UserError: for a file that is missing, damaged or holds something else.
     """
     try:
-        return TypeAdapter(JudgedContest).validate_python(read_json(path))
+        judged = TypeAdapter(JudgedContest).validate_python(read_json(path))
+        Contest.model_validate(judged["entry"])
     except ValidationError:
         raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
+    return judged
 
 
 def page(contests: Sequence[JudgedContest], tier: str) -> str:
@@ -54,9 +57,9 @@ def page(contests: Sequence[JudgedContest], tier: str) -> str:
     for each in contests:
         runs = basis(each["source"], each["runs"])
         lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
-        lines += [f"{each['title']}. {runs}"]
+        lines += [f"{each['title']}. {runs}", "", _fitted(each)]
         for split in each["splits"]:
-            lines += ["", *_section(split, each["level"])]
+            lines += ["", *_section(split, Contest.model_validate(each["entry"]))]
         lines += ["", *_equations(each)]
     return "\n".join(lines) + "\n"
 
@@ -66,7 +69,7 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
     if not split["laws"]:
         return f"| {split['use']} | {runs} | no law could be judged | | |"
     best, *others = split["laws"]
-    rivals = [f"`{law['law']}`" for law in others if not _is_told(law)]
+    rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
     cells = (
         split["use"],
         runs,
@@ -77,16 +80,36 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _is_told(law: JudgedLaw) -> bool:
-    """Whether its error is above the best law's beyond chance."""
-    low, _ = law.get("rmse_excess_interval", [0.0, 0.0])
-    return low is None or low > 0  # an infinite error is told from any
+def _fitted(each: JudgedContest) -> str:
+    """How the laws were fitted, in a sentence."""
+    entry = Contest.model_validate(each["entry"])
+    stated = entry.protocol
+    objective = "its own objective"
+    if "objective" in stated:
+        objective = f"the objective `{stated['objective']}`"
+    threshold = f" (delta {stated['delta']})" if "delta" in stated else ""
+    starts = "all of its starts"
+    if stated.get("sample"):
+        starts = f"{stated['sample']} of its starts, or all where it has fewer"
+    rows = f"Runs with {entry.rows} take part. " if entry.rows else ""
+    together = few = ""
+    if entry.resample_by:
+        together = f", all runs of one {entry.resample_by} together"
+        few = (
+            f" Where few values of {entry.resample_by} are fitted, some draws hold one or two of "
+            "them alone. Such runs hardly determine a law, so that the intervals are wide."
+        )
+    return (
+        f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
+        f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew{together} (seed "
+        f"{each['seed']}).{few}"
+    )
 
 
-def _section(split: JudgedSplit, level: float) -> list[str]:
-    percent = f"{level:.0%}"
+def _section(split: JudgedSplit, entry: Contest) -> list[str]:
+    percent = f"{entry.level:.0%}"
     steps = [
-        f"`{step['holdout']}` ({step['fitted']} runs fitted, {step['judged']} judged)"
+        f"{step['holdout']} ({step['fitted']} runs fitted, {step['judged']} judged)"
         for step in split["steps"]
     ]
     rows = f"Runs judged: {', '.join(steps)}." if steps else "No law could be judged."
@@ -101,6 +124,12 @@ def _section(split: JudgedSplit, level: float) -> list[str]:
             "|-|-:|-:|-|-|-:|-|-:|",
             *(_row(law) for law in split["laws"]),
         ]
+    if split["blocks"] == 1:
+        lines += [
+            "",
+            f"All judged runs have one {entry.resample_by} and are drawn one by one: the intervals "
+            "do not cover the error that these runs have in common.",
+        ]
     if split["refused"]:
         lines += ["", "Not judged:", ""]
         lines += [f"- `{law}`: {reason}" for law, reason in split["refused"].items()]
@@ -114,7 +143,7 @@ def _row(law: JudgedLaw) -> str:
         str(law["parameters"]),
         f"{law['rmse']:.4f}",
         _ends(law.get("rmse_interval")),
-        "" if not law["rmse_excess"] else _ends(law.get("rmse_excess_interval"), signed=True),
+        _excess(law),
         "" if law["r2"] is None else f"{law['r2']:.3f}",
         str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
         f"{law['first']:.0%}" if "first" in law else "",
@@ -123,15 +152,28 @@ def _row(law: JudgedLaw) -> str:
 
 
 def _equations(each: JudgedContest) -> list[str]:
-    known = {law["law"]: law["equation"] for split in each["splits"] for law in split["laws"]}
-    return ["The laws as fitted:", "", *(f"- `{law}`: `{text}`" for law, text in known.items())]
+    known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
+    return ["The laws as fitted:", "", *map(_equation, known.values())]
+
+
+def _equation(law: JudgedLaw) -> str:
+    columns = [f"{name} from column {column}" for name, column in law["columns"].items()]
+    return f"- `{law['law']}`: `{law['equation']}`, with {', '.join([*columns, *law['derived']])}"
 
 
 def _with_interval(value: float, ends: Sequence[float | None] | None) -> str:
     return f"{value:.4f} {_ends(ends)}".strip()
 
 
-def _ends(ends: Sequence[float | None] | None, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    texts = ["infinite" if end is None else f"{end:{sign}.4f}" for end in ends or ()]
+def _excess(law: JudgedLaw) -> str:
+    if not law["rmse_excess"]:
+        return ""
+    below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
+    ends = zip(law.get("rmse_excess_interval", ()), (below, above), strict=False)
+    texts = [infinite if end is None else f"{end:+.4f}" for end, infinite in ends]
+    return f"[{', '.join(texts)}]" if texts else ""
+
+
+def _ends(ends: Sequence[float | None] | None) -> str:
+    texts = ["infinite" if end is None else f"{end:.4f}" for end in ends or ()]
     return f"[{', '.join(texts)}]" if texts else ""

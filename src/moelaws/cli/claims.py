@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from moelaws.cli.output import json_option, out_option, print_json
-from moelaws.cli.project import project_options
+from moelaws.cli.project import project_options, simulated_option
 from moelaws.spec.project import Project
 
 
 @click.command(name="claims")
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @project_options
-@click.option("--simulated", is_flag=True, help="Read and write below results/TIER/simulated.")
+@simulated_option
 @out_option("The Markdown file to write.")
 @json_option
 def command(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.fit import read, seed_option, threads_option
-from moelaws.cli.output import json_option, out_option, print_json, print_table
-from moelaws.cli.project import project_options
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies, load_study
 
-simulated_option = click.option(
-    "--simulated", is_flag=True, help="Read and write below results/TIER/simulated."
-)
+if TYPE_CHECKING:
+    from moelaws.fitting.judged import JudgedSplit
 
 
 @click.command("contest")
@@ -52,20 +52,24 @@ def command(
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
+    check_out(out, ".json")
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
-    from moelaws.fitting.contest import JudgedContest, contest
+    from moelaws.fitting.contest import contest
     from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import source_of
+    from moelaws.fitting.judged import JudgedContest
     from moelaws.records.code import digest
     from moelaws.records.files import write_json
     from moelaws.records.layout import Results
     from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
+    from moelaws.workflow.check import check_contest
     from moelaws.workflow.code import of_contest
 
     keep_freed_memory()
+    check_contest(study, entry)
     folder = Results().tier(project.tier, simulated or project.source == "simulated")
     table = table or folder.table(study.study)
     frame, declared = read(table)
@@ -77,7 +81,8 @@ def command(
         contest=name,
         source=source_of(frame),
         runs=study.imported.called if study.imported else "",
-        level=entry.level,
+        entry=entry.model_dump(mode="json"),
+        seed=seed,
         splits=splits,
         made_of=made_of([table], digest(of_contest(entry))),
     )
@@ -87,6 +92,12 @@ def command(
         print_json(judged)
         return
     for split in splits:
+        _print(split, entry.level)
+    click.echo(str(out))
+
+
+def _print(split: JudgedSplit, level: float) -> None:
+    if split["laws"]:
         rows = [
             [
                 *(law["law"], law["parameters"], law["rmse"]),
@@ -95,10 +106,10 @@ def command(
             ]
             for law in split["laws"]
         ]
-        columns = ("law", "parameters", "rmse", f"low ({entry.level:.0%})", "high", "r2", "rank")
+        columns = ("law", "parameters", "rmse", f"low ({level:.0%})", "high", "r2", "rank")
         print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
-        for law, reason in split["refused"].items():
-            click.echo(f"refused: {law}: {reason}", err=True)
+    for law, reason in split["refused"].items():
+        click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
 
 @click.command("contests")
@@ -114,6 +125,7 @@ def contests(
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
+    check_out(out, ".md")
     from moelaws.claims.contests import page, read_contest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results

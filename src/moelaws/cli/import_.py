@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ def command(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
 
     imported = import_table(table, mapping_file)
     path = out or Path(f"{imported.study}.parquet")
+    if path.exists() and path.samefile(table):
+        raise UserError(f"{path} is the source itself; name another file with --out")
     imported.write(path)
     frame = imported.frame
     known = [c for c in imported.columns if frame[c.name].notna().any()]

@@ -78,3 +78,9 @@ project_options = gathered(
         help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
     ),
 )
+
+simulated_option = click.option(
+    "--simulated",
+    is_flag=True,
+    help="Read and write below results/TIER/simulated, as with source: simulated.",
+)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.project import simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
@@ -30,7 +31,7 @@ KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "deri
     metavar="STUDY",
     help="The study, or the YAML file of your own; needed where several have that name.",
 )
-@click.option("--simulated", is_flag=True, help="Look below results/TIER/simulated.")
+@simulated_option
 @click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default.")
 @json_option
 def command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.project import gathered
+from moelaws.cli.project import gathered, simulated_option
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
     Project,
@@ -97,11 +97,7 @@ file_options = gathered(
         metavar="NAME=FILE",
         help="A derived table; results/... by default.",
     ),
-    click.option(
-        "--simulated",
-        is_flag=True,
-        help="Read and write below results/TIER/simulated, as with source: simulated.",
-    ),
+    simulated_option,
 )
 
 

@@ -15,7 +15,7 @@ from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.standings import Judged, standings
-from moelaws.fitting.variables import read_variables
+from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import own_overrides
@@ -29,10 +29,16 @@ NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts a
 
 
 class Fitted(NamedTuple):
-    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows."""
+    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows.
+
+    ``columns`` are what it reads of the table, as variable -> column, and ``derived`` what it
+    derives from them, such as "C = 6 N_active D".
+    """
 
     ref: str
     law: FittableLaw
+    columns: dict[str, str]
+    derived: list[str]
     rows: Rows
     report: FitReport
 
@@ -47,6 +53,7 @@ class Fitted(NamedTuple):
                 self.rows.held_response,
                 self.law.predict(params, held),
                 of_draws(self.law, draws, held) if len(draws) else None,
+                self.rows.held_blocks,
             )
 
     def entry(self) -> dict[str, Any]:
@@ -139,11 +146,12 @@ def fit_each(
                 report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if spec.holdout:
                 params = report.parts[0].estimates()
+                _require_finite(form, params, rows)
                 require_determined(form, params, rows.columns, rows.held_columns)
         except UserError as error:
             refused[law.ref] = str(error)
         else:
-            fitted.append(Fitted(law.ref, form, rows, report))
+            fitted.append(Fitted(law.ref, form, *_read(form, table, own), rows, report))
     for one in fitted[1:]:
         if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
@@ -153,14 +161,34 @@ def fit_each(
     return fitted, refused
 
 
+def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:
+    """The columns behind the law's variables, and the derivations; a mapping may name others."""
+    origins = column_sources(law, table, spec)
+    names = {v.name for v in law.variables} | {n for d in origins.derivations for n in d.needs}
+    columns = {name: column for name, column in origins.columns.items() if name in names}
+    return columns, [step.text for step in origins.derivations]
+
+
+def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:
+    """Refuses a law of infinite error on the held-out rows, which no ranking can hold."""
+    with np.errstate(all="ignore"):
+        predicted = law.predict(params, rows.held_columns)
+        wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
+    if wrong.any():
+        raise UserError(
+            "its error on the held-out rows is infinite: it predicts "
+            f"{predicted[wrong][0]:.6g} for one of them"
+        )
+
+
 def _constant(
     law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str]
 ) -> set[str]:
     """The variables that hardly vary over all rows, so that no exponent of theirs can be told."""
     fitted, held = selected_rows(table, law, spec, {})
     given, names = read_variables(law, table, spec, units).values, set()
-    for variable in law.variables:
-        x = given.get(variable.name, np.empty(0))[fitted | held]
+    for variable in (v for v in law.variables if v.name in given):
+        x = given[variable.name][fitted | held]
         x = 1 - x if variable.domain is SPARSITY else x
         if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
             names.add(variable.name)

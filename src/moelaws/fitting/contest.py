@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from typing_extensions import TypedDict
 
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, Progress, fit_each
+from moelaws.fitting.judged import JudgedLaw, JudgedSplit, Standing, Step
 from moelaws.fitting.rollout import ROWS_PER_PARAMETER, thresholds
-from moelaws.fitting.standings import Standing, standings
+from moelaws.fitting.standings import standings
 from moelaws.fitting.variables import numbers, require_column
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.mapping import check_comparable
@@ -23,46 +23,6 @@ from moelaws.tables.sweeps import in_sweep
 
 MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for judged ones
 Round = tuple[list[Fitted], dict[str, str]]  # the laws that were fitted, and why others were not
-
-
-class JudgedLaw(Standing):
-    """One law at one split, as JSON data."""
-
-    law: str
-    equation: str
-    parameters: int
-    converged: bool  # at every step
-
-
-class Step(TypedDict):
-    """The rows of one round of fits."""
-
-    holdout: str
-    fitted: int
-    judged: int
-
-
-class JudgedSplit(TypedDict):
-    """The laws at one split, best first, and the refused ones with the reason."""
-
-    name: str
-    use: str
-    steps: list[Step]
-    laws: list[JudgedLaw]
-    refused: dict[str, str]
-
-
-class JudgedContest(TypedDict):
-    """What `moelaws contest` writes."""
-
-    study: str
-    title: str
-    contest: str
-    source: str
-    runs: str  # what imported runs are called
-    level: float
-    splits: list[JudgedSplit]
-    made_of: dict[str, Any]
 
 
 def contest(
@@ -82,10 +42,11 @@ def contest(
     A split that keeps no row, or all, refuses every law with that reason.
 
     Raises:
-        UserError: for laws that cannot be compared.
+        UserError: for laws that cannot be compared, and for a column that is not in the table.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
+    rows = _Rows(entry, table)
     judged = []
     known: dict[bytes, Round] = {}  # two splits may keep the same rows
     for split in entry.splits:
@@ -99,54 +60,83 @@ def contest(
                 progress(f"{split.name}: {stage}", done, total)
 
             marked = table.assign(**{MARK: np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)})
-            spec = entry.fit(split, rows=f"{MARK} >= 0", holdout=f"{MARK} > 0")
-            mappings = entry.mappings
             known[key] = fit_each(
-                candidates, marked, spec, mappings, seed=seed, units=units, progress=shown
+                candidates,
+                marked,
+                entry.fit(split, MARK),
+                entry.mappings,
+                seed=seed,
+                units=units,
+                progress=shown,
             )
             return known[key]
 
         try:
-            judged.append(_judged(entry, split, _kept(entry, split, table), fitted, seed))
-        except UserError as error:  # such as one budget: the other splits go on
+            kept = rows.kept(split)
+        except KeepsNothingError as error:  # such as one budget: the other splits go on
             judged.append(_not_judged(split, dict.fromkeys(entry.laws, str(error))))
+        else:
+            judged.append(_judged(entry, split, kept, fitted, seed))
     return judged
 
 
+class KeepsNothingError(UserError):
+    """A split that leaves no row to fit, or none to judge."""
+
+
 class Kept(NamedTuple):
-    """Which rows of the table are fitted and which are held out, masks (n,), and why."""
+    """Which rows of the table are fitted and which are held out, masks (n,).
+
+    ``holdout`` says in words which ones are held out.
+    """
 
     holdout: str
     fitted: Mask
     held: Mask
 
 
-def _kept(entry: Contest, split: Split, table: pd.DataFrame) -> list[Kept]:
-    """The hold-outs of a split, of the most fitted rows first."""
-    columns = {
-        str(name): numbers(table, str(name), split.name)
-        for name, column in table.items()
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    }
-    used = np.ones(len(table), dtype=bool)
-    if "status" in table.columns:
-        used = (table["status"].astype(str) == "completed").to_numpy(dtype=bool)
-    if entry.sweep:
-        used = used & in_sweep(table, entry.sweep)
-    for expression in (entry.rows, split.rows):
-        used = used & select(columns, expression)
-    if not split.column:
-        held = used & select(columns, split.holdout)
-        return [_not_empty(Kept(split.holdout, used & ~held, held))]
-    require_column(table, split.column, "the split")
-    values = columns.get(split.column, np.full(len(table), np.nan))
-    cuts = thresholds(values[used]) if split.rollout else np.unique(_finite(values[used]))[-2:-1]
-    if not len(cuts):
-        raise UserError(f"all of its {used.sum()} rows have one {split.column}")
-    return [
-        Kept(f"{split.column} > {cut:.6g}", used & (values <= cut), used & (values > cut))
-        for cut in map(float, reversed(cuts))
-    ]
+class _Rows:
+    """A table as a contest reads it: columns of numbers and the rows of the contest."""
+
+    def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
+        self.table = table
+        self.columns = {
+            str(name): numbers(table, str(name), entry.name)
+            for name, column in table.items()
+            if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        }
+        self.used = np.broadcast_to(select(self.columns, entry.rows), len(table))
+        if "status" in table.columns:
+            self.used = self.used & (table["status"].astype(str) == "completed").to_numpy(bool)
+        if entry.sweep:
+            self.used = self.used & in_sweep(table, entry.sweep)
+
+    def kept(self, split: Split) -> list[Kept]:
+        """The hold-outs of a split, of the most fitted rows first."""
+        used = self.used & select(self.columns, split.rows)
+        if not split.column:
+            held = used & select(self.columns, split.holdout)
+            return [_not_empty(Kept(split.holdout, used & ~held, held))]
+        require_column(self.table, split.column, "the split")
+        values = self.columns.get(split.column, np.full(len(used), np.nan))
+        finite = _finite(values[used])
+        cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
+        if not len(cuts):
+            raise KeepsNothingError(f"all of its {used.sum()} rows have one {split.column}")
+        largest = f"the largest {split.column}, {_number(finite.max(), 3)}"
+        return [
+            Kept(
+                f"{split.column} > {_number(cut, 6)}" if split.rollout else largest,
+                used & (values <= cut),
+                used & (values > cut),
+            )
+            for cut in reversed(cuts)
+        ]
+
+
+def _number(value: float, digits: int) -> str:
+    """As people write it: 3.68e8."""
+    return f"{value:.{digits}g}".replace("e+0", "e").replace("e+", "e")
 
 
 def _finite(values: Array) -> Array:
@@ -157,7 +147,7 @@ def _not_empty(kept: Kept) -> Kept:
     for mask, what in ((kept.held, "selects none"), (kept.fitted, "selects all")):
         if not mask.any():
             total = int((kept.held | kept.fitted).sum())
-            raise UserError(f"holdout {kept.holdout!r} {what} of the {total} rows")
+            raise KeepsNothingError(f"holdout {kept.holdout!r} {what} of the {total} rows")
     return kept
 
 
@@ -175,14 +165,19 @@ def _judged(
         if {one.ref for one in fits} != {one.ref for one in first}:
             break
         rounds.append((below, fits))
-    by_law = {
-        law.ref: [next(one for one in fits if one.ref == law.ref) for _, fits in rounds]
-        for law in first
-    }
+    # The laws go in the contest's order in every round.
+    by_law = {steps[0].ref: steps for steps in zip(*(fits for _, fits in rounds), strict=True)}
     rows = [np.flatnonzero(below.held) for below, _ in rounds]
     judged = {
         ref: [one.judged(own) for one, own in zip(steps, rows, strict=True)]
         for ref, steps in by_law.items()
+    }
+    blocks = {
+        str(name)
+        for steps in judged.values()
+        for one in steps
+        if one.blocks is not None
+        for name in one.blocks
     }
     standing = standings(judged, entry.level, seed) if judged else {}
     entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
@@ -191,20 +186,23 @@ def _judged(
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
             for k, _ in rounds
         ],
+        "blocks": len(blocks),
         "laws": sorted(entries, key=lambda law: law["rmse"]),
     }
 
 
 def _not_judged(split: Split, refused: dict[str, str]) -> JudgedSplit:
     use = " ".join(split.use.split())
-    return JudgedSplit(name=split.name, use=use, steps=[], laws=[], refused=refused)
+    return JudgedSplit(name=split.name, use=use, steps=[], blocks=0, laws=[], refused=refused)
 
 
-def _standing(steps: list[Fitted], numbers: Standing) -> JudgedLaw:
+def _standing(steps: Sequence[Fitted], numbers: Standing) -> JudgedLaw:
     law = steps[0].law
     return JudgedLaw(
         law=law.ref,
         equation=law.equation,
+        columns=steps[0].columns,
+        derived=steps[0].derived,
         parameters=len(law.names),
         converged=all(part.converged for one in steps for part in one.report.parts),
         **numbers,

@@ -39,29 +39,31 @@ def require_identifiable(law: FittableLaw, columns: Columns) -> None:
 def require_determined(
     law: FittableLaw, params: Mapping[str, float], fitted: Columns, held: Columns
 ) -> None:
-    """Refuses a fit whose rows leave open what it predicts for other rows.
+    """Refuses a fit whose rows do not determine what it predicts for other rows.
 
     Some change of the parameters moves no prediction of the ``fitted`` rows, which are at least as
     many as the parameters, and moves those of the ``held`` ones: an exponent of E, say, where all
     fitted rows are dense.
 
     Raises:
-        UserError: naming the parameters that the fitted rows leave open.
+        UserError: naming the parameters that the fitted rows do not determine.
     """
     J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
     J_fitted = J_fitted / np.sqrt(J_fitted.shape[1])
     directions, sizes, _ = np.linalg.svd(J_fitted, full_matrices=False)
     moved = np.abs(directions.T @ J_held)  # (P directions, held rows)
-    open_ = (sizes <= WITHOUT_EFFECT * sizes[0])[:, None] & (moved > EFFECT * moved.max())
-    if not open_.any():
+    moves = (sizes <= WITHOUT_EFFECT * sizes[0])[:, None] & (moved > EFFECT * moved.max())
+    if not moves.any():
         return
-    which = np.abs(directions[:, open_.any(axis=1)]).max(axis=1) > 1e-3
-    names = ", ".join(name for name, is_open in zip(law.names, which, strict=True) if is_open)
+    involved = np.abs(directions[:, moves.any(axis=1)]).max(axis=1) > 1e-3
+    names = [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
+    ends = (", ".join(names[:-1]), names[-1])
     constant = [f"{name} = {x[0]:.6g}" for name, x in fitted.items() if np.ptp(x) == 0]
+    why = f"all have {' and '.join(constant)}, so they " if constant else ""
     raise UserError(
-        f"the prediction of {int(open_.any(axis=0).sum())} of the {J_held.shape[1]} held-out rows "
-        f"is undetermined: the fitted rows leave {names} open"
-        + (f", for all have {' and '.join(constant)}" if constant else "")
+        f"the fitted rows {why}cannot determine {' and '.join(filter(None, ends))}"
+        f", on which the prediction of {int(moves.any(axis=0).sum())} of the {J_held.shape[1]} "
+        "held-out rows depends"
     )
 
 

@@ -8,6 +8,7 @@ narrow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -54,12 +55,23 @@ def bootstrap(
     parameters of a linear law apart is left out: fewer come back.
     """
     n, rng = problem.model.n, np.random.default_rng(seed)
-    phi, used = shared((draws, len(solution.phi))), shared((draws,), bool)
+    blocks = n if groups is None else int(groups.max()) + 1
+    place, counts_RB = np.arange(draws), np.empty((0, 0))
+    # So few blocks give each resample many times: it is refitted once.
+    are_few = groups is not None and math.comb(2 * blocks - 1, blocks) < draws
+    if are_few:
+        drawn = resampled(blocks, None, draws, rng)
+        counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
+    refits = len(counts_RB) if are_few else draws
+    phi, used = shared((refits, len(solution.phi))), shared((refits,), bool)
     used[:] = True
 
     def resamples() -> Iterator[tuple[slice, Array]]:
-        for batch in batches(draws, n):
-            yield batch, resampled(n, groups, batch.stop - batch.start, rng)
+        for batch in batches(refits, n):
+            if are_few:
+                yield batch, counts_RB[batch][:, groups]
+            else:
+                yield batch, resampled(n, groups, batch.stop - batch.start, rng)
 
     def work(resample: tuple[slice, Array]) -> None:
         batch, counts = resample
@@ -68,8 +80,8 @@ def bootstrap(
         if used[batch].any():
             phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
 
-    each(work, resamples(), lambda resample: progress(resample[0].stop))
-    return np.asarray(phi[used])
+    each(work, resamples(), lambda resample: progress(resample[0].stop * draws // refits))
+    return np.asarray(phi[place][used[place]])
 
 
 def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:

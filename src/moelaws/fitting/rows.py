@@ -15,13 +15,13 @@ from moelaws.fitting.report import place
 from moelaws.fitting.variables import (
     Variables,
     check_values,
+    column_sources,
     numbers,
     read_variables,
     require_column,
     row_name,
 )
 from moelaws.laws.base import Array, FittableLaw, Mask
-from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
@@ -44,6 +44,7 @@ class Rows(Observations):
         left_out: reason -> number of rows, over the whole table.
         notes: unit conversions and derivations, such as "D = C / (6 N_active)".
         groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
+        held_blocks: of the held-out rows, the value that names the block; None for rows.
         rollout: (n,) of the fitted rows, what a roll-out cuts at; None where there is none.
     """
 
@@ -53,6 +54,7 @@ class Rows(Observations):
     left_out: dict[str, int]
     notes: tuple[str, ...] = ()
     groups: NDArray[np.intp] | None = None
+    held_blocks: NDArray[np.object_] | None = None
     rollout: Array | None = None
 
 
@@ -107,7 +109,7 @@ def selected_rows(
 
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """Returns the table's columns that decide the fit, sorted."""
-    columns = set(sources(law, spec.mapping, list(map(str, table.columns))).columns.values())
+    columns = set(column_sources(law, table, spec).columns.values())
     columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
     columns |= {"sweep"} if spec.sweep else set()
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
@@ -300,7 +302,9 @@ class _Reader:
                 "least 2 are needed to draw from"
             )
         least = [x for x in (groups, weights) if x is not None]
-        order = np.lexsort([*least, response[fitted], *(values[name][fitted] for name in names)])
+        # By the response first: the bootstrap draws rows by their place, and laws that are compared
+        # share the response alone.
+        order = np.lexsort([*least, *(values[name][fitted] for name in names), response[fitted]])
         return Rows(
             columns={name: values[name][fitted][order] for name in names},
             response=response[fitted][order],
@@ -311,6 +315,7 @@ class _Reader:
             left_out=left_out,
             notes=self.given.notes,
             groups=None if groups is None else groups[order],
+            held_blocks=None if blocks is None else blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],
         )
 

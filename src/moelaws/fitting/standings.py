@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from typing_extensions import TypedDict
 
 from moelaws.fitting.intervals import resampled
+from moelaws.fitting.judged import Standing
 from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.base import Array
 
@@ -26,33 +25,18 @@ class Judged:
         rows: (n,) numbers of the rows, by which one is known again in another step.
         observed, predicted: (n,) the response, natural unit.
         drawn: (B, n) predictions of the fit's draws; None where it has none.
+        blocks: (n,) names of the blocks of rows that err together; None where each errs by itself.
     """
 
     rows: NDArray[np.intp]
     observed: Array
     predicted: Array
     drawn: Array | None
+    blocks: NDArray[np.object_] | None = None
 
     def squares(self) -> Array:
         """Squared errors (n,)."""
         return np.asarray((self.predicted - self.observed) ** 2)
-
-
-class Standing(TypedDict):
-    """How well a law predicts, as JSON data; a law without draws has no intervals.
-
-    ``n`` rows were judged; ``first`` is how often the law is the best one.
-    """
-
-    n: int
-    rmse: float
-    r2: float | None
-    rmse_excess: float
-    rank: int
-    rmse_interval: NotRequired[list[float | None]]
-    rank_interval: NotRequired[list[int]]
-    first: NotRequired[float]
-    rmse_excess_interval: NotRequired[list[float | None]]
 
 
 def standings(
@@ -68,9 +52,11 @@ def standings(
     Returns:
         law -> n, rmse, r2 (None where all responses are equal), rmse_excess over the best law's,
         rank; and, of a law that has draws, ``rmse_interval``, ``rank_interval``, ``first`` (how
-        often it is the best) and, where the best law has draws, ``rmse_excess_interval``. They
-        resample the judged rows, the same for all laws, and take the draws of each fit. A draw
-        predicts a little worse than the fit itself, so that an interval may lie above its error.
+        often it is the best) and, where the best law has draws, ``rmse_excess_interval`` and
+        ``told_apart``. They resample the judged rows, the same for all laws, and take the draws of
+        each fit. A draw predicts a little worse than the fit itself, so that an interval may lie
+        above its error. The ends of intervals are draws: none lies between a finite error and an
+        overflowing one.
     """
     rmse = {
         law: float(np.sqrt(np.concatenate([one.squares() for one in steps]).mean()))
@@ -91,20 +77,23 @@ def standings(
             "rank": int(rank),
         }
         if law in drawn:
-            entry["rmse_interval"] = _interval(drawn[law], level)
-            tails = [(1 - level) / 2, (1 + level) / 2]
-            low, high = np.quantile(place[law], tails, method="inverted_cdf")
+            entry["rmse_interval"] = _written(_ends(drawn[law], level))
+            low, high = _ends(place[law], level)
             entry["rank_interval"] = [int(low), int(high)]
             entry["first"] = float((place[law] == 1).mean())
         if law in drawn and best in drawn:
-            entry["rmse_excess_interval"] = _interval(drawn[law] - drawn[best], level)
+            ends = _ends(drawn[law] - drawn[best], level)
+            entry["rmse_excess_interval"] = _written(ends)
+            if law != best:
+                entry["told_apart"] = ends[0] > 0
     return entries
 
 
 def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array]:
     """Law -> (draws,) root mean square errors, of the laws that have draws at every step.
 
-    A row that is judged in several steps is drawn for all of them at once.
+    A row that is judged in several steps is drawn for all of them at once, and rows of a block
+    together.
     """
     known = {
         law: [one.drawn for one in steps if one.drawn is not None] for law, steps in judged.items()
@@ -114,8 +103,11 @@ def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array
     if not count:
         return {}
     steps = next(iter(judged.values()))
-    rows, place = np.unique(np.concatenate([one.rows for one in steps]), return_inverse=True)
-    weights = resampled(len(rows), None, count, np.random.default_rng(seed))[:, place]
+    rows, first, place = np.unique(
+        np.concatenate([one.rows for one in steps]), return_index=True, return_inverse=True
+    )
+    rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
+    weights = resampled(len(rows), _groups(steps, first), count, rng)[:, place]
     errors = {}
     for law, draws in known.items():
         residuals = [
@@ -128,6 +120,18 @@ def _drawn(judged: Mapping[str, Sequence[Judged]], seed: int) -> dict[str, Array
     return errors
 
 
+def _groups(steps: Sequence[Judged], first: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """The block of each row, counted from 0; None where rows are drawn one by one.
+
+    So are rows that are all of one block: there is no other block to draw.
+    """
+    blocks = [one.blocks for one in steps if one.blocks is not None]
+    if not blocks:
+        return None
+    groups = np.unique(np.concatenate(blocks)[first].astype(str), return_inverse=True)[1]
+    return groups if groups.any() else None
+
+
 def _r2(steps: Sequence[Judged]) -> float | None:
     """Over all rows at once, about their common mean."""
     observed = np.concatenate([one.observed for one in steps])
@@ -136,7 +140,11 @@ def _r2(steps: Sequence[Judged]) -> float | None:
     return 1 - float(squares.sum()) / spread if np.ptp(observed) > 0 else None
 
 
-def _interval(values: Array, level: float) -> list[float | None]:
-    """Its ends, None for one that draws without a number reach."""
-    low, high = percentiles(values[:, None], level)
-    return [float(end) if abs(end) < WORST / 2 else None for end in (low[0], high[0])]
+def _ends(draws: Array, level: float) -> tuple[float, float]:
+    low, high = percentiles(draws, level, "inverted_cdf")
+    return float(low), float(high)
+
+
+def _written(ends: tuple[float, float]) -> list[float | None]:
+    """The ends as JSON data, None for one that is infinite."""
+    return [end if abs(end) < WORST / 2 else None for end in ends]

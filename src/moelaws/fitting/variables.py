@@ -44,8 +44,7 @@ def read_variables(
         UserError: for a column that is missing or holds no numbers, a mapping or a unit that is
             not allowed, a declared unit that is not the variable's.
     """
-    names = [str(name) for name in table.columns]
-    origins = sources(law, spec.mapping, names)
+    origins = column_sources(law, table, spec)
     factors = unit_factors(origins, spec.units, units)
     values = {
         name: numbers(table, column, f"{name} of {law.ref}") * factors.get(name, 1.0)
@@ -58,6 +57,21 @@ def read_variables(
         if factors.get(name, 1.0) != 1.0
     ]
     return Variables(values | derived, origins, factors, (*notes, *texts.values()))
+
+
+def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
+    """Where the law's variables come from in ``table``; an empty column stands for none.
+
+    Tables of imported runs have every column of a study's table, and most are empty: these must not
+    keep a variable from being derived. A mapped column is taken as it is.
+
+    Raises:
+        UserError: as ``laws.mapping.sources``.
+    """
+    mapped = set(spec.mapping.values())
+    filled = {n: n in mapped or bool(table[n].notna().any()) for n in map(str, table.columns)}
+    empty = [name for name, is_filled in filled.items() if not is_filled]
+    return sources(law, spec.mapping, [name for name in filled if filled[name]], empty)
 
 
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
@@ -110,8 +124,10 @@ def check_values(
         if not wrong.any():
             continue
         if name in given.sources.columns and np.isnan(given.values[name][kept]).all():
-            column = given.sources.columns[name]
-            raise UserError(f"column {column} for {name} is empty in all {kept.sum()} rows")
+            raise UserError(
+                f"the table's column {given.sources.columns[name]}, for the variable {name} "
+                f"({variable.description}), is empty in all {kept.sum()} rows"
+            )
         row = int(np.argmax(wrong))
         raw = given.values[name][row] / given.factors.get(name, 1.0)
         what = texts[name] if name in texts else f"column {given.sources.columns[name]}"

@@ -75,11 +75,17 @@ def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) ->
             )
 
 
-def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[str]) -> Sources:
+def sources(
+    law: FittableLaw,
+    mapping: Mapping[str, str],
+    available: Collection[str],
+    empty: Collection[str] = (),
+) -> Sources:
     """Where the law's variables come from in a table whose columns are ``available``.
 
     A mapped column comes before one that has the variable's own name, that before a derivation,
-    and that before the variable's default, which is not in the result.
+    and that before the variable's default, which is not in the result. Columns without a value are
+    not among the available ones; ``empty`` names them for messages alone.
 
     Raises:
         UserError: for a mapping of an unknown variable, a mapped column that is not there, or
@@ -106,12 +112,20 @@ def sources(law: FittableLaw, mapping: Mapping[str, str], available: Collection[
             raise UserError(
                 f"no column {column!r} for {name} of {law.ref}; there are {listed(available)}"
             )
+    hollow = [name for name in empty if name in declared or name in VOCABULARY]
     for v in (*missing, law.response):
-        if v.name not in columns and v.name not in derived:
+        if v.name in columns or v.name in derived:
+            continue
+        more = ways(v.name, law.derivations) if same_quantity(v) else ""
+        if v.name in empty and not more:
             raise UserError(
-                f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}"
-                + (ways(v.name, law.derivations) if same_quantity(v) else "")
+                f"the table's column {v.name}, for the variable {v.name} ({v.description}), is "
+                "empty in all rows"
             )
+        raise UserError(
+            f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}{more}"
+            + (f"; empty in all rows: {', '.join(hollow)}" if hollow else "")
+        )
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
     return Sources(columns, derivations, variables)
 

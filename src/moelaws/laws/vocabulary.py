@@ -184,19 +184,35 @@ _QUANTITIES = {
 }
 
 
-def refuse_unit(variable: Variable, column: str, declared: str | None, word: str | None) -> None:
+def refuse_unit(
+    variable: Variable,
+    column: str,
+    declared: str | None,
+    word: str | None,
+    statement: str = "--unit {name}={word}",
+) -> None:
     """Refuse a column whose declared unit is another quantity than the variable's.
+
+    Also refused is a ``word`` that would convert a column which declares the variable's own unit.
+    ``statement`` is how the user states a unit, for messages.
 
     Raises:
         UserError: saying what to map or to state instead.
     """
-    if declared == variable.unit or not {declared, variable.unit} <= _QUANTITIES:
+    if not {declared, variable.unit} <= _QUANTITIES:
+        return
+    if declared == variable.unit:
+        if word is not None and factor(variable, word) != 1:
+            said = statement.format(name=variable.name, word=word)
+            raise UserError(
+                f"column {column} is in {declared}, as its table says; leave {said} out"
+            )
         return
     if (declared, variable.unit, word) == ("bits/token", "nats/token", "bits"):
         return
     remedy = f"map a column in {variable.unit}"
     if (declared, variable.unit) == ("bits/token", "nats/token"):
-        remedy = f"say so with --unit {variable.name}=bits"
+        remedy = f"say so with {statement.format(name=variable.name, word='bits')}"
     elif (declared, variable.unit) == ("bits/byte", "nats/token"):
         remedy += "; bits a byte and nats a token differ by the text's bytes a token"
     raise UserError(

@@ -99,19 +99,21 @@ class Contest(Entry):
     rows: str = ""
     splits: Annotated[tuple[Split, ...], Field(min_length=1)]
     protocol: dict[str, Any] = {}  # overrides of each law's own
-    bootstrap: Annotated[Count, Field(le=100_000)] = 100
+    bootstrap: Annotated[Count, Field(le=100_000)] = 1000
+    resample_by: str = ""  # a column whose values are blocks of rows that err together
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
 
-    def fit(self, split: Split, rows: str, holdout: str) -> Fit:
-        """Returns the fits' entry at a split, whose rows the expressions choose."""
+    def fit(self, split: Split, mark: str) -> Fit:
+        """Returns the fits' entry at a split; in the column ``mark`` fitted rows are 0, held 1."""
         return Fit(
             name=f"{self.name}_{split.name}",
             law=",".join(self.laws),
             mapping=self.mapping,
-            rows=rows,
-            holdout=holdout,
+            rows=f"{mark} >= 0",
+            holdout=f"{mark} > 0",
             protocol=self.protocol,
             bootstrap=self.bootstrap,
+            resample_by=self.resample_by,
             intervals="bootstrap",
             level=self.level,
         )

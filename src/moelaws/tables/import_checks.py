@@ -57,8 +57,9 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str])
     refuse_twice(
         frame["run_id"],
         lambda run: (
-            f"both have run_id {run}; a table holds one row a run. To keep each run's last row, "
-            "add `last: COLUMN` to the mapping."
+            f"both have run_id {run}; a table holds one row a run. If these are two runs, map "
+            "run_id to a column that tells them apart (in W&B: ID); if they are rows of one run, "
+            "add `last: COLUMN`"
         ),
     )
     lines = [repr(row) for row in source.itertuples(index=False, name=None)]

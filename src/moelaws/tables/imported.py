@@ -205,7 +205,8 @@ class _Reader:
             values = self._column(column.name, entry, column.type)
         if isinstance(entry, Values) and column.type != "string":
             variable = Variable(column.name, column.unit, "")
-            refuse_unit(variable, entry.column, self.units.get(entry.column), unit or None)
+            declared = self.units.get(entry.column)
+            refuse_unit(variable, entry.column, declared, unit or None, "unit: {word}")
             values = values * factor(variable, unit or column.unit)
         return _whole(values) if column.type == "int" else values
 

@@ -14,8 +14,10 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest, Fit
+from moelaws.spec.importing import Mapping
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Reader, Simulation, Study
+from moelaws.tables.column import Column
 from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
 from moelaws.workflow.reads import reads
@@ -41,13 +43,21 @@ def check_study(study: Study) -> None:
             _check_sweep(study, fit)
             _check_fit(study, fit)
     for contest in study.contests:
-        with located(study.file, f"contest {contest.name}"):
-            _check_sweep(study, contest)
-            _check_contest(study, contest)
+        check_contest(study, contest)
+
+
+def check_contest(study: Study, contest: Contest) -> None:
+    """Refuses what no law could be judged by; one that the table cannot feed is named later.
+
+    Raises:
+        UserError: as ``check_study``.
+    """
+    with located(study.file, f"contest {contest.name}"):
+        _check_sweep(study, contest)
+        _check_contest(study, contest)
 
 
 def _check_contest(study: Study, contest: Contest) -> None:
-    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
     candidates = [laws.fittable(ref) for ref in contest.laws]
     if unknown := sorted(set(contest.mappings) - set(contest.laws)):
         raise UserError(f"mappings: {', '.join(unknown)} is not among its laws")
@@ -63,10 +73,11 @@ def _check_contest(study: Study, contest: Contest) -> None:
         expressions = (contest.rows, split.rows, split.holdout)
         columns += [clause.column for text in expressions for clause in parse_rows(text)]
         columns += filter(None, [split.column])
-    units, _ = _columns(study, "")
+    units, known = _columns(study, "")
     for column in columns:
         if column not in units:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
+    _check_resample_by(contest, known)
 
 
 def _check_code(study: Study, entry: Reader) -> None:
@@ -118,8 +129,7 @@ def _check_sweep(study: Study, entry: Fit | Contest) -> None:
 def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
     """Returns a table's columns of numbers, with units, and the names of all; "" is the study's."""
     if not table:
-        imported = columns_of(read_mapping(study.imported_files[1])) if study.imported else ()
-        columns = imported or COLUMNS
+        columns = _filled(read_mapping(study.imported_files[1])) if study.imported else COLUMNS
         numbers = {c.name: c.unit for c in columns if c.type in NUMBERS}
         return numbers, [column.name for column in columns]
     for entry in study.fits:
@@ -134,6 +144,12 @@ def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
             numbers[name] = unit
         words.append(name)
     return numbers, words
+
+
+def _filled(mapping: Mapping) -> tuple[Column, ...]:
+    """The columns that an imported table fills: the others are there and empty."""
+    names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
+    return tuple(column for column in columns_of(mapping) if column.name in names)
 
 
 def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
@@ -170,7 +186,11 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(
                 f"{clause.column!r} is no column of numbers; there are {', '.join(units)}"
             )
-    if fit.resample_by and fit.resample_by not in known:
+    _check_resample_by(fit, known)
+
+
+def _check_resample_by(entry: Fit | Contest, known: list[str]) -> None:
+    if entry.resample_by and entry.resample_by not in known:
         raise UserError(
-            f"resample_by: {fit.resample_by!r} is no column; there are {', '.join(known)}"
+            f"resample_by: {entry.resample_by!r} is no column; there are {', '.join(known)}"
         )

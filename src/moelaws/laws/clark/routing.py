@@ -113,6 +113,7 @@ def _law(variant: str, router: str, published: tuple[float, ...]) -> GeneralLaw:
         parameters=with_published(_PARAMETERS, values),
         variant=variant,
         function=_value_and_jacobian,
+        only_with={"E": ("b", "c", "E_start", "E_max")},
         protocol=FitProtocol(
             objective="huber",
             source="ours, 72 starts: with E_start and E_max fixed the law is linear on ln L",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import percentile_interval
 from moelaws.figures.tabular import Tabular
@@ -71,8 +72,8 @@ def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
         estimate = part.params[name]
         record |= {
             name: estimate.estimate,
-            f"{name} low": _number(estimate.low),
-            f"{name} high": _number(estimate.high),
+            f"{name} low": number_or_nan(estimate.low),
+            f"{name} high": number_or_nan(estimate.high),
         }
     return record
 
@@ -84,7 +85,3 @@ def _published(law: Law, printed: bool = True) -> dict[str, float]:
         f"published {name}": values[name] if printed else float("nan")
         for name in ("coefficient", "exponent")
     }
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value

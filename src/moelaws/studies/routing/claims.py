@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
@@ -49,7 +50,7 @@ def helps_less(inputs: FittedInputs) -> Evidence:
     """Returns the coefficient c of the three routers, with the intervals over base sizes."""
     estimates = [inputs.fit(router.fit).part({}).params["c"] for router in ROUTERS]
     alone = "; ".join(
-        f"{router.name} [{_number(c.low):.4f}, {_number(c.high):.4f}]"
+        f"{router.name} [{number_or_nan(c.low):.4f}, {number_or_nan(c.high):.4f}]"
         for router, c in zip(ROUTERS, estimates, strict=True)
     )
     ends = _over_sizes(inputs, "c")
@@ -160,7 +161,3 @@ def _mean(values: Array) -> tuple[float, tuple[float, float]]:
     if n < 2:
         return mean, (math.nan, math.nan)
     return mean, t_interval(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1, LEVEL)
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
@@ -30,7 +31,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         for p in law.parameters:
             ours, robust = (report.part({}).params[p.name] for report in (squared, huber))
             printed = (law.published or {})[p.name]
-            low, high = _number(ours.low), _number(ours.high)
+            low, high = number_or_nan(ours.low), number_or_nan(ours.high)
             rows.append(
                 {
                     "Router": router.name,
@@ -43,8 +44,8 @@ def coefficients(inputs: FittedInputs) -> Tabular:
                     "Low (over sizes)": over_sizes["low"][router.name, p.name],
                     "High (over sizes)": over_sizes["high"][router.name, p.name],
                     "Huber": robust.estimate,
-                    "Low (Huber)": _number(robust.low),
-                    "High (Huber)": _number(robust.high),
+                    "Low (Huber)": number_or_nan(robust.low),
+                    "High (Huber)": number_or_nan(robust.high),
                 }
             )
     parts = [inputs.fit(router.fit).part({}) for router in ROUTERS]
@@ -114,13 +115,9 @@ def errors(inputs: FittedInputs) -> Tabular:
                 "Fit": name,
                 "Runs": part.n,
                 "Parameters": len(part.params),
-                "RMSE (nats)": _number(part.metrics["rmse"]),
-                "R2": _number(part.metrics["r2"]),
-                "BIC": _number(part.metrics["bic"]),
+                "RMSE (nats)": number_or_nan(part.metrics["rmse"]),
+                "R2": number_or_nan(part.metrics["r2"]),
+                "BIC": number_or_nan(part.metrics["bic"]),
             }
         )
     return Tabular(pd.DataFrame(rows))
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else value

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.figures.tabular import Tabular
@@ -64,8 +65,8 @@ def coefficients(inputs: FittedInputs) -> Tabular:
             "Unit": p.unit,
             "Published": published.get(p.name, np.nan),
             "Estimate": part.params[p.name].estimate,
-            f"Low ({report.level:.0%})": _number(part.params[p.name].low),
-            f"High ({report.level:.0%})": _number(part.params[p.name].high),
+            f"Low ({report.level:.0%})": number_or_nan(part.params[p.name].low),
+            f"High ({report.level:.0%})": number_or_nan(part.params[p.name].high),
             "Identified": "no" if p.name in loose else "yes",
         }
         for p in law.parameters
@@ -117,8 +118,8 @@ def surfaces(inputs: FittedInputs) -> Tabular:
                     "Size": "N" if size == "total" else "N_a",
                     "C, FLOPs": C,
                     "Runs": part.n,
-                    "R2": _number(part.metrics.get("r2")),
-                    "MSE, fitted": _number(part.metrics.get("mse")),
+                    "R2": number_or_nan(part.metrics.get("r2")),
+                    "MSE, fitted": number_or_nan(part.metrics.get("mse")),
                     "MSE, held out": float(np.average(own["mse"], weights=own["times"]))
                     if len(own)
                     else np.nan,
@@ -145,19 +146,15 @@ def _errors(
     return {
         "Law": law,
         "Runs": runs,
-        "n": _number(metrics.get("n")),
-        "R2": _number(metrics.get("r2")),
-        "RMSE": _number(metrics.get("rmse", np.sqrt(metrics["mse"]))),
-        "MSE": _number(metrics.get("mse")),
-        "Huber, sum": _number(metrics.get("huber_sum")),
-        "Huber, mean": _number(metrics.get("huber_mean")),
-        "AIC": _number(part.metrics.get("aic")) if part else np.nan,
+        "n": number_or_nan(metrics.get("n")),
+        "R2": number_or_nan(metrics.get("r2")),
+        "RMSE": number_or_nan(metrics.get("rmse", np.sqrt(metrics["mse"]))),
+        "MSE": number_or_nan(metrics.get("mse")),
+        "Huber, sum": number_or_nan(metrics.get("huber_sum")),
+        "Huber, mean": number_or_nan(metrics.get("huber_mean")),
+        "AIC": number_or_nan(part.metrics.get("aic")) if part else np.nan,
         "Parameters": float(len(part.params)) if part else np.nan,
     }
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
 
 
 def _listed(values: Any) -> str:

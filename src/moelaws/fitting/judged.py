@@ -1,0 +1,71 @@
+"""What `moelaws contest` writes, as JSON data; no engine, so that its page needs none either."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class Standing(TypedDict):
+    """How well a law predicts; a law without draws has no intervals.
+
+    ``n`` rows were judged; ``first`` is how often the law is the best one. ``told_apart`` says of
+    every law but the best whether its error is above the best law's beyond chance: an infinite end
+    of an interval is null, whatever its sign.
+    """
+
+    n: int
+    rmse: float
+    r2: float | None
+    rmse_excess: float
+    rank: int
+    rmse_interval: NotRequired[list[float | None]]
+    rank_interval: NotRequired[list[int]]
+    first: NotRequired[float]
+    rmse_excess_interval: NotRequired[list[float | None]]
+    told_apart: NotRequired[bool]
+
+
+class JudgedLaw(Standing):
+    """One law at one split."""
+
+    law: str
+    equation: str
+    columns: dict[str, str]  # variable -> the table's column that it is read from
+    derived: list[str]  # variables that no column holds, such as "C = 6 N_active D"
+    parameters: int
+    converged: bool  # at every step
+
+
+class Step(TypedDict):
+    """The rows of one round of fits."""
+
+    holdout: str  # in words, which rows were judged
+    fitted: int
+    judged: int
+
+
+class JudgedSplit(TypedDict):
+    """The laws at one split, best first, and the refused ones with the reason."""
+
+    name: str
+    use: str
+    steps: list[Step]
+    blocks: int  # of judged rows that err together (resample_by); 0 where rows err by themselves
+    laws: list[JudgedLaw]
+    refused: dict[str, str]
+
+
+class JudgedContest(TypedDict):
+    """All of a contest."""
+
+    study: str
+    title: str
+    contest: str
+    source: str
+    runs: str  # what imported runs are called
+    entry: dict[str, Any]  # of the study, as ``spec.fit.Contest`` dumps it
+    seed: int
+    splits: list[JudgedSplit]
+    made_of: dict[str, Any]
