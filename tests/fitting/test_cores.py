@@ -12,6 +12,7 @@ import pytest
 from fitting_case import entry
 
 from moelaws import laws
+from moelaws.fitting import multistart
 from moelaws.fitting.cores import each, shared, using_cores
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
@@ -27,7 +28,8 @@ COUNTS = (1, 2, 3)
         {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
     ],
 )
-def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields):
+def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, monkeypatch):
+    monkeypatch.setattr(multistart, "BATCH", 40)  # four batches at least of each case
     law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
     reports = []
     for count in COUNTS:
