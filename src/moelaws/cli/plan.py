@@ -119,6 +119,8 @@ def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
     """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     from moelaws.accounting.cost import DEVICES
     from moelaws.grids.budget import budget
+    from moelaws.grids.timings import learned
+    from moelaws.records.layout import Results
     from moelaws.tables.kept_weights import kept_runs
     from moelaws.tables.simulate import design
 
@@ -128,7 +130,8 @@ def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
         runs = tuple(run for run in runs if run.run_id in chosen)
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
-    return [budget(runs * repeats, device, kept, probed) for device in DEVICES.values()]
+    devices = [learned(device, Results()) for device in DEVICES.values()]
+    return [budget(runs * repeats, device, kept, probed) for device in devices]
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:
@@ -196,3 +199,5 @@ def _print_cost(cost: Budget) -> None:
         f"{cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
         + (f" ({disk})" if disk else "")
     )
+    if cost.device.basis:
+        click.echo(cost.device.basis)
