@@ -56,9 +56,10 @@ def bootstrap(
     n, rng = problem.model.n, np.random.default_rng(seed)
     phi, used = shared((draws, len(solution.phi))), shared((draws,), bool)
     used[:] = True
+    of_draws = batches(draws, n)
 
     def resamples() -> Iterator[tuple[slice, Array]]:
-        for batch in batches(draws, n):
+        for batch in of_draws:
             yield batch, resampled(n, groups, batch.stop - batch.start, rng)
 
     def work(resample: tuple[slice, Array]) -> None:
@@ -68,7 +69,7 @@ def bootstrap(
         if used[batch].any():
             phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
 
-    each(work, resamples(), lambda resample: progress(resample[0].stop))
+    each(work, resamples(), len(of_draws), lambda resample: progress(resample[0].stop))
     return np.asarray(phi[used])
 
 
