@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.fit import threads_option
+from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
@@ -64,9 +64,7 @@ def command(
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     from moelaws.analysis.plan import fits_of
-    from moelaws.fitting.cores import using_cores
     from moelaws.grids.sweep import expand_study
-    from moelaws.records.memory import keep_freed_memory
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
@@ -75,8 +73,7 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = _costs(sweep, options.repeats, rows)
-    keep_freed_memory()
-    with using_cores(threads):
+    with fitting_on(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
