@@ -49,8 +49,8 @@ def warnings(frame: pd.DataFrame) -> list[str]:
     if not (missing := int(frame["paired_se"].isna().sum())):
         return []
     return [
-        f"{missing} of {len(frame)} contrasts have no paired error: their runs have no losses by "
-        "document"
+        f"{missing} of {len(frame)} contrasts have no paired error: the losses by document of "
+        "their runs are missing or damaged"
     ]
 
 
