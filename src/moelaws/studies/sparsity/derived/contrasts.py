@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
@@ -28,7 +28,7 @@ ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
     Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
     Column("paired_se", "float", "nats/token", "its error by documents, paired", True),
     Column("unpaired_se", "float", "nats/token", "its error if each loss had its own text", True),
-    Column("seed_se", "float", "nats/token", "its error by the spread between seeds", True),
+    Column("seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
 )
 def derive(inputs: Inputs) -> Rows:
     """Makes a row for each completed run of a budget that is sparser than the densest one."""
