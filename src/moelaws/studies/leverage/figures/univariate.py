@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.transforms import offset_copy
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.figures import style
+from moelaws.figures.losses import contrast_points
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.report import FitReport
 from moelaws.studies.leverage.figures import published
@@ -25,6 +27,8 @@ from moelaws.studies.leverage.figures.common import (
 )
 from moelaws.tables.sweeps import in_sweep
 
+SPREAD = 3.6  # points between the bars of two budgets
+
 
 def over_activation(inputs: FittedInputs) -> Sheet:
     """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
@@ -37,6 +41,29 @@ def over_activation(inputs: FittedInputs) -> Sheet:
     y = published.leverage(A, float(points["G"].median()), C)
     panel.line("published", A, y, label=f"published ({style.power(C)})", **published.LINE)
     leverage_axis(panel, np.concatenate([points["EL"], y]))
+    ratios = sorted(points["A_routed"].unique())
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def contrasts(inputs: FittedInputs) -> Sheet:
+    """Draws ln EL over A at the trained budgets, a colour a budget, with both of its errors."""
+    sheet, panel, points = _start(inputs, "activation")
+    points = points[points["A_routed"] < 1]
+    if not len(points):
+        return sheet
+    points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
+    palette = style.palette(points["C"])
+    for i, (C, colour) in enumerate(palette.items()):
+        shift = offset_copy(
+            panel.ax.transData, sheet.figure, SPREAD * (i - (len(palette) - 1) / 2), units="points"
+        )
+        options = {"color": colour, "label": style.power(C), "transform": shift}
+        rows = at(points, "C", C)
+        contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
+    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.ax.set_ylabel("ln EL")
     ratios = sorted(points["A_routed"].unique())
     log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
     panel.legend(BUDGET)

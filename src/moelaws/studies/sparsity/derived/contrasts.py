@@ -45,13 +45,19 @@ def derive(inputs: Inputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
-    """Says how many contrasts have no paired error."""
-    if not (missing := int(frame["paired_se"].isna().sum())):
-        return []
-    return [
-        f"{missing} of {len(frame)} contrasts have no paired error: the losses by document of "
-        "their runs are missing or damaged"
+    """Says where the densest run is missing, and how many contrasts have no paired error."""
+    lines = [
+        f"C={C:.3g}, d_model={d_model:g}, seed={seed:g}: runs are compared with S={S:g}, for the "
+        "densest run did not complete"
+        for (C, d_model, seed, S), _ in frame.groupby(["C", "d_model", "seed", "S_against"])
+        if frame["S_against"].min() < S
     ]
+    if missing := int(frame["paired_se"].isna().sum()):
+        lines.append(
+            f"{missing} of {len(frame)} contrasts have no paired error: the losses by document of "
+            "their runs are missing or damaged"
+        )
+    return lines
 
 
 def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:

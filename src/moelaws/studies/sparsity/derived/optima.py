@@ -69,11 +69,17 @@ def derive(inputs: FittedInputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each optimum of the derived table that is only a bound or missing."""
-    return [
+    """Returns a line for each optimum that is only a bound or missing, and for missing drops."""
+    lines = [
         f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
         f"measured ({row.method}): {row.note}"
         for row in frame[frame["note"] != ""].itertuples()
+    ]
+    return lines + [
+        f"C={C:.3g}: no drop of the loss at the best N_{size} ({method}): the densest runs "
+        f"(S={rows['S'].min():g}) have no optimum"
+        for (C, size, method), rows in frame.groupby(["C", "size", "method"])
+        if len(rows) > 1 and rows.sort_values("S")["L_star"].isna().iloc[0]
     ]
 
 
