@@ -47,6 +47,7 @@ def contrast_points(
     columns are ``value`` with _paired_se and _seed_se.
     """
     red, green, blue, _ = options["color"]
+    options = {"markersize": 2.2, **options}  # errors may be small
     pale = {**options, "color": (red, green, blue, 0.35), "marker": "none", "label": None}
     seeds, documents = (bars(rows, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
     panel.points(f"{series}, by seeds", rows[x], rows[value], **seeds, **pale)

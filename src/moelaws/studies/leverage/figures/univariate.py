@@ -63,6 +63,7 @@ def contrasts(inputs: FittedInputs) -> Sheet:
         rows = at(points, "C", C)
         contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
     panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.ax.margins(x=0.12)  # room for the marks beside the ends
     panel.ax.set_ylabel("ln EL")
     ratios = sorted(points["A_routed"].unique())
     log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
