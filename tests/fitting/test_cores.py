@@ -30,7 +30,7 @@ COUNTS = (1, 2, 3)
     ],
 )
 def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, monkeypatch):
-    monkeypatch.setattr(multistart, "BATCH", 40)  # four batches at least of each case
+    monkeypatch.setattr(multistart, "BATCH", 65)  # two batches at least of each case
     law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
     reports = []
     for count in COUNTS:
