@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.transforms import offset_copy
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.figures import style
-from moelaws.figures.losses import contrast_points
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.report import FitReport
 from moelaws.studies.leverage.figures import published
 from moelaws.studies.leverage.figures.common import (
@@ -24,15 +22,13 @@ from moelaws.studies.leverage.figures.common import (
     leverage_points,
     log_axis,
     percent,
+    points_of,
 )
-from moelaws.tables.sweeps import in_sweep
-
-SPREAD = 3.6  # points between the bars of two budgets
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
     """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
-    sheet, panel, points = _start(inputs, "activation")
+    sheet, panel, points = points_of(inputs, "activation")
     if not len(points):
         return sheet
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
@@ -47,33 +43,9 @@ def over_activation(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def contrasts(inputs: FittedInputs) -> Sheet:
-    """Draws ln EL over A at the trained budgets, a colour a budget, with both of its errors."""
-    sheet, panel, points = _start(inputs, "activation")
-    points = points[points["A_routed"] < 1]
-    if not len(points):
-        return sheet
-    points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
-    palette = style.palette(points["C"])
-    for i, (C, colour) in enumerate(palette.items()):
-        shift = offset_copy(
-            panel.ax.transData, sheet.figure, SPREAD * (i - (len(palette) - 1) / 2), units="points"
-        )
-        options = {"color": colour, "label": style.power(C), "transform": shift}
-        rows = at(points, "C", C)
-        contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
-    panel.ax.margins(x=0.12)  # room for the marks beside the ends
-    panel.ax.set_ylabel("ln EL")
-    ratios = sorted(points["A_routed"].unique())
-    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
-    panel.legend(BUDGET)
-    return sheet
-
-
 def over_granularity(inputs: FittedInputs) -> Sheet:
     """Draws F4b: EL over G at one activation ratio, a colour a budget, with Eq 2 fitted."""
-    sheet, panel, points = _start(inputs, "granularity")
+    sheet, panel, points = points_of(inputs, "granularity")
     if not len(points):
         return sheet
     G = np.geomspace(points["G"].min(), points["G"].max(), 61)
@@ -91,7 +63,7 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
 
 def over_compute(inputs: FittedInputs) -> Sheet:
     """Draws F4c: EL over C, a colour an activation ratio, with Eq 3; hollow where extrapolated."""
-    sheet, panel, points = _start(inputs, "activation", measured=False)
+    sheet, panel, points = points_of(inputs, "activation", measured=False)
     if not len(points):
         return sheet
     points = points[points["A_routed"] < 1]
@@ -125,20 +97,6 @@ def over_compute(inputs: FittedInputs) -> Sheet:
     compute_axis(panel)
     panel.legend("$A = E_a/E$")
     return sheet
-
-
-def _start(
-    inputs: FittedInputs, sweep: str, measured: bool = True
-) -> tuple[Sheet, Panel, pd.DataFrame]:
-    """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
-    sheet, panel = one_panel()
-    points = inputs.derived("points")
-    points = points[in_sweep(points, sweep)]
-    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
-    if not len(points):
-        panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
-                      "to the mixtures' losses")  # fmt: skip
-    return sheet, panel, points
 
 
 def _budgets(
