@@ -120,8 +120,21 @@ def sized(d_model, experts, steps, groups=4):
 RUNS = [sized(d, E, steps) for d in (16, 48, 128) for E in (2, 16, 64) for steps in (500, 4000)]
 
 
+def steps_alone(run, device):
+    evaluated = run.evaluation.sequences / (3 * run.batch * run.steps)
+    return (estimate(run, device).seconds - device.startup_seconds) / (1 + evaluated)
+
+
 def measured(runs, device):
-    return [Timing(run, estimate(run, device).seconds - device.startup_seconds) for run in runs]
+    return [Timing(run, steps_alone(run, device)) for run in runs]
+
+
+def test_an_evaluation_takes_a_third_of_training_on_its_text():
+    run = sized(48, 16, 500)
+    evaluation = run.evaluation.model_copy(update={"sequences": 3 * 500 * run.batch})
+    evaluated = run.model_copy(update={"evaluation": evaluation})
+    spent = estimate(evaluated, CPU).seconds - CPU.startup_seconds
+    assert spent == pytest.approx(2 * steps_alone(run, CPU))
 
 
 def test_timings_of_a_machine_tell_its_speed_and_its_overheads():

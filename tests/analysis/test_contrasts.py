@@ -10,10 +10,12 @@ from moelaws import laws
 from moelaws.analysis.contrasts import (
     ContrastErrors,
     Minimum,
+    contrast_errors,
     influence,
     linear_influence,
     seed_sd,
 )
+from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.observations import Observations
 from moelaws.fitting.problem import problem
 from moelaws.fitting.solve import solve
@@ -76,11 +78,12 @@ def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
     rng = np.random.default_rng(2)
     tokens = rng.integers(100, 900, 60)
     nats = (3 + rng.normal(0, 0.4, 60) + rng.normal(0, 0.02, (2, 60))) * tokens
-    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), seed_sd=0.01)
+    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), np.array([0.01, 0.01]))
     assert errors.seeds([1, -1]) == pytest.approx(0.01 * 2**0.5)
     assert errors.seeds([[0.5, -0.5], [0, 0]]) == pytest.approx([0.01 / 2**0.5, 0])
     assert 0 < errors.documents([1, -1]) < 0.1 * errors.documents([1, 0])
-    unknown = ContrastErrors(None, seed_sd=np.nan)
+    assert ContrastErrors(None, np.array([0.03, 0.04])).seeds([1, -1]) == pytest.approx(0.05)
+    unknown = ContrastErrors(None, np.full(2, np.nan))
     assert np.isnan(unknown.documents(np.eye(2))).all()
     assert np.isnan(unknown.seeds([1, -1]))
 
@@ -91,3 +94,15 @@ def test_seeds_are_pooled_over_what_was_repeated():
     frame["L_seed_sd"] = [L[:2].std(ddof=1)] * 2 + [L[2:4].std(ddof=1)] * 2 + [np.nan]
     assert seed_sd(frame) == pytest.approx(np.sqrt((0.02**2 + 0.1**2) / 4))
     assert np.isnan(seed_sd(frame.assign(n_seeds=1)))
+
+
+def test_a_budget_with_enough_repeats_has_a_spread_of_its_own():
+    C = np.repeat([1e9, 1e10, 1e11], [10, 10, 4])
+    sd = np.repeat([0.03, 0.01, 0.05], [10, 10, 4]) * (1 + 1e-6 * (np.arange(24) // 2))
+    frame = pd.DataFrame(
+        {"run_id": [f"run{i}" for i in range(24)], "source": "simulated", "status": "completed",
+         "C": C, "L": 3.0, "n_seeds": 2, "L_seed_sd": sd}
+    )  # fmt: skip
+    errors = contrast_errors(Inputs(frame=frame), ["run12", "run0", "run22"])
+    both = np.sqrt((5 * 0.03**2 + 5 * 0.01**2 + 2 * 0.05**2) / 12)  # two repeats at 1e11
+    assert errors.seed_sd == pytest.approx([0.01, 0.03, both], rel=1e-4)

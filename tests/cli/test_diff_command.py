@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from moelaws.cli import cli
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
 from moelaws.training.evaluation import DocumentLosses
 
 # Differences of -5, -30 and 10 nats; -25 / 600 a token; residuals -5/6, -17.5 and 18.33.
@@ -47,11 +48,24 @@ def test_json_has_the_difference_and_its_error(runs):
         "unit": "nats/token",
         "documents": 3,
     }
-    (runs.run("second") / "documents.parquet").unlink()
-    assert "loss_difference" not in json.loads(diff("--json"))
 
 
-def test_runs_of_before_show_what_they_did(runs):
-    (runs.run("second") / "documents.parquet").unlink()
+@pytest.mark.parametrize("other_documents", [False, True])
+def test_runs_that_cannot_be_paired_say_why(runs, other_documents):
+    path = runs.run("second") / "documents.parquet"
+    path.unlink()
+    reason = "run second has no losses by document: it was trained before they were kept"
+    if other_documents:
+        DocumentLosses(np.arange(3), np.array([100, 200, 300]), np.ones(3)).write(path)
+        reason = "runs first and second were not measured on the same documents"
     assert "summary.loss" in diff()
-    assert "paired" not in diff()
+    assert f"the difference of the losses has no paired error: {reason}" in diff()
+    assert json.loads(diff("--json"))["loss_difference"] == {"unpaired": reason}
+
+
+def test_damaged_losses_by_document_are_named(runs):
+    path = runs.run("second") / "documents.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    result = CliRunner().invoke(cli, ["diff", "first", "second", "--json"])
+    assert isinstance(result.exception, UserError)
+    assert "second/documents.parquet" in str(result.exception)

@@ -1,6 +1,7 @@
 """Several cores give what one gives, end together, and raise what one raises."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from fitting_case import entry
 
 from moelaws import laws
+from moelaws.fitting import multistart
 from moelaws.fitting.cores import each, shared, using_cores
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
@@ -27,7 +29,8 @@ COUNTS = (1, 2, 3)
         {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
     ],
 )
-def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields):
+def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, monkeypatch):
+    monkeypatch.setattr(multistart, "BATCH", 65)  # two batches at least of each case
     law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
     reports = []
     for count in COUNTS:
@@ -52,7 +55,7 @@ def test_each_reports_in_order_from_the_callers_process(count):
             assert ends[item] == item
             order.append(item)
 
-        each(work, iter(range(40)), done)
+        each(work, iter(range(40)), 40, done)
     assert order == list(range(40))
     assert len(set(workers.tolist())) == count
 
@@ -68,25 +71,87 @@ def test_the_error_of_the_first_item_that_fails_is_raised(count):
             raise UserError(f"item {item}")
 
     with using_cores(count), pytest.raises(UserError, match="item 5"):
-        each(work, range(40), order.append)
+        each(work, range(40), 40, order.append)
     assert order == list(range(5))
 
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_settings_of_numpy_hold_in_every_process(count):
     with using_cores(count), np.errstate(divide="raise"), pytest.raises(FloatingPointError):
-        each(lambda item: np.ones(2) / np.zeros(2), range(3))
+        each(lambda item: np.ones(2) / np.zeros(2), range(3), 3)
 
 
-def test_an_error_that_no_pipe_takes_is_told_by_its_text():
+@pytest.mark.parametrize("count", [2, 3])
+def test_an_error_tells_the_line_of_the_law_that_raised_it(count):
+    with using_cores(count), pytest.raises(ZeroDivisionError) as raised:
+        each(lambda item: 1 // item, range(3), 3)
+    (note,) = raised.value.__notes__
+    assert "each(lambda item: 1 // item, range(3), 3)" in note
+
+
+def test_an_error_that_no_pipe_takes_is_told_by_its_text_and_its_line():
     class OwnError(Exception):
         pass
 
     def work(item):
         raise OwnError("of the law")
 
-    with using_cores(2), pytest.raises(RuntimeError, match="OwnError: of the law"):
-        each(work, range(3))
+    with using_cores(2), pytest.raises(RuntimeError, match="OwnError: of the law") as raised:
+        each(work, range(3), 3)
+    (note,) = raised.value.__notes__
+    assert 'raise OwnError("of the law")' in note
+
+
+def test_processes_that_cannot_be_started_are_told():
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, limits[1]))
+    try:
+        match = r"cannot start 60 processes \(Too many open files\); give fewer --threads"
+        with using_cores(60), pytest.raises(UserError, match=match):
+            each(lambda item: None, range(60), 60)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+AFTER_FORKS = []  # what this process does as soon as it has forked
+os.register_at_fork(after_in_parent=lambda: [act() for act in AFTER_FORKS])
+
+
+@pytest.fixture
+def after_forks():
+    yield AFTER_FORKS
+    AFTER_FORKS.clear()
+
+
+def test_refits_of_one_batch_start_no_process(dense, after_forks):
+    law, table, forks = laws.fittable("chinchilla"), dense(sizes=4, tokens=4), []
+    after_forks.append(lambda: forks.append(None))
+    with using_cores(2):
+        fit(law, table, entry(law, protocol={"sample": 1}, bootstrap=5))
+    assert not forks
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_as_processes_start_is_heard_by_this_one_alone(capfd, after_forks):
+    """A terminal sends it to all of them."""
+
+    def interrupt():
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        for _ in range(50):  # at whatever it does within some milliseconds
+            os.kill(int(children[-1]), signal.SIGINT)
+            time.sleep(1e-4)
+
+    after_forks.append(interrupt)
+    with using_cores(2):
+        reached = shared((2,), int)
+
+        def work(item):
+            reached[item] = 1
+
+        each(work, range(2), 2)
+    assert reached.tolist() == [1, 1]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_process_that_the_system_kills_is_told():
@@ -95,12 +160,12 @@ def test_a_process_that_the_system_kills_is_told():
             os.kill(os.getpid(), signal.SIGKILL)
 
     with using_cores(2), pytest.raises(UserError, match=r"was killed \(Killed\).*fewer --threads"):
-        each(work, range(4))
+        each(work, range(4), 4)
 
 
 def test_a_process_that_ends_itself_is_told():
     with using_cores(2), pytest.raises(UserError, match=r"ended early \(exit code 3\)"):
-        each(lambda item: os._exit(3), range(4))
+        each(lambda item: os._exit(3), range(4), 4)
 
 
 @pytest.mark.usefixtures("heard")
@@ -116,7 +181,7 @@ def test_ctrl_c_ends_all_processes_at_once():
             time.sleep(20)
 
         with pytest.raises(KeyboardInterrupt):
-            each(work, range(100))
+            each(work, range(100), 100)
     pids = set(workers.tolist()) - {0}
     assert pids
     while any(map(_runs, pids)):
@@ -141,7 +206,7 @@ def work(item):
         pass
 
 with using_cores(3):
-    each(work, range(3))
+    each(work, range(3), 3)
 """
 
 
@@ -166,9 +231,9 @@ def test_work_within_work_stays_in_its_process():
             def write(place):
                 inner[item, place] = os.getpid()
 
-            each(write, range(4))
+            each(write, range(4), 4)
 
-        each(work, range(8))
+        each(work, range(8), 8)
     assert all(len(set(row)) == 1 for row in inner.tolist())
 
 

@@ -3,7 +3,10 @@
 import json
 import shutil
 
+import numpy as np
+import pyarrow as pa
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from moelaws.accounting.cost import CPU, H100
@@ -11,10 +14,14 @@ from moelaws.cli import cli
 from moelaws.grids.timings import timings
 from moelaws.records.files import write_json, write_text
 from moelaws.records.layout import Results
+from moelaws.records.parquet import write_parquet
 from moelaws.records.provenance import collect
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
 from repository import REPOSITORY
 
 CALL = ("grid", "sparsity", "--set", "corpus=text.txt")
+PLAN = ("plan", "grid", *CALL[2:], "--law", "chinchilla", "--sample", "5")
 HERE = {**collect(), "device": "cpu", "threads": 1, "resumed_from": []}
 
 
@@ -32,23 +39,64 @@ def moelaws(*words):
     return result.stdout
 
 
-def record(run_id, seconds, **made_by):
+def record(run_id, seconds, stops=0.0, **made_by):
+    """Writes what a run leaves whose steps took ``seconds`` together, but for ``stops``."""
     folder = Results().run(run_id)
-    write_text(folder / "config.json", moelaws(*CALL, "--run", run_id))
+    config = moelaws(*CALL, "--run", run_id)
+    write_text(folder / "config.json", config)
     write_json(folder / "provenance.json", HERE | made_by)
-    write_json(folder / "summary.json", {"status": "completed", "wall_seconds": seconds})
+    write_json(folder / "summary.json", {"status": "completed", "wall_seconds": seconds + stops})
+    steps = json.loads(config)["steps"]
+    step = np.append(np.arange(2, steps, 2), steps)  # as of a long run: not every one
+    spent = seconds / steps * (step - 1) + stops * (step > 0.3 * steps)
+    write_parquet(folder / "history.parquet", pa.table({"step": step, "seconds": spent}))
+
+
+def training(row):
+    """Returns the estimated seconds of a run's steps: without its start and its evaluation."""
+    config = parse(RunConfig, json.loads(moelaws(*CALL, "--run", row["run_id"])), "a run")
+    evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
+    return (row["estimated_seconds"] - CPU.startup_seconds) / (1 + evaluated)
 
 
 def test_the_estimate_follows_the_runs_that_this_machine_has_finished(project):
     before = json.loads(moelaws(*CALL, "--json"))
-    assert "finished runs" not in moelaws(*CALL)
-    for row in before[:8]:
-        record(row["run_id"], 5 * (row["estimated_seconds"] - CPU.startup_seconds))
+    assert "finished run" not in moelaws(*CALL)
+    record(before[0]["run_id"], 5 * training(before[0]))
+    assert "from one finished run in results/, which this machine trained" in moelaws(*CALL)
+    for row in before[1:8]:
+        record(row["run_id"], 5 * training(row))
     after = json.loads(moelaws(*CALL, "--json"))
     for old, new in zip(before, after, strict=True):
-        training = old["estimated_seconds"] - CPU.startup_seconds
-        assert new["estimated_seconds"] == pytest.approx(CPU.startup_seconds + 5 * training)
+        spent = old["estimated_seconds"] - CPU.startup_seconds
+        assert new["estimated_seconds"] == pytest.approx(CPU.startup_seconds + 5 * spent)
     assert "from 8 finished runs in results/, which this machine trained" in moelaws(*CALL)
+
+
+def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_took(project):
+    row = json.loads(moelaws(*CALL, "--json"))[0]
+    record(row["run_id"], 10.0, stops=7200.0)
+    (timing,) = timings(Results(), CPU)
+    assert timing.seconds == pytest.approx(10.0)
+
+
+def test_a_plan_rests_on_the_same_runs(project):
+    studies = project / "config/studies"
+    grids = yaml.safe_load((studies / "sparsity.yaml").read_text())["grids"]
+    grid = {"study": "grid", "title": "The grid alone", "grids": {"demo": grids["demo"]}}
+    (studies / "grid.yaml").write_text(yaml.safe_dump(grid))
+
+    def hours():
+        costs = json.loads(moelaws(*PLAN, "--json"))["costs"]
+        return {cost["device"]: cost["hours"] for cost in costs}
+
+    rows = json.loads(moelaws(*CALL, "--json"))
+    assert hours()["CPU core"] == pytest.approx(sum(r["estimated_seconds"] for r in rows) / 3600)
+    for row in rows[:8]:
+        record(row["run_id"], 5 * training(row))
+    rows = json.loads(moelaws(*CALL, "--json"))
+    assert hours()["CPU core"] == pytest.approx(sum(r["estimated_seconds"] for r in rows) / 3600)
+    assert "CPU core hours are estimated from 8 finished runs in results/" in moelaws(*PLAN)
 
 
 @pytest.mark.parametrize(

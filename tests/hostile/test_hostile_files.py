@@ -98,7 +98,12 @@ def readers(swept):
         ),
         "history": (run_file("history.parquet"), printed_table),
         "load": (run_file("load.parquet"), printed_table),
-        "documents": (run_file("documents.parquet"), printed_table),
+        "documents": (
+            run_file("documents.parquet"),
+            lambda path: command(
+                root, "diff", path.parent.name, runs[path.parent == runs[0]].name, "--json"
+            ),
+        ),
         "derived": (sorted((demo / "derived/sparsity").glob("*.parquet")), printed_table),
         "fit": ([loss], fit),
         "draws": ([loss.with_suffix(".bootstrap.parquet")], lambda path: fit(loss)),
@@ -166,7 +171,7 @@ DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
     "kind",
     [
         *("table", "summary", "collected", "history", "load", "documents", "derived"),
-        *("fit", "draws", "verdicts", "record", "cover", "corpus", "weights"),
+        *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights"),
     ],
 )
 def test_damaged_files(readers, kind):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws.records.layout import Results
-from moelaws.records.paired import PairedLosses, paired_losses
+from moelaws.records.paired import PairedLosses, UnpairedError, paired_losses
 from moelaws.training.evaluation import DocumentLosses, clustered_se
 
 M, RUNS = 150, ("a", "b", "c")
@@ -73,8 +73,9 @@ def test_runs_are_paired_where_all_were_measured_on_the_same_documents(tmp_path)
         own.write(results.run(run) / "documents.parquet")
     read = paired_losses(results, RUNS)
     np.testing.assert_array_equal(read.covariance, sample.covariance)
-    assert paired_losses(results, ("a", "of before")) is None
-    assert paired_losses(results, ()) is None
+    with pytest.raises(UnpairedError, match="run of before has no losses by document"):
+        paired_losses(results, ("a", "of before"))
     other = DocumentLosses(document + 1, sample.tokens, sample.nats[0])
     other.write(results.run("other") / "documents.parquet")
-    assert paired_losses(results, ("a", "other")) is None
+    with pytest.raises(UnpairedError, match="runs a and other were not measured on the same"):
+        paired_losses(results, ("a", "other"))

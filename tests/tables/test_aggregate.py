@@ -128,6 +128,29 @@ def test_losses_of_one_budget_have_an_error_that_leaves_out_what_runs_share(swee
     assert aggregate("sparsity", "demo", apart, results)["L_paired_se"].isna().all()
 
 
+def test_damaged_losses_by_document_leave_their_budget_unpaired(sweep):
+    results, runs = sweep
+    runs = runs[:2] + [dataclasses.replace(run, C=2e9) for run in runs[2:]]
+    tokens = np.full(40, 100)
+    for place, run in enumerate(runs):
+        nats = tokens * np.random.default_rng(place).normal(4, 0.5, 40)
+        losses = DocumentLosses(np.arange(40), tokens, nats)
+        losses.write(results.run(run.run_id) / "documents.parquet")
+    path = results.run(runs[1].run_id) / "documents.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    lines = []
+    frame = aggregate("sparsity", "demo", runs, results, lines.append)
+    assert frame["L_paired_se"].notna().tolist() == [False, False, True, True]
+    (line,) = lines
+    assert line.startswith("the losses of 2 runs have no paired error:")
+    assert str(path) in line
+    table = results.tier("demo").table("sparsity")
+    write_table(frame, TRAINED_COLUMNS, table, made_of=origin(runs, results))
+    assert changed_runs(link(table), results) == []
+    losses.write(path)  # it was mended: another table would come out of it
+    assert changed_runs(link(table), results) == [runs[1].run_id]
+
+
 def test_a_table_is_stale_where_the_losses_by_document_behind_its_errors_changed(sweep):
     results, runs = sweep
     rng = np.random.default_rng(0)

@@ -31,11 +31,21 @@ class Device:
     startup_seconds: float
     base_memory: float  # bytes that the process takes of the host before the model
     own_memory: float  # bytes of the device's own memory; 0 where it uses the host's
+    runs: int = 0  # of this machine, that the times were learned from
+
+    @property
+    def basis(self) -> str:
+        """What estimates of time rest on, as a sentence; empty for a device's own times."""
+        runs = f"{self.runs:,} finished runs" if self.runs > 1 else "one finished run"
+        known = (
+            f"{self.name} hours are estimated from {runs} in results/, which this machine trained"
+        )
+        return known if self.runs else ""
 
 
-# One core, fp32: least squares over the demo's runs on an AMD EPYC (Zen 4) core; the share of the
-# experts over shorter runs on another EPYC core.
-CPU = Device("CPU core", 1.0e11, 5e-3, 5e-5, 2.5, 3.5e8, 0.0)
+# One core, fp32, of two that trained side by side on an AMD EPYC: robust least squares of relative
+# errors to the median times of steps, of 109 runs of the tier workstation and 72 of the demo.
+CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
 # 989 TFLOP/s dense bf16 and 80 GB by NVIDIA's data sheet, at an assumed 35 % model FLOPs
 # utilisation; not measured.
 H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
@@ -79,7 +89,9 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
         at_once = math.ceil(at_once / 2)
     training = states + at_once * bytes_per_group
 
-    work = _work(config, config.steps * math.ceil(groups / at_once))
+    # An evaluation has a third of the work of training on as much text: the forward pass alone.
+    evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
+    work = _work(config, config.steps * math.ceil(groups / at_once)) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training
     return Cost(
@@ -92,7 +104,7 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
 
 @dataclass(frozen=True)
 class Timing:
-    """A run that was trained, and the seconds that it took without the start of its process."""
+    """A run that was trained, and the seconds that all its steps take."""
 
     config: RunConfig
     seconds: float
@@ -129,14 +141,14 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
         flops_per_second=1 / prices[0] if prices[0] else math.inf,
         seconds_per_layer_step=float(prices[1]),
         seconds_per_expert_step=float(prices[2]),
+        runs=len(timings),
     )
 
 
 def _work(config: RunConfig, passes: int) -> NDArray[np.float64]:
-    """Returns FLOPs with the evaluation's, layers times passes, routed experts times passes."""
+    """Returns the training's FLOPs, layers times passes, routed experts times passes."""
     model, ffn = config.model, config.model.ffn
-    evaluated = config.evaluation.sequences * model.context / 3  # forward alone
-    flops = train_flops_per_token(model, "sparsity") * (config.tokens + evaluated)
+    flops = train_flops_per_token(model, "sparsity") * config.tokens
     experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
     return np.array([flops, model.n_layers * passes, experts * passes], float)
 

@@ -25,6 +25,9 @@ from moelaws.laws.base import FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.records.paired import PairedLosses
 
+REPEATS = 5  # that tell a budget's own spread between seeds, to about a third
+BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than five repeats in it"
+
 
 @dataclass(frozen=True)
 class ContrastErrors:
@@ -32,11 +35,11 @@ class ContrastErrors:
 
     Attributes:
         paired: their losses by document; None where these are not known.
-        seed_sd: standard deviation of a loss between seeds, nats/token; NaN where unknown.
+        seed_sd: standard deviation of each loss between seeds, (n,), nats/token; NaN where unknown.
     """
 
     paired: PairedLosses | None
-    seed_sd: float
+    seed_sd: Array
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
@@ -47,24 +50,31 @@ class ContrastErrors:
 
     def seeds(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
-        return np.asarray(self.seed_sd * np.linalg.norm(np.asarray(weights, float), axis=-1))
+        return np.asarray(np.linalg.norm(np.asarray(weights, float) * self.seed_sd, axis=-1))
 
 
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
-    """Returns the errors of contrasts of runs of the study, in the order of ``run_ids``."""
-    return ContrastErrors(inputs.paired(list(run_ids)), seed_sd(inputs.completed))
+    """Returns the errors of contrasts of runs of the study, in the order of ``run_ids``.
+
+    The spread between seeds is that of the run's own budget where ``REPEATS`` of its runs repeat
+    another with a further seed, and else that of all budgets: larger models vary less.
+    """
+    ids, table = list(run_ids), inputs.completed
+    pooled = {C: seed_sd(rows, REPEATS) for C, rows in table.groupby("C")}
+    own = table.set_index("run_id")["C"].reindex(ids).map(pooled)
+    return ContrastErrors(inputs.paired(ids), np.asarray(own.fillna(seed_sd(table)), float))
 
 
-def seed_sd(table: pd.DataFrame) -> float:
+def seed_sd(table: pd.DataFrame, least: int = 1) -> float:
     """Returns the standard deviation of L between seeds, pooled over the runs of a study's table.
 
-    Each configuration counts with its seeds less one. NaN where none has a second seed.
+    Each configuration counts with its seeds less one. NaN where these are fewer than ``least``.
     """
     repeated = table[(table["n_seeds"] > 1) & table["L_seed_sd"].notna()]
     # Runs of one configuration share its spread to the last digit, and no others do.
     groups = repeated.drop_duplicates(["C", "n_seeds", "L_seed_sd"])
     freedom = groups["n_seeds"].to_numpy(float) - 1
-    if not freedom.sum():
+    if freedom.sum() < least:
         return math.nan
     return float(
         np.sqrt(np.sum(freedom * groups["L_seed_sd"].to_numpy(float) ** 2) / freedom.sum())

@@ -99,13 +99,16 @@ class Inputs:
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
         """Returns the losses of trained runs on the same documents; None where they are not known.
 
-        They are known of runs whose losses by document were kept and are of the same documents.
+        They are known of runs whose losses by document were kept, are whole and are of the same
+        documents.
         """
         if self.sources != ("trained",):
             return None  # a simulated run has the identity of the one that would be trained
-        paired = paired_losses(self.results, run_ids)
-        if paired is not None:
-            self._records.update(self.results.run(run_id) / DOCUMENTS for run_id in run_ids)
+        try:
+            paired = paired_losses(self.results, run_ids)
+        except UserError:
+            return None
+        self._records.update(self.results.run(run_id) / DOCUMENTS for run_id in run_ids)
         return paired
 
     def _record(self, path: Path) -> pd.DataFrame:

@@ -45,12 +45,16 @@ def command(study: str, project: Project, out: Path | None, as_json: bool) -> No
     from moelaws.tables.schema import TRAINED_COLUMNS
 
     runs = expand_study(spec, project).runs
-    frame = aggregate(spec.study, project.tier, runs, results)
+    frame = aggregate(spec.study, project.tier, runs, results, _warn)
     notes = {"study": spec.study, "tier": project.tier}
     write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
     for line in rates_at_the_edge(frame):
-        click.echo(f"moelaws: warning: {line}", err=True)
+        _warn(line)
     _print(path, Counter(frame["status"]), as_json)
+
+
+def _warn(line: str) -> None:
+    click.echo(f"moelaws: warning: {line}", err=True)
 
 
 def _print(path: Path, counts: Mapping[str, int], as_json: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from moelaws.cli.fit import (
     OBJECTIVES,
+    fitting_on,
     from_options,
     map_option,
     read,
@@ -69,18 +70,15 @@ def command(
     from moelaws import laws
     from moelaws.cli.own_laws import join_own_laws
     from moelaws.fitting.compare import compare
-    from moelaws.fitting.cores import using_cores
     from moelaws.records.files import write_json
-    from moelaws.records.memory import keep_freed_memory
 
-    keep_freed_memory()
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared = read(table)
-    with using_cores(threads), reporting() as progress, located(table):
+    with fitting_on(threads), reporting() as progress, located(table):
         entries, refused = compare(
             candidates, frame, spec, seed=seed, units=declared, progress=progress
         )

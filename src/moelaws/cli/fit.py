@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from moelaws.spec.fit import Fit
 
 OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
-MOST_THREADS = 256
+MOST_THREADS = 256  # that may be given; what the workflow gives are fewer
 
 map_option = click.option(
     *("--map", "mapping"),
@@ -126,19 +128,16 @@ def command(
 
     from moelaws import laws
     from moelaws.cli.own_laws import join_own_laws
-    from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
     from moelaws.records.code import digest
-    from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
     from moelaws.workflow.code import of_fit
 
-    keep_freed_memory()
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
     frame, declared = read(table)
-    with using_cores(threads), reporting() as progress, located(table):
+    with fitting_on(threads), reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out, made_of([table], digest(of_fit(entry.law))))
@@ -156,6 +155,17 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     from moelaws.tables.foreign import read_any
 
     return (estimates_table(read_fit(path)), {}) if is_report(path) else read_any(path)
+
+
+@contextmanager
+def fitting_on(cores: int) -> Iterator[None]:
+    """Lets fits inside the block use ``cores``, in a process that keeps the memory it freed."""
+    from moelaws.fitting.cores import using_cores
+    from moelaws.records.memory import keep_freed_memory
+
+    keep_freed_memory()
+    with using_cores(cores):
+        yield
 
 
 def _flag(key: str) -> str:

@@ -38,9 +38,9 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
 
     --run takes a run_id, or the first digits of one.
     """
-    from moelaws.accounting.cost import CPU, H100, fitted_to
+    from moelaws.accounting.cost import CPU, H100
     from moelaws.grids.sweep import expand_study, project_sources, too_long_for
-    from moelaws.grids.timings import timings
+    from moelaws.grids.timings import learned
     from moelaws.records.layout import Results
     from moelaws.spec.project import load_study
     from moelaws.spec.study import CPU_TIERS
@@ -52,9 +52,7 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     if prefix is not None:
         click.echo(_configuration(sweep, prefix))
         return
-    device = CPU if project.tier in CPU_TIERS else H100
-    measured = timings(Results(), device)
-    device = fitted_to(device, measured)
+    device = learned(CPU if project.tier in CPU_TIERS else H100, Results())
     rows = _rows(sweep, device)
     if as_json:
         print_json(rows)
@@ -66,11 +64,8 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
-    if measured:
-        click.echo(
-            f"the time is estimated from {len(measured)} finished runs in results/, which this "
-            "machine trained"
-        )
+    if device.basis:
+        click.echo(device.basis)
     if problem := too_long_for(sweep.runs, project_sources(project)):
         click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
 

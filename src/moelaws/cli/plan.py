@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.fit import threads_option
+from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
@@ -64,9 +64,7 @@ def command(
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     from moelaws.analysis.plan import fits_of
-    from moelaws.fitting.cores import using_cores
     from moelaws.grids.sweep import expand_study
-    from moelaws.records.memory import keep_freed_memory
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
@@ -75,8 +73,7 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = _costs(sweep, options.repeats, rows)
-    keep_freed_memory()
-    with using_cores(threads):
+    with fitting_on(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
@@ -119,6 +116,8 @@ def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
     """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     from moelaws.accounting.cost import DEVICES
     from moelaws.grids.budget import budget
+    from moelaws.grids.timings import learned
+    from moelaws.records.layout import Results
     from moelaws.tables.kept_weights import kept_runs
     from moelaws.tables.simulate import design
 
@@ -128,7 +127,8 @@ def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
         runs = tuple(run for run in runs if run.run_id in chosen)
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
-    return [budget(runs * repeats, device, kept, probed) for device in DEVICES.values()]
+    devices = [learned(device, Results()) for device in DEVICES.values()]
+    return [budget(runs * repeats, device, kept, probed) for device in devices]
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:
@@ -196,3 +196,5 @@ def _print_cost(cost: Budget) -> None:
         f"{cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
         + (f" ({disk})" if disk else "")
     )
+    if cost.device.basis:
+        click.echo(cost.device.basis)

@@ -1,8 +1,9 @@
-"""What figures of losses share: bars of a standard error, and observed over predicted losses."""
+"""What figures of losses share: bars of standard errors, and observed over predicted losses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,23 +19,39 @@ ALONE = "L_se"
 PAIRED = "L_paired_se"
 
 
-def error_among(rows: pd.DataFrame) -> str:
+def error_among(rows: pd.DataFrame, paired: str = PAIRED, alone: str = ALONE) -> str:
     """Returns which error to show of the losses of one budget: one kind for all ``rows``.
 
-    It is ``PAIRED`` where every run has one; else ``ALONE``, which may be ten times as large.
+    It is ``paired`` where every run has one; else ``alone``, which may be ten times as large.
     """
-    return PAIRED if PAIRED in rows and bool(rows[PAIRED].notna().all()) else ALONE
+    return paired if paired in rows and bool(rows[paired].notna().all()) else alone
 
 
-def bars(rows: pd.DataFrame, error: str) -> dict[str, Array]:
-    """Returns the ends, (n,) each, of one standard error, the column ``error`` of the rows.
+def bars(rows: pd.DataFrame, error: str, value: str = "L") -> dict[str, Array]:
+    """Returns the ends, (n,) each, of one standard error, the column ``error``, about ``value``.
 
     There are none where the rows have no such error.
     """
     if error not in rows or not np.isfinite(rows[error].to_numpy(float)).any():
         return {}
-    L, se = rows["L"].to_numpy(float), rows[error].to_numpy(float)
-    return {"low": L - se, "high": L + se}
+    centre, se = rows[value].to_numpy(float), rows[error].to_numpy(float)
+    return {"low": centre - se, "high": centre + se}
+
+
+def contrast_points(
+    panel: Panel, series: str, x: str, rows: pd.DataFrame, value: str, **options: Any
+) -> None:
+    """Draws contrasts ``value`` over ``x`` with both of their errors (``analysis.contrasts``).
+
+    A bar is one standard error by documents, paired; a paler one behind it is one by seeds. Their
+    columns are ``value`` with _paired_se and _seed_se.
+    """
+    red, green, blue, _ = options["color"]
+    options = {"markersize": 2.2, **options}  # errors may be small
+    pale = {**options, "color": (red, green, blue, 0.35), "marker": "none", "label": None}
+    seeds, documents = (bars(rows, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
+    panel.points(f"{series}, by seeds", rows[x], rows[value], **seeds, **pale)
+    panel.points(series, rows[x], rows[value], **documents, **options)
 
 
 def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:

@@ -15,13 +15,15 @@ import pickle
 import signal
 import sys
 import threading
+import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import cycle, islice
-from multiprocessing import get_context
+from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,39 +74,33 @@ def shared(shape: tuple[int, ...], dtype: type = float) -> NDArray[Any]:
 def each(
     work: Callable[[Item], None],
     items: Iterable[Item],
+    number: int,
     done: Callable[[Item], None] = lambda item: None,
 ) -> None:
     """Calls ``work`` with each of ``items``, which write to places of their own in shared arrays.
 
-    ``items`` are drawn by every process anew, and must be the same. ``done`` is called here, in the
-    order of the items, and so is raised what ``work`` raises: of the first item that fails. At any
-    error and at Ctrl-C the other processes are killed.
+    There are ``number`` items. They are drawn by every process anew, and must be the same. ``done``
+    is called here, in the order of the items, and so is raised what ``work`` raises: of the first
+    item that fails. At any error and at Ctrl-C the other processes are killed.
 
     Raises:
-        UserError: where a process ends early, as where the system kills it for lack of memory.
+        UserError: where a process cannot start or ends early, as where the system kills it for lack
+            of memory.
     """
-    count = min(core_count(), len(items) if isinstance(items, Sized) else core_count())
+    count = min(core_count(), number)
     if count <= 1:
         for item in items:
             work(item)
             done(item)
         return
-    fork = get_context("fork")
-    workers = []
+    workers: list[tuple[BaseProcess, Connection]] = []
     # Nothing is sent here. It is at its end once this process has closed it or was killed.
-    lifeline, hold = fork.Pipe(duplex=False)
+    lifeline, hold = Pipe(duplex=False)
     try:
-        for first in range(count):
-            receiving, sending = fork.Pipe(duplex=False)
-            own = islice(items, first, None, count)
-            worker = fork.Process(target=_run, args=(work, own, sending, lifeline, hold))
-            worker.daemon = True
-            with warnings.catch_warnings():
-                # Threads of other libraries stay behind, and their locks: nothing of them is used.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                worker.start()
-            workers.append((worker, receiving))
-            sending.close()
+        with _starting(count):
+            for first in range(count):
+                own = islice(items, first, None, count)
+                workers.append(_worker(work, own, lifeline, hold))
         for item, (worker, receiving) in zip(items, cycle(workers), strict=False):
             try:
                 error = receiving.recv()
@@ -120,6 +116,35 @@ def each(
             worker.kill()
         for worker, _ in workers:
             worker.join()
+
+
+@contextmanager
+def _starting(count: int) -> Iterator[None]:
+    """Holds Ctrl-C back, which a process that has just been forked would report by itself."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot start {count} processes ({error.strerror}); give fewer --threads"
+        ) from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _worker(
+    work: Callable[[Item], None], items: Iterable[Item], lifeline: Connection, hold: Connection
+) -> tuple[BaseProcess, Connection]:
+    """Starts a process for ``items``; returns it and where it tells when each of them is done."""
+    receiving, sending = Pipe(duplex=False)
+    worker = get_context("fork").Process(target=_run, args=(work, items, sending, lifeline, hold))
+    worker.daemon = True
+    with warnings.catch_warnings():
+        # Threads of other libraries stay behind, and their locks: nothing of them is used.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        worker.start()
+    sending.close()
+    return worker, receiving
 
 
 def _run(
@@ -139,10 +164,13 @@ def _run(
             work(item)
             sending.send(None)
     except BaseException as error:
+        where = traceback.format_exc()
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:
             error = RuntimeError(f"{type(error).__name__}: {error}")
+        if not isinstance(error, UserError):
+            error.add_note(where)  # no pipe takes a traceback
         sending.send(error)
 
 

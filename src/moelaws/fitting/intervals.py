@@ -65,9 +65,10 @@ def bootstrap(
     refits = len(counts_RB) if are_few else draws
     phi, used = shared((refits, len(solution.phi))), shared((refits,), bool)
     used[:] = True
+    of_draws = batches(refits, n)
 
     def resamples() -> Iterator[tuple[slice, Array]]:
-        for batch in batches(refits, n):
+        for batch in of_draws:
             if are_few:
                 yield batch, counts_RB[batch][:, groups]
             else:
@@ -80,7 +81,12 @@ def bootstrap(
         if used[batch].any():
             phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
 
-    each(work, resamples(), lambda resample: progress(resample[0].stop * draws // refits))
+    each(
+        work,
+        resamples(),
+        len(of_draws),
+        lambda resample: progress(resample[0].stop * draws // refits),
+    )
     return np.asarray(phi[place][used[place]])
 
 

@@ -157,7 +157,8 @@ def descend_all(
     def work(batch: slice) -> None:
         ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
 
-    each(work, batches(len(starts), objective.model.n), lambda batch: progress(batch.stop))
+    of_starts = batches(len(starts), objective.model.n)
+    each(work, of_starts, len(of_starts), lambda batch: progress(batch.stop))
     return ends, values
 
 

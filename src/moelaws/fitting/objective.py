@@ -50,15 +50,16 @@ class Evaluation:
         )
 
     def moved(self, other: Evaluation, moves_B: Mask) -> Evaluation:
-        """The evaluation with the vectors of ``other`` where ``moves_B``; takes over its arrays."""
-        if not moves_B.all():
-            stays = ~moves_B
-            np.copyto(other.value, self.value, where=stays)
-            own_arrays = (self.theta, self.residual, *self.state)
-            arrays = (other.theta, other.residual, *other.state)
-            for array, own in zip(arrays, own_arrays, strict=True):
-                np.copyto(array, own, where=stays[:, None])
-        return other
+        """The evaluation with the vectors of ``other`` where ``moves_B``; writes to no array."""
+        if moves_B.all():
+            return other
+        moves_B1 = moves_B[:, None]
+        return Evaluation(
+            np.where(moves_B1, other.theta, self.theta),
+            np.where(moves_B1, other.residual, self.residual),
+            np.where(moves_B, other.value, self.value),
+            tuple(np.where(moves_B1, *pair) for pair in zip(other.state, self.state, strict=True)),
+        )
 
 
 class Slopes(NamedTuple):

@@ -60,7 +60,8 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
             phi, _ = descend(own, phi, bounds_BP2[batch], ITERATIONS)
         ends[batch] = phi
 
-    each(work, batches(len(phi_BP), path[0].model.n))
+    of_vectors = batches(len(phi_BP), path[0].model.n)
+    each(work, of_vectors, len(of_vectors))
     return ends
 
 

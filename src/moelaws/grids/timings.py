@@ -2,44 +2,66 @@
 
 from __future__ import annotations
 
-from moelaws.accounting.cost import CPU, Device, Timing
+from itertools import islice
+
+import numpy as np
+
+from moelaws.accounting.cost import CPU, Device, Timing, fitted_to
 from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
 from moelaws.records.provenance import machine
 from moelaws.records.runs import Record, all_records
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
+ENOUGH = 300
+
+
+def learned(device: Device, results: Results) -> Device:
+    """Returns ``device`` with the speed that it had in this machine's finished runs."""
+    return fitted_to(device, timings(results, device))
+
 
 def timings(results: Results, device: Device) -> list[Timing]:
     """Returns the completed runs that this machine trained on ``device`` without interruption.
 
-    Those of a processor count where one core trained them. Damaged records are passed over.
+    Those of a processor count where one core trained them. Damaged records are passed over. Of many
+    runs the first ``ENOUGH`` by id are read, which are of all sizes, for an id is a digest.
     """
     here = machine()
-    return [
+    timed = (
         timing
         for record in all_records(results)
         if here.items() <= record.provenance.items()
         and _is_on(device, record)
-        and (timing := _timing(record))
-    ]
+        and (timing := _timing(results, record))
+    )
+    return list(islice(timed, ENOUGH))
 
 
 def _is_on(device: Device, record: Record) -> bool:
     made_by = record.provenance
     if made_by.get("resumed_from"):
-        return False  # the time between two processes is not known
+        return False  # another machine may have trained its first steps
     if device is CPU:
         return made_by.get("device") == "cpu" and made_by.get("threads") == 1
     return device.name in str(made_by.get("device"))
 
 
-def _timing(record: Record) -> Timing | None:
-    seconds = record.summary.get("wall_seconds", 0)
-    if record.status != "completed" or seconds <= 0:
+def _timing(results: Results, record: Record) -> Timing | None:
+    """All steps of a run at their median time, which no stop of the run makes longer.
+
+    None where the record does not tell it.
+    """
+    if record.status != "completed":
         return None
     try:
-        return Timing(parse(RunConfig, record.config, record.run_id), seconds)
-    except UserError:  # of a version with other settings
+        config = parse(RunConfig, record.config, record.run_id)
+        history = read_parquet(results.run(record.run_id) / "history.parquet")
+    except UserError:  # damaged, or of a version with other settings
         return None
+    step, seconds = (history[name].to_numpy() for name in ("step", "seconds"))
+    if len(step) < 2:
+        return None
+    return Timing(config, config.steps * float(np.median(np.diff(seconds) / np.diff(step))))

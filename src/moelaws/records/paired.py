@@ -27,8 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from moelaws.records.layout import DOCUMENTS, Results
 from moelaws.records.parquet import read_parquet
+from moelaws.spec.errors import UserError
 
 Array = NDArray[np.float64]
+
+
+class UnpairedError(UserError):
+    """Runs whose losses cannot be paired; the text says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +84,26 @@ class PairedLosses:
         return np.asarray(self.standard_error(np.eye(R) - 1 / R) * np.sqrt(R / (R - 1)))
 
 
-def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses | None:
-    """Returns the losses of completed runs by document.
-
-    There are none where a run was trained before its losses by document were kept, or where the
-    runs were not measured on the same tokens of the same documents.
+def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
+    """Returns the losses of at least one completed run by document.
 
     Raises:
+        UnpairedError: for a run that was trained before its losses by document were kept, and for
+            runs that were not measured on the same tokens of the same documents.
         UserError: for a damaged file.
     """
-    paths = [results.run(run_id) / DOCUMENTS for run_id in run_ids]
-    if not paths or not all(path.is_file() for path in paths):
-        return None
-    tables = [read_parquet(path) for path in paths]
-    places = [[table[name].to_numpy() for name in ("document", "tokens")] for table in tables]
-    if not all(np.array_equal(a, b) for own in places for a, b in zip(own, places[0], strict=True)):
-        return None
-    nats = np.stack([table["nats"].to_numpy() for table in tables])
-    return PairedLosses(tuple(run_ids), places[0][1], nats)
+    places, nats = [], []
+    for run_id in run_ids:
+        path = results.run(run_id) / DOCUMENTS
+        if not path.is_file():
+            raise UnpairedError(
+                f"run {run_id} has no losses by document: it was trained before they were kept"
+            )
+        table = read_parquet(path)
+        places.append([table[name].to_numpy() for name in ("document", "tokens")])
+        nats.append(table["nats"].to_numpy())
+        if not all(map(np.array_equal, places[-1], places[0])):
+            raise UnpairedError(
+                f"runs {run_ids[0]} and {run_id} were not measured on the same documents"
+            )
+    return PairedLosses(tuple(run_ids), places[0][1], np.stack(nats))

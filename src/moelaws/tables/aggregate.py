@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -19,8 +19,16 @@ from moelaws.tables.describe import describe
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 
-def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> pd.DataFrame:
+def aggregate(
+    study: str,
+    tier: str,
+    runs: Iterable[Run],
+    results: Results,
+    warn: Callable[[str], None] = lambda line: None,
+) -> pd.DataFrame:
     """Returns one row a run, in the grid's order, with the ``TRAINED_COLUMNS``.
+
+    ``warn`` is told of each budget whose losses have no paired error though they should.
 
     Raises:
         UserError: where a run has no summary yet, or one that is not of that run.
@@ -29,7 +37,7 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
     rows = [_row(study, tier, run, results) for run in runs]
     _refuse_mixed_shards(runs, results)
     frame = pd.DataFrame(rows, columns=["_configuration", *(c.name for c in TRAINED_COLUMNS)])
-    frame["L_paired_se"] = frame["run_id"].map(_paired_errors(runs, results))
+    frame["L_paired_se"] = frame["run_id"].map(_paired_errors(runs, results, warn))
     groups = frame.groupby("_configuration")["L"]
     frame["L_seed_sd"] = groups.transform("std")
     frame["n_seeds"] = groups.transform("count").astype("int64")
@@ -43,16 +51,18 @@ def aggregate(study: str, tier: str, runs: Iterable[Run], results: Results) -> p
 
 def origin(runs: Iterable[Run], results: Results) -> dict[str, dict[str, str]]:
     """Returns what the table of ``runs`` is made of: run -> the digest of its summary, and of its
-    losses by document where it has them."""
+    losses by document where it has them, damaged or not."""
     ids = [run.run_id for run in runs]
-    documents = {run: results.run(run) / DOCUMENTS for run in ids}
+    files = {run: results.run(run) / DOCUMENTS for run in ids}
     return {
         "runs": {run: seal.digest(results.summary(run)) for run in ids},
-        "documents": {run: seal.digest(path) for run, path in documents.items() if path.is_file()},
+        "documents": {run: seal.inspect(p)[1] for run, p in files.items() if p.is_file()},
     }
 
 
-def _paired_errors(runs: list[Run], results: Results) -> dict[str, float]:
+def _paired_errors(
+    runs: list[Run], results: Results, warn: Callable[[str], None]
+) -> dict[str, float]:
     """Returns run -> the error of its loss among the runs of its budget, where they can be paired.
 
     Runs of other texts, contexts or evaluations were measured on other tokens; runs of before have
@@ -66,7 +76,11 @@ def _paired_errors(runs: list[Run], results: Results) -> dict[str, float]:
             groups.setdefault((*text, run.C), []).append(run.run_id)
     errors: dict[str, float] = {}
     for run_ids in groups.values():
-        if paired := paired_losses(results, run_ids):
+        try:
+            paired = paired_losses(results, run_ids)
+        except UserError as error:
+            warn(f"the losses of {len(run_ids)} runs have no paired error: {error}")
+        else:
             errors |= zip(run_ids, paired.errors_among().tolist(), strict=True)
     return errors
 

@@ -32,8 +32,9 @@ from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
-STARTS_PER_THREAD, MOST_THREADS = 50_000, 8  # of a fit: a thread has a second of work at least
+STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
 STARTS_PER_CONTEST_THREAD = 5_000  # a contest's are spread over few rows, and have refits beside
+BUSY = 8  # threads of one job, at the most
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -234,7 +235,7 @@ class Jobs:
         """Returns the cores that a fit can keep busy: one for most, for they take seconds."""
         fit = self.studies[study].fit(name)
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
-        return max(1, min(MOST_THREADS, starts // STARTS_PER_THREAD))
+        return _busy(starts // STARTS_PER_THREAD)
 
     def contest_threads(self, study: str, name: str) -> int:
         """Returns the cores that a contest can keep busy, as ``fit_threads``."""
@@ -243,7 +244,7 @@ class Jobs:
         for law in map(laws.fittable, contest.laws):
             protocol = overridden(law, own_overrides(law, contest.protocol), name)
             fits += (protocol.n_run + contest.bootstrap) * len(contest.splits)
-        return max(1, min(MOST_THREADS, fits // STARTS_PER_CONTEST_THREAD))
+        return _busy(fits // STARTS_PER_CONTEST_THREAD)
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
@@ -328,6 +329,10 @@ class Jobs:
         """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
         # At most two days, for a run that is cut off only resumes.
         return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
+
+
+def _busy(threads: int) -> int:
+    return max(1, min(BUSY, threads))
 
 
 def relative(files: Iterable[Path]) -> list[str]:

@@ -49,8 +49,8 @@ def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
             documents = DocumentLosses(np.arange(M), tokens, own)
             documents.write(Results(tmp_path).run(f"{kind}{place}") / "documents.parquet")
     frame = pd.DataFrame(
-        {"source": "trained", "status": "completed", "C": [1e10, 1e10], "L": [3.0, 3.02],
-         "n_seeds": 2, "L_seed_sd": 0.01}
+        {"run_id": ["dense0", "moe0"], "source": "trained", "status": "completed",
+         "C": [1e10, 1e10], "L": [3.0, 3.02], "n_seeds": 2, "L_seed_sd": 0.01}
     )  # fmt: skip
     inputs = Inputs(frame=frame, results=Results(tmp_path))
     dense, moe = (curve(kind, losses[kind]) for kind in ("dense", "moe"))

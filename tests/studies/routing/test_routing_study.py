@@ -12,6 +12,7 @@ from moelaws.figures.draw import set_table
 from moelaws.laws.clark.routing import STATED_CUTOFFS
 from moelaws.spec.project import load_study
 from moelaws.spec.study import Study
+from moelaws.studies.routing.figures.gains import LARGEST
 from moelaws.studies.routing.routers import ROUTERS
 from picture import assert_legible, words
 from repository import REPOSITORY
@@ -210,6 +211,17 @@ def test_the_cutoff_lies_where_every_curve_crosses_no_gain(make_sheet):
             line = line[line["x"] > 2e9]
             sign = np.interp(np.log(cut), np.log(line["x"]), line["y"])
             assert sign == pytest.approx(0, abs=2e-3), (panel, name)
+
+
+def test_both_intervals_of_the_cutoff_are_drawn(inputs, make_sheet):
+    """The claims decide by the one over base sizes."""
+    data = make_sheet("gains").data
+    cutoffs = inputs.derived("cutoffs").query("objective == 'squared'")
+    sizes = inputs.derived("sizes").query("quantity == 'log10_N'")
+    for name, table in (("independent residuals", cutoffs), ("base sizes left out", sizes)):
+        ends = data[data["series"] == f"cut-off, interval by {name}"]["x"].to_numpy()
+        expected = np.clip(table[["low", "high"]], 0, np.log10(LARGEST)).to_numpy().ravel()
+        np.testing.assert_allclose(np.log10(ends), expected)
 
 
 def test_curves_have_each_run_of_a_size(make_sheet):

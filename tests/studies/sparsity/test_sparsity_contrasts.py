@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
@@ -56,20 +57,28 @@ def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
         weights[[place[row.run_id], place[row.against]]] = 1, -1
         assert row.paired_se == pytest.approx(float(paired.standard_error(weights)))
     assert (table["paired_se"] < 0.1 * table["unpaired_se"]).all()
-    assert table["seed_se"].nunique() == 1
+    assert (table.groupby("C")["seed_se"].nunique() == 1).all()
+    assert table["seed_se"].nunique() == 2
 
 
 def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
-    """Refitting the parabolas to samples of the documents moves the drop by its error."""
+    """Refitting parabolas and surface to samples of the documents moves the drop by its error."""
     written, inputs, paired = case
     table = optima.derive(inputs.declared_by(written.study.derived_table("optima")))
     own = table[(table["size"] == "total") & (table["C"] == 1e12)].set_index(["method", "S"])
     runs = inputs.table[inputs.table["C"] == 1e12]
     rng = np.random.default_rng(6)
-    drops = []
+    law = laws.fittable("sparsity.isoflop")
+    design = law.design(law.columns({"N": runs["N_total"].to_numpy(), "S": runs["S"].to_numpy()}))
+    surface = own.loc["surface"]
+    ends = surface.loc[[0.0, 0.75]].reset_index()
+    at_ends = law.design({"N": ends["N_star"].to_numpy(), "S": ends["S"].to_numpy()})
+    drops, falls = [], []
     for _ in range(300):
         drawn = rng.integers(0, M, M)
         L = paired.nats[runs.index][:, drawn].sum(1) / paired.tokens[drawn].sum()
+        high, low = at_ends @ np.linalg.lstsq(design, L)[0]  # flat there: N* may stay
+        falls.append(high - low)
         lowest = []
         for S in (0.0, 0.75):
             at_S = (runs["S"] == S).to_numpy()
@@ -80,10 +89,10 @@ def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
     assert row["inside"]
     assert row["drop"] == pytest.approx(own.loc[("parabola", 0.0), "L_star"] - row["L_star"])
     assert row["drop_paired_se"] == pytest.approx(np.std(drops), rel=0.15)
-    surface = own.loc[("surface", 0.75)]
-    assert surface["drop_paired_se"] < 0.1 * 0.04
-    assert surface["drop_seed_se"] > 0
-    assert np.isnan(own.loc[("surface", 0.0), "drop"])
+    assert surface.loc[0.75, "drop_paired_se"] == pytest.approx(np.std(falls), rel=0.15)
+    assert surface.loc[0.75, "drop_paired_se"] < 0.1 * 0.04
+    assert surface.loc[0.75, "drop_seed_se"] > 0
+    assert np.isnan(surface.loc[0.0, "drop"])
 
 
 def test_the_figure_shows_the_paired_error(case, tmp_path):
@@ -96,6 +105,51 @@ def test_the_figure_shows_the_paired_error(case, tmp_path):
     assert len(shown) == len(table)
     half = (shown["high"] - shown["low"]) / 2
     np.testing.assert_allclose(np.sort(half), np.sort(table["paired_se"]), rtol=1e-9)
+
+
+def test_the_figure_of_drops_shows_both_errors(case, tmp_path):
+    case, inputs, _ = case
+    path = tmp_path / "optima.parquet"
+    derive(case.study, "optima", inputs, path)
+    table = read_table(path)
+    own = table[(table["size"] == "total") & (table["method"] == "surface")].dropna(subset="drop")
+    assert len(own) == 2 * 3
+    sheet = make(case.study, "drops", replace(inputs, derived_tables={"optima": path}))
+    by_seeds = sheet.data["series"].str.endswith(", by seeds")
+    for shown, error in ((~by_seeds, "drop_paired_se"), (by_seeds, "drop_seed_se")):
+        half = (sheet.data["high"] - sheet.data["low"])[shown] / 2
+        np.testing.assert_allclose(np.sort(half), np.sort(own[error]), rtol=1e-9)
+    assert not sheet.warnings
+
+
+def test_a_missing_densest_run_is_told_and_its_contrasts_are_left_out(case, tmp_path):
+    case, inputs, _ = case
+    table = inputs.table
+    one = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] == 16) & (table["seed"] == 0)
+    assert one.sum() == 1
+    fewer = replace(inputs, frame=table[~one])
+    path = tmp_path / "contrasts.parquet"
+    told = derive(case.study, "contrasts", fewer, path)
+    assert any("C=1e+11, d_model=16, seed=0: runs are compared with S=0.5" in line for line in told)
+    sheet = make(case.study, "contrasts", replace(fewer, derived_tables={"contrasts": path}))
+    assert sheet.warnings == ["2 contrasts are left out: their densest run is missing"]
+    assert len(sheet.data[sheet.data["series"].str.startswith("d=")]) == 2 * 3 * 5 * 2 - 3
+
+
+def test_a_densest_model_without_an_optimum_is_told(case, tmp_path):
+    case, inputs, _ = case
+    table = inputs.table
+    few = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] > 32)
+    fewer = replace(inputs, frame=table[~few])
+    path = tmp_path / "optima.parquet"
+    told = derive(case.study, "optima", fewer, path)
+    for method in ("surface", "parabola"):
+        line = (
+            f"C=1e+11: no drop of the loss at the best N_total ({method}): the densest runs (S=0)"
+        )
+        assert any(line in own for own in told)
+    sheet = make(case.study, "drops", replace(fewer, derived_tables={"optima": path}))
+    assert sheet.warnings == ["C=1e+11 is left out: its densest runs have no optimum"]
 
 
 def test_runs_without_losses_by_document_keep_the_error_of_before(case):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
@@ -38,7 +39,7 @@ BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrap
     Column("EL_high", "float", "1", "upper end; infinite where too many draws never get there"),
     Column("level", "float", "1", "coverage of the interval"),
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
-    Column("ln_EL_seed_se", "float", "1", "error of ln EL by the spread between seeds", True),
+    Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
     Column("unreached", "float", "1", "share of draws whose dense curve never comes down to it"),
     Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
     Column("n", "int", "1", "runs behind the mixture's curve"),

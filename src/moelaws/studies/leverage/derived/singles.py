@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.studies.leverage.derived.curves import Curve, curve
@@ -37,7 +38,7 @@ BASELINES = {
     Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),
     Column("level", "float", "1", "coverage of the interval, by the baseline's draws and scatter"),
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
-    Column("ln_EL_seed_se", "float", "1", "error of ln EL by the spread between seeds", True),
+    Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Makes a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""

@@ -11,8 +11,10 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
+from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.tables.sweeps import in_sweep
 
 BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
@@ -86,3 +88,17 @@ def leverage_points(
         x[bars], np.maximum(low[bars], 1e-6), top[bars], color=marks.get_color(), linewidth=0.7,
         alpha=0.7, zorder=marks.get_zorder() - 0.1, transform=place,
     )  # fmt: skip
+
+
+def points_of(
+    inputs: Inputs, sweep: str, measured: bool = True
+) -> tuple[Sheet, Panel, pd.DataFrame]:
+    """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
+    sheet, panel = one_panel()
+    points = inputs.derived("points")
+    points = points[in_sweep(points, sweep)]
+    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
+    if not len(points):
+        panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
+                      "to the mixtures' losses")  # fmt: skip
+    return sheet, panel, points

@@ -11,7 +11,7 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.report import FitReport
 from moelaws.studies.leverage.figures import published
 from moelaws.studies.leverage.figures.common import (
@@ -22,13 +22,13 @@ from moelaws.studies.leverage.figures.common import (
     leverage_points,
     log_axis,
     percent,
+    points_of,
 )
-from moelaws.tables.sweeps import in_sweep
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
     """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
-    sheet, panel, points = _start(inputs, "activation")
+    sheet, panel, points = points_of(inputs, "activation")
     if not len(points):
         return sheet
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
@@ -45,7 +45,7 @@ def over_activation(inputs: FittedInputs) -> Sheet:
 
 def over_granularity(inputs: FittedInputs) -> Sheet:
     """Draws F4b: EL over G at one activation ratio, a colour a budget, with Eq 2 fitted."""
-    sheet, panel, points = _start(inputs, "granularity")
+    sheet, panel, points = points_of(inputs, "granularity")
     if not len(points):
         return sheet
     G = np.geomspace(points["G"].min(), points["G"].max(), 61)
@@ -63,7 +63,7 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
 
 def over_compute(inputs: FittedInputs) -> Sheet:
     """Draws F4c: EL over C, a colour an activation ratio, with Eq 3; hollow where extrapolated."""
-    sheet, panel, points = _start(inputs, "activation", measured=False)
+    sheet, panel, points = points_of(inputs, "activation", measured=False)
     if not len(points):
         return sheet
     points = points[points["A_routed"] < 1]
@@ -97,20 +97,6 @@ def over_compute(inputs: FittedInputs) -> Sheet:
     compute_axis(panel)
     panel.legend("$A = E_a/E$")
     return sheet
-
-
-def _start(
-    inputs: FittedInputs, sweep: str, measured: bool = True
-) -> tuple[Sheet, Panel, pd.DataFrame]:
-    """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
-    sheet, panel = one_panel()
-    points = inputs.derived("points")
-    points = points[in_sweep(points, sweep)]
-    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
-    if not len(points):
-        panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
-                      "to the mixtures' losses")  # fmt: skip
-    return sheet, panel, points
 
 
 def _budgets(

@@ -9,16 +9,20 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.studies.routing.figures.common import line, router_panels
 from moelaws.studies.routing.figures.looks import EXPERTS, POINT, SIZE, expert_colours
+from moelaws.studies.routing.routers import CUTOFF
 
 SHOWN = (2, 8, 32, 128, 512)
 LARGEST = 2e13  # of the axis
+BELOW = -0.03  # the line of no gain, nats/token: where a second interval has room
 
 
 def draw(inputs: FittedInputs) -> Sheet:
-    """Draws the gains over base size with Eq 1, and the cut-off's interval, a panel a router."""
+    """Draws the gains over base size with Eq 1, and the cut-off's intervals, a panel a router."""
     sheet = Sheet(style.DOUBLE, 2.7, ["rectilinear"] * 3)
     gains = inputs.derived("gains")
     cutoffs = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
+    sizes = inputs.derived("sizes")
+    over_sizes = sizes[sizes["quantity"] == CUTOFF].set_index("router")
     gains = gains[gains["E"].isin(SHOWN)]
     colours = expert_colours(gains)
     for panel, router, fit in router_panels(sheet):
@@ -40,8 +44,15 @@ def draw(inputs: FittedInputs) -> Sheet:
             )
         panel.ax.axhline(0, color=style.GREY, lw=0.6, zorder=0)
         cut = cutoffs.loc[router]
-        interval = 10 ** np.array([cut["low"], min(cut["high"], np.log10(LARGEST))])
-        panel.line("cut-off, interval", interval, [0, 0], color=style.WARN, lw=3, alpha=0.5)
+        for name, label, interval, y, alpha in (
+            ("independent residuals", "residuals", cut, 0.0, 0.5),
+            ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
+        ):
+            ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
+            panel.line(
+                f"cut-off, interval by {name}", ends, [y, y], color=style.WARN, lw=3, alpha=alpha,
+                label=f"cut-off by\n{label}",
+            )  # fmt: skip
         panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
         panel.points(
             "cut-off, stated", 10 ** cut["stated"], 0, color=style.INK, marker="D", ms=3, **POINT

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
@@ -28,7 +28,7 @@ ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
     Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
     Column("paired_se", "float", "nats/token", "its error by documents, paired", True),
     Column("unpaired_se", "float", "nats/token", "its error if each loss had its own text", True),
-    Column("seed_se", "float", "nats/token", "its error by the spread between seeds", True),
+    Column("seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
 )
 def derive(inputs: Inputs) -> Rows:
     """Makes a row for each completed run of a budget that is sparser than the densest one."""
@@ -45,13 +45,19 @@ def derive(inputs: Inputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
-    """Says how many contrasts have no paired error."""
-    if not (missing := int(frame["paired_se"].isna().sum())):
-        return []
-    return [
-        f"{missing} of {len(frame)} contrasts have no paired error: their runs have no losses by "
-        "document"
+    """Says where the densest run is missing, and how many contrasts have no paired error."""
+    lines = [
+        f"C={C:.3g}, d_model={d_model:g}, seed={seed:g}: runs are compared with S={S:g}, for the "
+        "densest run did not complete"
+        for (C, d_model, seed, S), _ in frame.groupby(["C", "d_model", "seed", "S_against"])
+        if frame["S_against"].min() < S
     ]
+    if missing := int(frame["paired_se"].isna().sum()):
+        lines.append(
+            f"{missing} of {len(frame)} contrasts have no paired error: the losses by document of "
+            "their runs are missing or damaged"
+        )
+    return lines
 
 
 def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
@@ -46,7 +46,7 @@ from moelaws.tables.column import Column
     Column("n", "int", "1", "completed runs at this (C, S)"),
     Column("drop", "float", "nats/token", "L_star at the least S of the budget less L_star", True),
     Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
-    Column("drop_seed_se", "float", "nats/token", "its error by the spread between seeds", True),
+    Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
 )
 def derive(inputs: FittedInputs) -> Rows:
@@ -69,11 +69,17 @@ def derive(inputs: FittedInputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each optimum of the derived table that is only a bound or missing."""
-    return [
+    """Returns a line for each optimum that is only a bound or missing, and for missing drops."""
+    lines = [
         f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
         f"measured ({row.method}): {row.note}"
         for row in frame[frame["note"] != ""].itertuples()
+    ]
+    return lines + [
+        f"C={C:.3g}: no drop of the loss at the best N_{size} ({method}): the densest runs "
+        f"(S={rows['S'].min():g}) have no optimum"
+        for (C, size, method), rows in frame.groupby(["C", "size", "method"])
+        if len(rows) > 1 and rows.sort_values("S")["L_star"].isna().iloc[0]
     ]
 
 

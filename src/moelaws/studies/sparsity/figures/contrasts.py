@@ -8,6 +8,7 @@ from matplotlib.transforms import offset_copy
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
+from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet
 
 COLUMNS = 3
@@ -19,6 +20,8 @@ APART = 1.7  # points between the marks of two widths at one sparsity
 def draw(inputs: Inputs) -> Sheet:
     """Draws a panel for each budget: each sparse run's loss less that of the densest one."""
     table = inputs.derived("contrasts")
+    densest = table["S_against"] == table["S_against"].min()
+    table = table[densest]
     budgets = sorted(table["C"].unique())
     panels = max(1, len(budgets))
     width = style.DOUBLE if panels > 1 else style.SINGLE
@@ -27,6 +30,8 @@ def draw(inputs: Inputs) -> Sheet:
     if not budgets:
         sheet.panels[0].message("no two completed runs of a budget\ndiffer in sparsity alone")
         return sheet
+    if not densest.all():
+        sheet.warn(f"{(~densest).sum()} contrasts are left out: their densest run is missing")
     palette = style.palette(table["d_model"])
     for panel, C in zip(sheet.panels, budgets, strict=True):
         _draw_budget(panel, at(table, "C", C), palette)
@@ -53,19 +58,17 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     band = {"low": zero - spread, "high": zero + spread} if np.isfinite(spread) else {}
     panel.line("spread between seeds", S, zero, **band, color=style.GREY, linewidth=0.8)
     # One kind of error in a panel: unpaired ones may be ten times as large.
-    error = "paired_se" if rows["paired_se"].notna().all() else "unpaired_se"
+    error = error_among(rows, "paired_se", "unpaired_se")
     groups = list(rows.groupby(["d_model", "seed"]))
     for place, (_, group) in enumerate(groups):
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
         shift = APART * (place - (len(groups) - 1) / 2)
-        se = group[error].to_numpy(float)
-        bars = {"low": group["difference"] - se, "high": group["difference"] + se}
         colour = palette[d]
         panel.points(
             f"d={d:g}, seed {seed:g}",
             group["S"],
             group["difference"],
-            **(bars if np.isfinite(se).any() else {}),
+            **bars(group, error, "difference"),
             color=colour,
             markerfacecolor=colour if seed == rows["seed"].min() else "white",
             markersize=3,

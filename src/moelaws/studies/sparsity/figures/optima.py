@@ -1,4 +1,4 @@
-"""F3a-c, F11, F12: optimal sizes and losses over sparsity; F4: optimal sparsities over size.
+"""F3a-c, F11, F12, drops: optima over sparsity; F4: optimal sparsities over size.
 
 F3 and F4 are of the isoFLOP surfaces; F11 and F12 of a parabola in ln N for each budget and
 sparsity alone (D.4).
@@ -14,6 +14,7 @@ from matplotlib.transforms import ScaledTranslation, Transform
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
+from moelaws.figures.losses import contrast_points
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.sparsity.figures import published
 from moelaws.studies.sparsity.figures.common import (
@@ -32,6 +33,30 @@ def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
     rows = _optima(inputs, size, method)
     _draw_optima(panel, colours(inputs, "C"), rows, size, y)
     explain_bounds(panel, rows)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def drops(inputs: Inputs, size: str, method: str) -> Sheet:
+    """Draws how far L* falls from the densest models to S, a line for each budget, with errors."""
+    sheet, panel = one_panel()
+    rows = _optima(inputs, size, method)
+    for C in sorted(set(rows["C"]) - set(rows["C"][rows["drop"].notna()])):
+        sheet.warn(f"C={C:.3g} is left out: its densest runs have no optimum")
+    rows = rows[rows["drop"].notna()]
+    if not len(rows):
+        panel.message("no budget has optima of the\ndensest and of sparser models")
+        return sheet
+    style.sparsity_axis(panel.ax, rows["S"].unique())
+    palette = colours(inputs, "C")
+    for i, (C, colour) in enumerate(palette.items()):
+        place = _aside(panel, i, len(palette))
+        budget = at(rows, "C", C).sort_values("S")
+        panel.ax.plot(budget["S"], budget["drop"], color=colour, linewidth=0.6, transform=place)
+        options = {"color": colour, "label": style.power(C), "transform": place}
+        contrast_points(panel, style.power(C), "S", budget, "drop", **options)
+    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.ax.set_ylabel("$L^*$ of the densest models\nless $L^*$ (nats/token)")
     panel.legend(BUDGET)
     return sheet
 
@@ -92,9 +117,7 @@ def _draw_optima(
         for i, (C, colour) in enumerate(palette.items()):
             budget = at(rows, "C", C)
             if len(budget):
-                aside = (i / max(len(palette) - 1, 1) - 0.5) * SPREAD / 72
-                shift = ScaledTranslation(aside, 0, panel.sheet.figure.dpi_scale_trans)
-                place = panel.ax.transData + shift
+                place = _aside(panel, i, len(palette))
                 _optima_line(panel, style.power(C), budget, y, colour, place)
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
@@ -103,6 +126,13 @@ def _draw_optima(
         style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     else:
         panel.ax.set_ylabel("loss at the optimum $L^*$ (nats/token)")
+
+
+def _aside(panel: Panel, i: int, n: int) -> Transform:
+    """Returns where the i-th of ``n`` budgets is drawn: beside the others."""
+    aside = (i / max(n - 1, 1) - 0.5) * SPREAD / 72
+    place: Transform = panel.ax.transData
+    return place + ScaledTranslation(aside, 0, panel.sheet.figure.dpi_scale_trans)
 
 
 def _optima_line(

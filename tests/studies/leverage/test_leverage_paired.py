@@ -1,0 +1,90 @@
+"""Points and single runs of leverage pass on how they move with each loss."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from leverage_case import DEMO
+
+from moelaws.analysis.derive import derive
+from moelaws.figures.draw import make
+from moelaws.records.layout import Results
+from moelaws.records.paired import PairedLosses
+from moelaws.studies.leverage.derived import points, singles
+from moelaws.studies.leverage.derived.curves import DENSE, curve, curves
+from moelaws.tables.parquet import read_table
+from moelaws.training.evaluation import DocumentLosses
+
+M = 40
+
+
+@pytest.fixture(scope="module")
+def paired(make_case, tmp_path_factory):
+    """The demo's case with losses by document, which are those of its table."""
+    case, root = make_case(DEMO), tmp_path_factory.mktemp("documents")
+    rows = case.inputs.completed
+    rng = np.random.default_rng(7)
+    tokens = rng.geometric(1 / 700, M)
+    rates = 0.4 * rng.standard_normal(M) + 0.02 * rng.standard_normal((len(rows), M))
+    nats = (rates + (rows["L"].to_numpy() - rates @ tokens / tokens.sum())[:, None]) * tokens
+    for run_id, own in zip(rows["run_id"], nats, strict=True):
+        losses = DocumentLosses(np.arange(M), tokens, own)
+        losses.write(Results(root).run(run_id) / "documents.parquet")
+    inputs = replace(case.inputs, results=Results(root))
+    return case, inputs, PairedLosses(tuple(rows["run_id"]), tokens, nats)
+
+
+def error(losses, dense, C_dense, run_ids, moves):
+    """The error of ln EL: of the loss looked up less the dense curve's, over the curve's slope."""
+    weights = dict.fromkeys(losses.run_ids, 0.0)
+    for run_id, move in zip(run_ids, moves, strict=True):
+        weights[run_id] += move
+    for run_id, move in zip(
+        dense.rows["run_id"], dense.influence(np.array([C_dense]))[0], strict=True
+    ):
+        weights[run_id] -= move
+    slope = dense.slope(np.array([C_dense]))[0]
+    return float(losses.standard_error(np.array([*weights.values()]) / slope))
+
+
+def test_a_point_moves_with_the_runs_of_both_curves(paired):
+    case, inputs, losses = paired
+    own = inputs.declared_by(case.study.derived_table("points"))
+    table = points.derive(own)
+    dense = curve(own, DENSE)
+    (moe, *_) = curves(own, "curve_activation")
+    E, k = (int(moe.rows[name].iloc[0]) for name in ("E", "k"))
+    rows = table[(table["E"] == E) & (table["k"] == k) & table["EL"].notna()]
+    rows = rows[rows["sweep"].str.contains("activation")]
+    assert len(rows) > 1
+    for row in rows.itertuples():
+        moves = moe.influence(np.array([row.C]))[0]
+        expected = error(losses, dense, row.C_dense, moe.rows["run_id"], moves)
+        assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_single_run_moves_with_its_own_loss_and_the_baselines_curve(paired):
+    case, inputs, losses = paired
+    own = inputs.declared_by(case.study.derived_table("singles"))
+    table = singles.derive(own)
+    runs = inputs.completed.set_index("run_id")
+    rows = table[table["EL"].notna()].groupby("sweep").head(2)
+    assert rows["sweep"].nunique() > 1
+    for row in rows.itertuples():
+        baseline = curve(own, row.baseline)
+        C_dense = row.EL * runs.loc[row.run_id, "C_leverage"]
+        expected = error(losses, baseline, C_dense, [row.run_id], [1.0])
+        assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_figure_shows_the_error_of_each_point(paired, tmp_path):
+    case, inputs, _ = paired
+    path = tmp_path / "points.parquet"
+    derive(case.study, "points", inputs, path)
+    table = read_table(path)
+    table = table[table["sweep"].str.contains("activation") & (table["A_routed"] < 1)]
+    table = table[(table["measured"] == 1) & table["EL"].notna()]
+    sheet = make(case.study, "contrasts", replace(inputs, derived_tables={"points": path}))
+    shown = sheet.data[~sheet.data["series"].str.endswith(", by seeds")]
+    half = (shown["high"] - shown["low"]) / 2
+    np.testing.assert_allclose(np.sort(half), np.sort(table["ln_EL_paired_se"]), rtol=1e-9)
