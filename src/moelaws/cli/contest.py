@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.fit import read, seed_option, threads_option
+from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import study_with
@@ -57,23 +57,20 @@ def command(
     entry = study.entry("contests", name)
 
     from moelaws.fitting.contest import contest
-    from moelaws.fitting.cores import using_cores
     from moelaws.fitting.fit import source_of
     from moelaws.fitting.judged import JudgedContest
     from moelaws.records.code import digest
     from moelaws.records.files import write_json
     from moelaws.records.layout import Results
-    from moelaws.records.memory import keep_freed_memory
     from moelaws.records.seal import made_of
     from moelaws.workflow.check import check_contest
     from moelaws.workflow.code import of_contest
 
-    keep_freed_memory()
     check_contest(study, entry)
     folder = Results().tier(project.tier, simulated or project.source == "simulated")
     table = table or folder.table(study.study)
     frame, declared = read(table)
-    with using_cores(threads), reporting() as progress, located(table):
+    with fitting_on(threads), reporting() as progress, located(table):
         splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
     judged = JudgedContest(
         study=study.study,
