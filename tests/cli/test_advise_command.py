@@ -180,7 +180,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (root / "o/outlook.md").read_text()
     assert "# What these runs advise (demo tier)" in page
-    assert "`sparsity.loss` takes no part: it would extrapolate by" in page
+    assert "sparsity.loss takes no part: it would extrapolate by" in page
     assert "regret: fits/own" in page
     drawn = read_any(root / "o/outlook.csv")[0]
     regrets = drawn[drawn["series"] == "worst-case regret"]

@@ -65,7 +65,6 @@ def command(
     """
     from moelaws.analysis.advice import advise
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
-    from moelaws.analysis.advice.speed import measured as measure
     from moelaws.analysis.advice.sweeps import candidates
     from moelaws.cli.advice_text import advice_json, print_advice
     from moelaws.spec.advice import load_advice
@@ -92,7 +91,11 @@ def command(
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []
     written = _write_study(write_study, sweeps, config) if write_study else None
-    speed = measure(measured) if measured else None
+    speed = None
+    if measured:
+        from moelaws.analysis.advice import speed as speeds  # reads tables by pandas, which is slow
+
+        speed = speeds.measured(measured)
     if as_json:
         print_json(advice_json(answer, sweeps, device, speed) | {"written": written})
     else:

@@ -43,7 +43,6 @@ def command(
     FITS are reports of `moelaws fit`; those of laws that are no judges of config/advice.yaml, or of
     simulated losses, take no part and are named. `moelaws advise` answers for any other budget.
     """
-    import matplotlib as mpl
     import pandas as pd
 
     from moelaws.analysis.advice import Constraints, advise
@@ -51,7 +50,6 @@ def command(
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
     from moelaws.figures.advice import draw
     from moelaws.figures.draw import save
-    from moelaws.figures.style import RC
     from moelaws.records.code import digest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results
@@ -80,9 +78,7 @@ def command(
     frame = pd.DataFrame(rows(list(answers.values())))
     origin = made_of([*tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
-    with mpl.rc_context(RC):
-        sheet = draw(answers)
-    save(sheet, out.with_suffix(".pdf"))
+    save(draw(answers), out.with_suffix(".pdf"))
     write_text(out, page(answers, project.tier, {p.stem: reason for p, reason in unusable.items()}))
     if as_json:
         print_json({"page": str(out)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import LogNorm
 
@@ -22,6 +23,11 @@ _MARKERS = "osD^vPX<>hd"
 
 def draw(answers: Mapping[float, Advice]) -> Sheet:
     """Draws a panel for each answer; the key is its budget over the largest of the sweep."""
+    with mpl.rc_context(style.RC):
+        return _draw(answers)
+
+
+def _draw(answers: Mapping[float, Advice]) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.3, ["rectilinear"] * len(answers))
     fields = [_field(answer) for answer in answers.values()]
     top = max(float(np.nanmax(worst)) for _, _, worst in fields)
