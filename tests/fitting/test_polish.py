@@ -42,7 +42,7 @@ def test_a_hessian_of_rounding_errors_has_eigenvalues():
 
 
 def test_a_minimums_hessian_is_divided_by_its_diagonal():
-    """As before it: an element of a positive matrix is never above those of the diagonal."""
+    """No element of a positive definite matrix exceeds the root of its two diagonal elements."""
     J = np.random.default_rng(0).normal(size=(9, 4)) * [1e-9, 1.0, 1e3, 1e12]
     scaled, diagonal = normalised(J.T @ J)
     assert np.outer(diagonal, diagonal) * scaled == pytest.approx(J.T @ J)

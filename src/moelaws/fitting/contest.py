@@ -74,7 +74,7 @@ def contest(
         try:
             kept = rows.kept(split)
         except KeepsNothingError as error:  # such as one budget: the other splits go on
-            judged.append(_not_judged(split, dict.fromkeys(entry.laws, str(error))))
+            judged.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
         else:
             judged.append(_judged(entry, split, kept, fitted, seed))
     return judged
@@ -181,7 +181,7 @@ def _judged(
     }
     standing = standings(judged, entry.level, seed) if judged else {}
     entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
-    return _not_judged(split, refused) | {
+    return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
             for k, _ in rounds
@@ -191,7 +191,7 @@ def _judged(
     }
 
 
-def _not_judged(split: Split, refused: dict[str, str]) -> JudgedSplit:
+def _without_laws(split: Split, refused: dict[str, str]) -> JudgedSplit:
     use = " ".join(split.use.split())
     return JudgedSplit(name=split.name, use=use, steps=[], blocks=0, laws=[], refused=refused)
 
