@@ -51,7 +51,11 @@ TARGETS: dict[str, dict[str, tuple[str, float]]] = {
     "allocation": {"seconds": ("at_most", 60.0), **CERTIFIED, **MB},
     "chinchilla": {"seconds": ("at_most", 1.0), **CERTIFIED, **MB},
     "bootstrap": {"seconds": ("at_most", 20.0), **MB},
-    "commands": dict.fromkeys(("eval", "eval_fit", "laws", "laws_one"), ("at_most", 0.5)),
+    "commands": {
+        **dict.fromkeys(("eval", "eval_fit", "laws", "laws_one"), ("at_most", 0.5)),
+        "advise": ("at_most", 2.0),
+        "advise_fit": ("at_most", 30.0),
+    },
 }
 HOLDS: dict[str, Callable[[float, float], bool]] = {
     "at_most": operator.le,

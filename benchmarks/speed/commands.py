@@ -14,13 +14,15 @@ from typing import Any
 from moelaws import laws
 from recovery_designs import sparsity_loss
 
+ADVISE = ("advise", "--compute", "1e21")
 EVAL = ("eval", "sparsity.loss", "N=1e9", "D=2e10", "S=0.9")
 
 
 def measure_commands(times: int) -> dict[str, Any]:
     """Median seconds of each command over ``times`` fresh processes, after one not counted.
 
-    A prediction by published coefficients and one by a fit, with intervals; all laws and one.
+    A prediction by published coefficients and one by a fit, with intervals; all laws and one;
+    advice by published laws, and with that fit.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = _a_fit(Path(folder))
@@ -29,19 +31,34 @@ def measure_commands(times: int) -> dict[str, Any]:
             "eval_fit": (*EVAL, "--params", str(report)),
             "laws": ("laws",),
             "laws_one": ("laws", "sparsity.loss"),
+            "advise": ADVISE,
+            "advise_fit": (*ADVISE, "--fits", str(report)),
         }
         medians = {name: _median(words, times) for name, words in commands.items()}
     return {"times": times, **medians}
 
 
 def _a_fit(folder: Path) -> Path:
-    """A fit's report with 200 draws beside it."""
+    """A fit's report with 1,000 draws beside it."""
     table, report = folder / "runs.csv", folder / "fit.json"
     law = laws.fittable("sparsity.loss")
     points = sparsity_loss()
     columns = {name: points[name] for name in ("N", "D", "S")}
     points.assign(L=law.predict(law.published or {}, columns)).to_csv(table, index=False)
-    _run(("fit", str(table), "--law", law.id, "--sample", "20", "--out", str(report)))
+    _run(
+        (
+            "fit",
+            str(table),
+            "--law",
+            law.id,
+            "--sample",
+            "20",
+            "--bootstrap",
+            "1000",
+            "--out",
+            str(report),
+        )
+    )
     return report
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from moelaws import laws
 from moelaws.analysis.advice import Constraints, Judge, Setter, advise, ideal
 from moelaws.analysis.advice.judges import drawn_optima
+from moelaws.analysis.advice.notes import notes
 from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Court
 from moelaws.analysis.advice.sources import advisers, published_judges, setters
@@ -278,6 +279,33 @@ def test_the_leverage_papers_seven_times_lies_between_the_laws_that_know_experts
         factors[judge.name] = Court([judge], limits).regrets(dense)[0].compute_factor
     assert factors["joint.loss"] < 7 < factors["sparsity.loss"]
     assert factors["joint.loss"] > 2
+
+
+def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_one_law():
+    """leverage, sec 5 and Table 1: MoE-mini and Dense-6.1B, 1e12 tokens each, end about level.
+
+    sparsity.loss agrees. By joint.loss, whose models activate one expert, the mixture lags behind.
+    """
+    mixture = ideal(0.8239e9, 1 - 0.8239 / 17.4994, 1e12, Constraints(1e22))
+    dense = ideal(6.1069e9, 0.0, 1e12, Constraints(1e23))
+    lags = {judge.name: float(judge.loss(mixture) - judge.loss(dense)) for judge in JUDGES}
+    assert abs(lags["sparsity.loss"]) < 0.02
+    assert lags["sparsity.loss"] < lags["joint.loss"] < lags["chinchilla"]
+    assert mixture.beyond({"S": (0, 0.5), "N_active": (1e9, 2e9), "D": (1e9, 1e12)}) == {
+        "S": pytest.approx(np.log10(0.5 / 0.04708), abs=1e-3),
+        "N_active": pytest.approx(np.log10(1 / 0.8239)),
+    }
+
+
+def test_what_no_law_says_is_told_with_its_default():
+    sets, says = setters(ADVICE), advisers(ADVICE)
+    answer = advise(JUDGES, Constraints(1e22), ADVICE.shape, advisers=says, setters=sets)
+    told = list(notes(answer))
+    assert any("S = 0 for chinchilla, S = 0.969 for leverage.allocation" in line for line in told)
+    assert answer.far["leverage.hyperparameters"] == {"C": pytest.approx(np.log10(1e22 / 3e20))}
+    assert any("leverage.hyperparameters (C by 1.5 decades)" in line for line in told)
+    free = advise(JUDGES, Constraints(1e22), ADVICE.shape)
+    assert any("granularity 8" in line for line in notes(free))
 
 
 def test_what_does_not_go_together_is_refused_in_one_line():

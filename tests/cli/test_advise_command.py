@@ -18,11 +18,14 @@ from moelaws.cli.simulate import command as simulate
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
+from moelaws.records.layout import Results, TierFolder
+from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
 from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import read_table
+from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
 
@@ -151,7 +154,10 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root):
     given = answer("--compute", 1e13, "--fits", path.parent)
     judge = given["judges"][-1]
     assert (judge["name"], judge["source"]) == ("fits/own", "trained")
-    assert judge["fitted_on"].keys() == {"N_active", "D"}
+    frame, _ = read_any(path.with_suffix(".parquet"))
+    ends = (6 * frame["N_active"] * frame["D"]).agg(["min", "max"])
+    assert judge["fitted_on"].keys() == {"N_active", "D", "C"}
+    assert judge["fitted_on"]["C"] == pytest.approx(ends.tolist())
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0
@@ -180,7 +186,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (root / "o/outlook.md").read_text()
     assert "# What these runs advise (demo tier)" in page
-    assert "sparsity.loss takes no part: it would extrapolate by" in page
+    assert "sparsity.loss extrapolates to the robust plan: " in page
     assert "regret: fits/own" in page
     drawn = read_any(root / "o/outlook.csv")[0]
     regrets = drawn[drawn["series"] == "worst-case regret"]
@@ -190,11 +196,19 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
     before = {file: file.read_bytes() for file in (root / "o").iterdir()}
     CliRunner().invoke(outlook, words, catch_exceptions=False)
     assert {file: file.read_bytes() for file in (root / "o").iterdir()} == before
+    verification = Verification(Results(root), {}, advice=load_advice())
+    (verdict,) = verification.tier(TierFolder(root / "o"))
+    assert (verdict.kind, verdict.state) == ("outlook", "whole")
+    with ADVICE.open("a") as config:
+        config.write("# another word\n")
+    (verdict,) = verification.tier(TierFolder(root / "o"))
+    assert verdict.state == "stale"
+    assert "advice.yaml is changed" in verdict.reason
 
 
 def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
     output = advise("--compute", 1e23, "--write-study", "settle").output
-    assert "every law extrapolates here" in output
+    assert "Every law extrapolates here" in output
     assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
     study = load_study("settle.yaml")
     project = load_project(overrides={"tier": "gpu", "corpus": "stdlib"})

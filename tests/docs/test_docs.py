@@ -26,7 +26,7 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 from moelaws.training import weights
 from repository import REPOSITORY, copy_repository
 
-PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 SLOW = {
     "adding-a-law.md",
     "adding-a-study.md",

@@ -148,12 +148,25 @@ def _print_setters(answer: Advice) -> None:
 
 def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
     click.echo()
+    now, then = answer.robust.worst, sweeps[0].worst
     if answer.all_extrapolate:
-        click.echo("every law extrapolates here; a small sweep of your own would tell more.")
+        click.echo("Every law extrapolates here.")
+    if then < now:
+        click.echo(
+            f"The first of these small sweeps would narrow the worst regret from {now:.3f} to "
+            f"{then:.3f} nats."
+        )
+    else:
+        click.echo(
+            "If one of these laws is right, no small sweep would narrow the regret: they nearly "
+            "agree on the robust plan. A sweep tells whether they hold for your data."
+        )
     click.echo("By each law, if it is right: what the plan of a refit to the sweep's runs costs at")
-    click.echo("most in 95 of 100 times, in nats.")
+    click.echo("most in 95 of 100 times, in nats, and what the robust plan above costs without it.")
     names = [judge.name for judge in answer.judges]
-    rows = [
+    today = [f"{regret.worst:.3f}" for regret in answer.robust.regrets]
+    rows: list[tuple[Any, ...]] = [("none: today's robust plan", 0, "0", "0", *today)]
+    rows += [
         (
             sweep.name,
             sweep.runs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,16 @@ def command(
 ) -> None:
     """Write what FITS and the published laws advise at 10 and 100 times the largest budget.
 
+    Plans train on the text of the runs, at most four times over.
+
     FITS are reports of `moelaws fit`; those of laws that are no judges of config/advice.yaml, or of
     simulated losses, take no part and are named. `moelaws advise` answers for any other budget.
     """
     import pandas as pd
 
     from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.outlook import COLUMNS, page, rows
+    from moelaws.analysis.advice import speed as speeds
+    from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
     from moelaws.figures.advice import draw
     from moelaws.figures.draw import save
@@ -54,7 +58,7 @@ def command(
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results
     from moelaws.records.seal import made_of
-    from moelaws.spec.advice import load_advice
+    from moelaws.spec.advice import ADVICE, load_advice
     from moelaws.tables.parquet import write_table
     from moelaws.workflow.code import of_outlook
 
@@ -64,10 +68,16 @@ def command(
     active = runs.loc[runs["kind"] == "moe", "k"].unique()
     judges, unusable = fitted_judges(fits, config, int(active[0]) if len(active) == 1 else None)
     largest = float(runs["C_6N"].max())
+    text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
+    tokens = math.inf if math.isnan(text) else EPOCHS * text
+    try:
+        speed = speeds.of_runs(runs, "one of these runs'")
+    except UserError:  # other tools' tables tell no speed
+        speed = None
     answers = {
         factor: advise(
             [*published_judges(config), *judges],
-            Constraints(factor * largest),
+            Constraints(factor * largest, max_tokens=tokens),
             config.shape_of(project.tier),
             advisers=advisers(config),
             setters=setters(config),
@@ -75,11 +85,12 @@ def command(
         )
         for factor in TIMES
     }
-    frame = pd.DataFrame(rows(list(answers.values())))
-    origin = made_of([*tables, *fits], digest(of_outlook(config)))
+    frame = pd.DataFrame(rows(list(answers.values()), speed))
+    origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
     save(draw(answers), out.with_suffix(".pdf"))
-    write_text(out, page(answers, project.tier, {p.stem: reason for p, reason in unusable.items()}))
+    left_out = {path.stem: reason for path, reason in unusable.items()}
+    write_text(out, page(answers, project.tier, left_out, speed))
     if as_json:
         print_json({"page": str(out)})
     else:

@@ -35,6 +35,7 @@ def command(tier: str | None, as_json: bool) -> None:
     Exits with 1 where anything is damaged.
     """
     from moelaws.records.layout import Results, recovery
+    from moelaws.spec.advice import ADVICE, load_advice
     from moelaws.workflow.verify import STATES, Verification
 
     results = Results()
@@ -44,7 +45,8 @@ def command(tier: str | None, as_json: bool) -> None:
     if tier and not tiers:
         raise UserError(f"{results.root / tier}: no such folder; nothing was made of tier {tier}")
     studies, runs = _of_project()
-    verification = Verification(results, studies, runs)
+    advice = load_advice() if ADVICE.exists() else None
+    verification = Verification(results, studies, runs, advice)
     verdicts = list(verification.shared())
     for name in tiers:
         for simulated in (False, True):

@@ -28,7 +28,7 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
 
 
 def _draw(answers: Mapping[float, Advice]) -> Sheet:
-    sheet = Sheet(style.DOUBLE, 3.3, ["rectilinear"] * len(answers))
+    sheet = Sheet(style.DOUBLE, 3.5, ["rectilinear"] * len(answers))
     fields = [_field(answer) for answer in answers.values()]
     top = max(float(np.nanmax(worst)) for _, _, worst in fields)
     levels = [x for x in _LEVELS if x < top] + [top]
@@ -50,7 +50,7 @@ def _draw(answers: Mapping[float, Advice]) -> Sheet:
     bar.outline.set_visible(False)
     pairs = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in axes]
     handles = {text: mark for pair in pairs for mark, text in pair}
-    sheet.figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=7)
+    sheet.figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
     return sheet
 
 
@@ -83,6 +83,9 @@ def _panel(
     if np.isnan(worst).any():
         ax.fill_between(N[0], 0.0, answer.limits.max_sparsity, color=_BEYOND, linewidth=0, zorder=0)
         ax.plot([], [], "s", color=_BEYOND, label="beyond the limits")
+    spent = answer.limits.compute / (6 * answer.limits.max_tokens)  # whole at larger sizes alone
+    if N.min() < spent < N.max():
+        ax.axvline(spent, color=style.INK, linestyle=":", label="left of it tokens run out")
     ax.grid(False)
     return filled
 

@@ -65,6 +65,29 @@ def outside(law: Law, support: Support, columns: Columns) -> Mask:
     return beyond
 
 
+def product_range(law: Law, support: Support, powers: Mapping[str, float]) -> tuple[float, float]:
+    """Returns the least and the largest product of ``powers`` of the variables over the support.
+
+    The variables are positive; of a sparsity S it is the power of 1 / (1 - S).
+    """
+    from scipy.optimize import linprog
+
+    ends = {
+        v.name: _own_scale(v, np.array(support.ranges[v.name]))
+        for v in law.variables
+        if v.name in powers
+    }
+    weights = [
+        powers.get(name, 0.0) * np.ptp(ends[name]) if name in ends else 0.0
+        for name in support.variables
+    ]
+    inside = {"A_ub": support.normals, "b_ub": support.offsets} if support.normals else {}
+    low, high = (sign * linprog(sign * np.array(weights), **inside, bounds=(0, 1)).fun
+                 for sign in (1.0, -1.0))  # fmt: skip
+    least = sum(power * ends[name][0] for name, power in powers.items())
+    return float(np.exp(least + low)), float(np.exp(least + high))
+
+
 def beyond_ranges(support: Support, values: Mapping[str, float]) -> list[str]:
     """Returns sentences on the variables of one query that lie outside the rows' range."""
     return [

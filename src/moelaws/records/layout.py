@@ -144,6 +144,7 @@ _KINDS = (
     (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
     (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),
     (r"contests/[^/]+/[^/]+\.json", "a judged contest of laws", _FORCE),
+    (r"outlook\.parquet", "the table of a tier's outlook", _FORCE),
     (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
     (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
     (r"figures/[^/]+/[^/]+\.json", "the record of a figure or of a paper table", _FORCE),

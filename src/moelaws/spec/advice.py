@@ -13,6 +13,7 @@ from moelaws.spec.grid import Derivations, Settings
 from moelaws.spec.study import Tier
 
 ADVICE = Path("config/advice.yaml")
+Ranges = dict[str, tuple[NonNegative, NonNegative]]  # column -> least and most
 
 
 class JudgeEntry(Frozen):
@@ -26,7 +27,7 @@ class JudgeEntry(Frozen):
     law: str
     mapping: dict[str, str] = {}
     S: Share | None = None
-    fitted_on: dict[str, tuple[NonNegative, NonNegative]] = {}
+    fitted_on: Ranges = {}
 
 
 class SetterEntry(Frozen):
@@ -41,6 +42,7 @@ class SetterEntry(Frozen):
     largest: str = ""
     low: Positive = 1.0
     high: Positive = 64.0
+    fitted_on: Ranges = {}
 
 
 class AdviserEntry(Frozen):
@@ -48,6 +50,7 @@ class AdviserEntry(Frozen):
 
     law: str
     S: Share
+    fitted_on: Ranges = {}
 
 
 class Shape(Frozen):

@@ -14,6 +14,7 @@ from moelaws.records.code import digest, training_code
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results, TierFolder
 from moelaws.records.runs import read_record
+from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
 from moelaws.workflow import code
@@ -27,7 +28,7 @@ class Verdict:
     """What was read of one run or file.
 
     Attributes:
-        kind: runs, corpora, weights, tables, derived, fits, contests, figures or claims.
+        kind: runs, corpora, weights, tables, derived, fits, contests, figures, claims or outlook.
         reason: why it is not whole; empty where it is.
     """
 
@@ -44,11 +45,13 @@ class Verification:
     Attributes:
         studies: all that are known, by key: a file of no entry of theirs is orphaned.
         expected_runs: what their grids ask for; None where that cannot be told.
+        advice: which laws an outlook asks; None for a project without any.
     """
 
     results: Results
     studies: Mapping[str, Study]
     expected_runs: frozenset[str] | None = None
+    advice: AdviceConfig | None = None
 
     def shared(self) -> Iterator[Verdict]:
         """Reads what all tiers share: runs, texts, weights, hidden states."""
@@ -63,7 +66,7 @@ class Verification:
             yield self._sealed("hidden states", path, self._is_orphan(path.stem))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
-        """Reads the tables, derived tables, fits, contests, figures and claims of one tier."""
+        """Reads what was made of the runs of one tier."""
         for path in _files(folder.root / "tables", "*.parquet"):
             yield self._with_origin("tables", path, path.stem, "")
         kinds = {"derived": "parquet", "fits": "json", "contests": "json", "figures": "json"}
@@ -76,6 +79,8 @@ class Verification:
             yield self._sealed("draws of fits", path, orphaned)
         for path in _files(folder.root / "claims", "*.json"):
             yield self._with_origin("claims", path, path.stem, "")
+        for path in _files(folder.root, f"{folder.outlook.stem}.parquet"):
+            yield self._made("outlook", path, self._outlook_code if self.advice else None)
 
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
@@ -100,7 +105,14 @@ class Verification:
         return Verdict(kind, path, state, "its content changed" if state == "damaged" else "")
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
-        """A file that names what it was made of."""
+        """A file of an entry of a study, which names what it was made of."""
+        spec, simulated = self.studies.get(study), "simulated" in path.parts
+        if spec is None or (name and name not in self._names(kind, study)):
+            return self._made(kind, path, None)
+        return self._made(kind, path, lambda: self._code(kind, spec, name, simulated))
+
+    def _made(self, kind: str, path: Path, present_code: Callable[[], str] | None) -> Verdict:
+        """A file that names what it was made of; without present code nothing asks for it."""
         try:
             top = chain.link(path)
             damaged = _damaged_files(path) if kind == "figures" else []
@@ -108,12 +120,9 @@ class Verification:
             return Verdict(kind, path, "damaged", str(error))
         if top.state == "damaged" or damaged:
             return Verdict(kind, path, "damaged", ", ".join(damaged) or "its content changed")
-        spec = self.studies.get(study)
-        if spec is None or (name and name not in self._names(kind, study)):
+        if present_code is None:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
-        if reason := self._stale(
-            top, lambda: self._code(kind, spec, name, "simulated" in path.parts)
-        ):
+        if reason := self._stale(top, present_code):
             return Verdict(kind, path, "stale", reason)
         return Verdict(kind, path, "whole" if top.state == "whole" else "unverified")
 
@@ -141,6 +150,10 @@ class Verification:
         kinds = ("figures", "tables") if kind == "figures" else (kind,)
         (own,) = (k for k in kinds if name in _entries(study, k))
         return _digest(code.of_readers(study, own, [study.entry(own, name)]))
+
+    def _outlook_code(self) -> str:
+        assert self.advice
+        return _digest(code.of_outlook(self.advice))
 
     def _names(self, kind: str, study: str) -> set[str]:
         if study not in self.studies:

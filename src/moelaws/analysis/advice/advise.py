@@ -58,6 +58,7 @@ class Advice:
         not_built: why there is no configuration.
         compared: the user's own plan, if any.
         set: variable -> what its law sets it to at the robust plan.
+        far: law that sets or advises and judges nothing -> decades beyond its runs, by column.
         left_out: law -> why it takes no part.
     """
 
@@ -69,6 +70,7 @@ class Advice:
     not_built: str
     compared: Recommendation | None
     set: dict[str, float]
+    far: dict[str, dict[str, float]]
     left_out: dict[str, str]
 
     @property
@@ -119,17 +121,19 @@ def advise(
     Raises:
         UserError: where no plan keeps to the limits, or the user's own costs more than the budget.
     """
-    by_variable = {setter.variable: setter for setter in setters}
     near, left_out = _near(judges, limits, farthest)
     court = Court(near, limits)
     recommendations = [_of_judge(court, i) for i in range(len(court.judges))]
+    far = {}
     for adviser in advisers:
         try:
-            recommendations.append(_row(court, adviser.name, adviser.plan(limits)))
+            row = _row(court, adviser.name, adviser.plan(limits))
+            recommendations.append(row)
+            far[adviser.name] = row.plan.beyond(adviser.fitted_on)
         except UserError as error:
             left_out[adviser.name] = str(error)
     robust = _row(court, ROBUST, court.robust())
-    values = {name: setter.value(robust.plan) for name, setter in by_variable.items()}
+    values = {setter.variable: setter.value(robust.plan) for setter in setters}
     values = {name: x for name, x in values.items() if not np.isnan(x)}
     targets = Targets(limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R))
     configuration, as_configured, not_built = None, None, ""
@@ -141,6 +145,7 @@ def advise(
         not_built = str(error)
     if as_configured and as_configured.plan.S == 0:  # no law of experts sets anything of it
         values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
+    far |= {s.law.id: robust.plan.beyond(s.fitted_on) for s in setters if s.variable in values}
     return Advice(
         court,
         recommendations,
@@ -150,6 +155,7 @@ def advise(
         not_built,
         None if compare is None else _row(court, YOURS, _affordable(compare, limits)),
         values,
+        {name: distances for name, distances in far.items() if distances},
         left_out,
     )
 
@@ -164,7 +170,7 @@ def _near(
     """
     near, left_out = [], {}
     for judge in judges:
-        distances = judge.beyond(judge.best(limits))
+        distances = judge.best(limits).beyond(judge.fitted_on)
         name = max(distances, key=distances.__getitem__, default="")
         if distances.get(name, 0.0) <= farthest:
             near.append(judge)
@@ -189,7 +195,7 @@ def _of_judge(court: Court, i: int) -> Recommendation:
 
 
 def _row(court: Court, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
-    beyond = {judge.name: judge.beyond(plan) for judge in court.judges}
+    beyond = {judge.name: plan.beyond(judge.fitted_on) for judge in court.judges}
     regrets = court.regrets(plan, spent)
     return Recommendation(
         name,

@@ -5,7 +5,6 @@ A judge tells the loss of any plan, and its own best plan within the constraints
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -120,25 +119,6 @@ class Judge:
         ``compute`` stands in for the limits' own.
         """
         return self.space(limits, compute).least(self.loss)
-
-    def beyond(self, plan: Plans) -> dict[str, float]:
-        """Returns how many decades a plan lies beyond the fitted runs, by column.
-
-        Of a sparsity they are decades of 1 / (1 - S). Columns within the runs are left out.
-        """
-        columns = plan.columns()
-        distances = {}
-        for name, ends in self.fitted_on.items():
-            x, low, high = (_log10(name, value) for value in (float(columns[name]), *ends))
-            if (distance := max(low - x, x - high)) > 1e-3:
-                distances[name] = distance
-        return distances
-
-
-def _log10(column: str, value: float) -> float:
-    if column == "S":
-        return -math.log10(1 - value)
-    return math.log10(value) if value > 0 else -math.inf
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from moelaws.analysis.advice.advise import Advice
 from moelaws.analysis.advice.judges import Judge
+from moelaws.analysis.advice.plans import USUAL_G
+from moelaws.spec.model import MoE
 
 
 def notes(answer: Advice) -> Iterator[str]:
@@ -23,8 +25,11 @@ def notes(answer: Advice) -> Iterator[str]:
     for judge in answer.judges:
         yield from _of_judge(judge)
         if distances := answer.robust.beyond.get(judge.name):
-            far = ", ".join(f"{name} by {x:.2g} decades" for name, x in distances.items())
-            yield f"{judge.name} extrapolates to the robust plan: {far}."
+            yield f"{judge.name} extrapolates to the robust plan: {_far(distances)}."
+    if answer.far:
+        each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
+        yield f"Of the laws that judge nothing, these extrapolate: {each}."
+    yield f"Defaults, which no law here sets: {', '.join(_defaults(answer))}."
     for row in answer.recommendations:
         if any(limit.startswith("the search") for limit in row.at_limits):
             yield f"{row.name} has no best size at this budget: its plan is where the search ends."
@@ -35,6 +40,29 @@ def notes(answer: Advice) -> Iterator[str]:
         yield "Published coefficients have no intervals, so neither have their regrets."
     for name, reason in answer.left_out.items():
         yield f"{name} takes no part: {reason}."
+
+
+def _defaults(answer: Advice) -> Iterator[str]:
+    """Yields what the plans and the configuration have without any law's advice."""
+    advised = [row.name for row in answer.recommendations[len(answer.judges) :]]
+    without = [judge.name for judge in answer.judges if judge.S is not None] + advised
+    for row in answer.recommendations:
+        if row.name in without:
+            yield f"S = {float(row.plan.S):.3g} for {row.name}"
+    if answer.configuration:
+        model = answer.configuration.model
+        if isinstance(model.ffn, MoE):
+            if answer.limits.G is None and "G" not in answer.set:
+                yield f"granularity {USUAL_G:g}"
+            yield f"shared experts {model.ffn.n_shared}"
+        yield f"context {model.context}"
+        yield f"vocabulary {model.vocab_size}"
+    else:
+        yield "the shape in config/advice.yaml"
+
+
+def _far(distances: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} by {x:#.2g} decades" for name, x in distances.items())
 
 
 def _of_judge(judge: Judge) -> Iterator[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moelaws.analysis.advice.advise import Advice
 from moelaws.analysis.advice.notes import notes
 from moelaws.analysis.advice.regret import LEVEL
+from moelaws.analysis.advice.speed import Speed
 from moelaws.tables.column import Column
+
+EPOCHS = 4  # of the text of the runs, at most
 
 COLUMNS = (
     Column("budget", "float", "FLOP", "compute of the plans: 6 N_active D"),
@@ -22,10 +26,11 @@ COLUMNS = (
     Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
     Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
     Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
+    Column("hours", "float", "h", "of the plan at the measured speed of these runs", nullable=True),
 )
 
 
-def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
+def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict[str, Any]]:
     """Yields a row a budget, plan and judge, with the ``COLUMNS``."""
     for answer in answers:
         for row in answer.rows:
@@ -40,16 +45,23 @@ def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
                     "regret_low": regret.low,
                     "regret_high": regret.high,
                     "compute_factor": regret.compute_factor,
+                    "hours": speed.hours(row.plan) if speed else math.nan,
                 }
 
 
-def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
+def page(
+    answers: Mapping[float, Advice],
+    tier: str,
+    left_out: Mapping[str, str],
+    speed: Speed | None = None,
+) -> str:
     """Returns the Markdown of the answers.
 
     Args:
         answers: factor over the largest budget of the sweep -> the answer there.
         tier: of the sweep.
         left_out: fit -> why it takes no part.
+        speed: of these runs.
     """
     lines = [
         f"# What these runs advise ({tier} tier)",
@@ -61,25 +73,34 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
         "draws, whose upper end counts. The robust plan has the least worst-case regret. "
         "`moelaws advise` answers for any other budget and for constraints.",
     ]
+    limits = next(iter(answers.values())).limits
+    if limits.max_tokens < math.inf:
+        lines.append(
+            f"\nA plan trains on at most {limits.max_tokens:.3g} tokens: the text of these runs, "
+            f"{EPOCHS} times over, which costs little against new text (Muennighoff et al. 2023)."
+        )
+    if speed:
+        lines.append(
+            f"\nHours are by the speed of {speed.runs} of these runs, on their device. Beyond the "
+            "measured sizes and sparsities the nearest measured speed counts."
+        )
     lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
         budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
         lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
-        lines += _plans(answer)
+        lines += _plans(answer, speed)
         lines += ["", *(f"- {note}" for note in notes(answer))]
     return "\n".join(lines) + "\n"
 
 
-def _plans(answer: Advice) -> Iterator[str]:
-    names = [judge.name for judge in answer.judges]
-    yield (
-        "| plan | N | N_active | S | D | "
-        + " | ".join(f"regret: {n}" for n in names)
-        + " | worst |"
-    )
-    yield "|-|-:|-:|-:|-:|" + "-:|" * (len(names) + 1)
+def _plans(answer: Advice, speed: Speed | None) -> Iterator[str]:
+    regrets = [f"regret: {judge.name}" for judge in answer.judges]
+    hours = ["hours"] if speed else []
+    yield f"| {' | '.join(['plan', 'N', 'N_active', 'S', 'D', *hours, *regrets, 'worst'])} |"
+    yield "|-|" + "-:|" * (5 + len(hours) + len(regrets))
     for row in answer.rows:
         plan = row.plan.values()
         sizes = [f"{plan[name]:.3g}" for name in ("N", "N_active", "S", "D")]
+        sizes += [f"{speed.hours(row.plan):.3g}"] if speed else []
         regrets = [str(regret) for regret in row.regrets]
         yield f"| {row.name} | " + " | ".join([*sizes, *regrets, f"{row.worst:.3f}"]) + " |"

@@ -65,6 +65,19 @@ class Plans:
             "G": self.G,
         }
 
+    def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+        """Returns how many decades one plan lies beyond the fitted runs, by column.
+
+        Of a sparsity they are decades of 1 / (1 - S). Columns within the runs are left out.
+        """
+        columns = self.columns()
+        distances = {}
+        for name, ends in fitted_on.items():
+            x, low, high = (_log10(name, value) for value in (float(columns[name]), *ends))
+            if (distance := max(low - x, x - high)) > 1e-3:
+                distances[name] = distance
+        return distances
+
     def at(self, index: Any) -> Plans:
         """Returns the plan or plans at an index of the arrays."""
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
@@ -278,6 +291,12 @@ def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) 
     N_active, S, D = np.broadcast_arrays(*(np.asarray(x, float) for x in (N_active, S, D)))
     G, none = (np.full(S.shape, x) for x in (limits.G or USUAL_G, 0.0))
     return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, G, none)
+
+
+def _log10(column: str, value: float) -> float:
+    if column == "S":
+        return -math.log10(1 - value)
+    return math.log10(value) if value > 0 else -math.inf
 
 
 # What laws may read of a plan, by the names of the tables' columns.

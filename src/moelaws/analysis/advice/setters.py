@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Setter:
         params: the law's coefficients, natural scale.
         largest: the result that is to be the largest.
         ends: least and most of the variable there.
+        fitted_on: column of a plan -> least and most of the runs behind the coefficients.
     """
 
     variable: str
@@ -29,6 +30,7 @@ class Setter:
     params: Mapping[str, float]
     largest: str = ""
     ends: tuple[float, float] = (1.0, 64.0)
+    fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def value(self, plan: Plans) -> float:
         """Returns what the law sets for one plan.
@@ -47,12 +49,16 @@ class Setter:
 
 @dataclass(frozen=True)
 class Adviser:
-    """A law that says how many tokens a budget should train; ``S`` is the sparsity beside it."""
+    """A law that says how many tokens a budget should train; ``S`` is the sparsity beside it.
+
+    ``fitted_on`` is column of a plan -> least and most of the runs behind its coefficients.
+    """
 
     name: str
     law: Law
     params: Mapping[str, float]
     S: float
+    fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def plan(self, limits: Constraints) -> Plans:
         """Returns the law's plan within the limits.

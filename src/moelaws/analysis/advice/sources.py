@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,15 @@ import numpy as np
 from moelaws import laws
 from moelaws.analysis.advice.judges import Judge
 from moelaws.analysis.advice.setters import Adviser, Setter
+from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
+from moelaws.fitting.support import product_range
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, JudgeEntry
 from moelaws.spec.errors import UserError
 
+# Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
+_DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
 EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
 
 
@@ -43,14 +47,15 @@ def published_judges(config: AdviceConfig) -> list[Judge]:
 def advisers(config: AdviceConfig) -> list[Adviser]:
     """Returns the laws of the file that say how many tokens to train."""
     every = ((entry, laws.get(entry.law)) for entry in config.advisers)
-    return [Adviser(e.law, law, law.published or {}, e.S) for e, law in every]
+    return [Adviser(e.law, law, law.published or {}, e.S, e.fitted_on) for e, law in every]
 
 
 def setters(config: AdviceConfig) -> list[Setter]:
     """Returns the laws of the file that set one variable."""
     every = ((entry, laws.get(entry.law)) for entry in config.setters)
     return [
-        Setter(e.variable, law, law.published or {}, e.largest, (e.low, e.high)) for e, law in every
+        Setter(e.variable, law, law.published or {}, e.largest, (e.low, e.high), e.fitted_on)
+        for e, law in every
     ]
 
 
@@ -116,6 +121,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
         for name, (low, high) in ranges.items()
     }
+    if compute := _compute(law, part.support, mapping, factors):
+        fitted_on["C"] = compute
     draws = part_draws(path, report, part) if draws_path(path).is_file() else np.empty((0, 0))
     return Judge(
         path.stem,
@@ -149,6 +156,36 @@ def _mapping(
                 )
             mapping[variable], factors[variable] = "expansion", float(k)
     return mapping, factors
+
+
+def _compute(
+    law: FittableLaw,
+    support: Support | None,
+    mapping: Mapping[str, str],
+    factors: Mapping[str, float],
+) -> tuple[float, float] | None:
+    """Returns the least and the most compute of a fit's runs, 6 N_active D; None if not told.
+
+    The runs' hull tells it, where the law reads tokens, a size, and a sparsity beside a total size.
+    """
+    variable = {column: name for name, column in mapping.items()}
+    active, total = (
+        next((variable[column] for column in columns if column in variable), None)
+        for columns in (("N_active",), ("N", "N_total"))
+    )
+    of_sparsity = next((column for column in _DENSER if column in variable), None)
+    if support is None or "D" not in variable or not (active or (total and of_sparsity)):
+        return None
+    powers, factor = {variable["D"]: 1.0}, 6.0
+    if active:
+        powers[active] = 1.0
+    else:
+        assert total
+        assert of_sparsity
+        powers |= {total: 1.0, variable[of_sparsity]: _DENSER[of_sparsity]}
+        factor *= factors.get(variable[of_sparsity], 1.0)
+    low, high = product_range(law, support, powers)
+    return factor * low, factor * high
 
 
 def _in_order(law: FittableLaw, names: Iterable[str], draws: np.ndarray) -> np.ndarray:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.inputs import completed, read_runs
@@ -47,10 +48,7 @@ class Speed:
 
 
 def measured(table: Path) -> Speed:
-    """Returns the speed of the completed runs of a study's ``table``.
-
-    Least squares of ln FLOP/s over ln N_active and -ln(1 - S), which tells how much slower a
-    mixture is than a dense model of the same active size.
+    """Returns the speed of the completed runs of a study's ``table``, which are of one device.
 
     Raises:
         UserError: for too few runs with a measured speed, or runs of several devices.
@@ -58,30 +56,46 @@ def measured(table: Path) -> Speed:
     frame = read_runs(table)
     assert frame is not None
     runs = completed(frame)
+    try:
+        speed = of_runs(runs, f"the device of {table.name}")
+    except UserError as error:
+        raise UserError(f"{table}: {error}") from None
+    devices = sorted({_device(table, run_id, speed.device) for run_id in runs["run_id"]})
+    if len(devices) > 1:
+        raise UserError(f"{table}: its runs were trained on several devices: {', '.join(devices)}")
+    return replace(speed, device=devices[0])
+
+
+def of_runs(runs: pd.DataFrame, device: str) -> Speed:
+    """Returns the speed of completed ``runs``.
+
+    Least squares of ln FLOP/s over ln N_active and -ln(1 - S), which tells how much slower a
+    mixture is than a dense model of the same active size.
+
+    Raises:
+        UserError: for a missing column, or too few runs with a measured speed.
+    """
     if missing := [name for name in _COLUMNS if name not in runs]:
-        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
+        raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
     runs = runs[runs["tokens_per_second"] > 0]
     if len(runs) < _FEWEST:
         raise UserError(
-            f"{table}: {len(runs)} completed runs have a measured speed (tokens_per_second), and "
+            f"{len(runs)} completed runs have a measured speed (tokens_per_second), and "
             f"{_FEWEST} are needed"
         )
-    devices = sorted({_device(table, run_id) for run_id in runs["run_id"]})
-    if len(devices) > 1:
-        raise UserError(f"{table}: its runs were trained on several devices: {', '.join(devices)}")
     x = np.column_stack([np.log(runs["N_active"]), -np.log1p(-runs["S"])])
     ln_speed = np.log(6 * (runs["N_active"] * runs["tokens_per_second"]).to_numpy(float))
     design = np.column_stack([np.ones(len(x)), x])
     coefficients = np.linalg.lstsq(design, ln_speed, rcond=None)[0]
-    return Speed(devices[0], len(runs), coefficients, np.column_stack([x.min(0), x.max(0)]))
+    return Speed(device, len(runs), coefficients, np.column_stack([x.min(0), x.max(0)]))
 
 
-def _device(table: Path, run_id: str) -> str:
-    """Returns the device of a run on record in the same ``results/``; else words for it."""
+def _device(table: Path, run_id: str, unknown: str) -> str:
+    """Returns the device of a run on record in the same ``results/``; ``unknown`` without it."""
     root = next((folder for folder in table.absolute().parents if folder.name == "results"), None)
     record = Results(root).run(run_id) / "provenance.json" if root else None
     if record is None or not record.is_file():
-        return f"the device of {table.name}"
+        return unknown
     made_by = read_json(record)
     device, threads = str(made_by.get("device", "")), made_by.get("threads", 1)
     cores = "one core" if threads == 1 else f"{threads} cores"
