@@ -17,7 +17,7 @@ from moelaws.analysis.advice.notes import notes
 from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Court
 from moelaws.analysis.advice.sources import advisers, published_judges, setters
-from moelaws.analysis.advice.speed import measured
+from moelaws.analysis.advice.speed import measured, of_runs
 from moelaws.laws.joint.loss import VARIANTS as JOINT_AT
 from moelaws.laws.joint.loss import at_experts, compute_optimal
 from moelaws.spec.advice import load_advice
@@ -357,6 +357,10 @@ def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
     assert speed.hours(dense) == pytest.approx(6e16 / (1e12 * 10**0.5) / 3600)
     assert speed.hours(mixture) == pytest.approx(2 * speed.hours(dense))
     assert not speed.beyond(mixture)
+    frame = pd.read_parquet(tmp_path / "runs.parquet")
+    frame.loc[:3, "tokens_per_second"] /= 5  # these shared their device
+    shared = of_runs(frame, "a device")
+    assert shared.hours(mixture) == pytest.approx(speed.hours(mixture), rel=1e-3)
     sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
     assert speed.beyond(sparser)
     assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))

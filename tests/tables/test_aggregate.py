@@ -5,12 +5,14 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from moelaws.grids.expand import Run
 from moelaws.records.chain import changed_runs, link
 from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses
+from moelaws.records.parquet import write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.tables.aggregate import aggregate, origin
@@ -56,6 +58,18 @@ def sweep(run_data, tmp_path):
     return results, [Run(c.run_id, c, 1e9) for c in configs]
 
 
+def test_a_stop_of_a_run_makes_it_no_slower(sweep):
+    results, runs = sweep
+    seconds = np.arange(1, 11) * 0.5
+    seconds[6:] += 3600.0
+    history = pa.table({"step": np.arange(1, 11), "seconds": seconds})
+    write_parquet(results.run(runs[0].run_id) / "history.parquet", history)
+    speeds = aggregate("sparsity", "demo", runs, results)["tokens_per_second"]
+    assert speeds[0] == pytest.approx(4 * 64 / 0.5)
+    (results.run(runs[1].run_id) / "history.parquet").write_text("no table")
+    assert aggregate("sparsity", "demo", runs, results)["tokens_per_second"][1] == 1e4
+
+
 def test_rows(sweep):
     results, runs = sweep
     frame = aggregate("sparsity", "demo", runs, results)
@@ -76,6 +90,7 @@ def test_rows(sweep):
     assert moe["L_seed_sd"] == pytest.approx(np.std([4.0, 4.2], ddof=1))
     assert (dense["kind"], dense["S"], dense["A"]) == ("dense", 0.0, 1.0)
     assert dense["n_seeds"] == 1
+    assert dense["tokens_per_second"] == 1e4
     assert np.isnan(dense["L_seed_sd"])
     assert diverged["status"] == "diverged"  # kept, without a loss
     assert np.isnan(diverged["L"])

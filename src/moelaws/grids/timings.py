@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-import numpy as np
-
 from moelaws.accounting.cost import CPU, Device, Timing, fitted_to
 from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
+from moelaws.records.pace import seconds_a_step
 from moelaws.records.provenance import machine
 from moelaws.records.runs import Record, all_records
 from moelaws.spec.base import parse
@@ -50,7 +48,7 @@ def _is_on(device: Device, record: Record) -> bool:
 
 
 def _timing(results: Results, record: Record) -> Timing | None:
-    """All steps of a run at their median time, which no stop of the run makes longer.
+    """All steps of a run at their median time.
 
     None where the record does not tell it.
     """
@@ -58,10 +56,7 @@ def _timing(results: Results, record: Record) -> Timing | None:
         return None
     try:
         config = parse(RunConfig, record.config, record.run_id)
-        history = read_parquet(results.run(record.run_id) / "history.parquet")
-    except UserError:  # damaged, or of a version with other settings
+    except UserError:  # of a version with other settings
         return None
-    step, seconds = (history[name].to_numpy() for name in ("step", "seconds"))
-    if len(step) < 2:
-        return None
-    return Timing(config, config.steps * float(np.median(np.diff(seconds) / np.diff(step))))
+    seconds = seconds_a_step(results, record.run_id)
+    return Timing(config, config.steps * seconds) if seconds else None

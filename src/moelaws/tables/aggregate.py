@@ -11,6 +11,7 @@ from moelaws.grids.expand import Run
 from moelaws.records import seal
 from moelaws.records.files import read_json
 from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.records.pace import seconds_a_step
 from moelaws.records.paired import paired_losses
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
@@ -99,6 +100,14 @@ def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
             )
 
 
+def _speed(summary: RunSummary, results: Results) -> float:
+    """Tokens a second in the median step; over the whole loop where no history tells it."""
+    seconds = seconds_a_step(results, summary.run_id)
+    if not (seconds and summary.steps):
+        return summary.tokens_per_second
+    return summary.tokens / summary.steps / seconds
+
+
 def _provenance(run: Run, results: Results) -> dict[str, Any]:
     path = results.run(run.run_id) / "provenance.json"
     provenance = read_json(path)
@@ -136,7 +145,7 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "unused": balance and balance.unused,
         "never_used": balance and balance.never_used,
         "seconds": summary.wall_seconds,
-        "tokens_per_second": summary.tokens_per_second,
+        "tokens_per_second": _speed(summary, results),
         "peak_memory": float(summary.peak_memory_bytes),
         "code": _provenance(run, results)["code"],
     }

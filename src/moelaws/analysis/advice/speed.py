@@ -16,6 +16,7 @@ from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 
 _COLUMNS = ("run_id", "N_active", "S", "tokens_per_second")
+_REWEIGHTED = 30  # least squares, each weighted by the residuals of the one before
 _FEWEST = 8  # runs, for a speed over size and sparsity
 
 
@@ -69,8 +70,9 @@ def measured(table: Path) -> Speed:
 def of_runs(runs: pd.DataFrame, device: str) -> Speed:
     """Returns the speed of completed ``runs``.
 
-    Least squares of ln FLOP/s over ln N_active and -ln(1 - S), which tells how much slower a
-    mixture is than a dense model of the same active size.
+    ln FLOP/s over ln N_active and -ln(1 - S) tells how much slower a mixture is than a dense model
+    of the same active size. It has the least absolute deviations, so that some runs that shared
+    their device with other work hardly count.
 
     Raises:
         UserError: for a missing column, or too few runs with a measured speed.
@@ -86,7 +88,10 @@ def of_runs(runs: pd.DataFrame, device: str) -> Speed:
     x = np.column_stack([np.log(runs["N_active"]), -np.log1p(-runs["S"])])
     ln_speed = np.log(6 * (runs["N_active"] * runs["tokens_per_second"]).to_numpy(float))
     design = np.column_stack([np.ones(len(x)), x])
-    coefficients = np.linalg.lstsq(design, ln_speed, rcond=None)[0]
+    weights = np.ones(len(x))
+    for _ in range(_REWEIGHTED):
+        coefficients = np.linalg.lstsq(weights[:, None] * design, weights * ln_speed, rcond=None)[0]
+        weights = 1 / np.sqrt(np.maximum(np.abs(ln_speed - design @ coefficients), 1e-4))
     return Speed(device, len(runs), coefficients, np.column_stack([x.min(0), x.max(0)]))
 
 

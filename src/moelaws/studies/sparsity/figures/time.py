@@ -17,8 +17,8 @@ LONG = 360.0  # seconds: longer trainings are shown in hours
 def draw(inputs: Inputs) -> Sheet:
     """Draws the best run of each budget and sparsity: its loss over FLOPs, and over time.
 
-    Time is tokens over the training loop's own tokens per second, so that evaluation and the
-    start of processes do not count.
+    Time is tokens over tokens per second in the median step, so that evaluation, the start of
+    processes and stops do not count.
     """
     best = best_runs(inputs.completed)
     hours = best["seconds"].max() > LONG

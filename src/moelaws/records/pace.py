@@ -1,0 +1,25 @@
+"""How fast a run trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
+from moelaws.spec.errors import UserError
+
+
+def seconds_a_step(results: Results, run_id: str) -> float | None:
+    """Returns the median time of a run's steps, which no stop of the run makes longer.
+
+    None where its history is not there, is damaged or holds less than two steps.
+    """
+    path = results.run(run_id) / "history.parquet"
+    try:
+        history = read_parquet(path) if path.is_file() else None
+    except UserError:
+        return None
+    if history is None or history.num_rows < 2:
+        return None
+    step, seconds = (history[name].to_numpy() for name in ("step", "seconds"))
+    return float(np.median(np.diff(seconds) / np.diff(step)))
