@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -163,6 +165,30 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root):
     assert own["regret"]["fits/own"]["high"] >= 0
     low, high = own["intervals"]["N_active"]
     assert low <= high
+
+
+def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
+    runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source")
+    entry = Fit(
+        name="own",
+        law="chinchilla",
+        mapping={"N": "params", "D": "tokens", "L": "loss"},
+        protocol={"sample": 50},
+        bootstrap=20,
+    )
+    write_fit(fit(laws.fittable("chinchilla"), runs, entry), root / "own.json")
+    output = advise("--compute", 1e21, "--fits", root / "own.json").output
+    assert "takes columns of its fitted table by their variables: params as N_active" in output
+    # wang.loss counts experts, and how many of them were active is not in any fit.
+    frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
+    entry = entry.model_copy(
+        update={"law": "wang.loss", "mapping": entry.mapping | {"E": "n_experts"}}
+    )
+    write_fit(fit(laws.fittable("wang.loss"), frame, entry), root / "own.json")
+    with pytest.raises(UserError, match="the experts of runs with k active ones"):
+        advise("--compute", 1e21, "--fits", root / "own.json")
+    output = advise("--compute", 1e21, "--fits", root / "own.json", "--top-k", 2).output
+    assert "n_experts as expansion" in output
 
 
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root):

@@ -54,7 +54,7 @@ def print_advice(
 
 
 def _print_plans(answer: Advice, speed: Speed | None) -> None:
-    columns = ["plan", "N", "N_active", "S", "E / k", "D", "D / N_active", "at the limit of"]
+    columns = ["plan", "N", "N_active", "S", "E / k", "D", "D / N_active", "extrapolated", "limit"]
     rows: list[list[str]] = []
     for row in answer.rows:
         plan = row.plan.values()
@@ -66,6 +66,7 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
                 f"{plan['expansion']:.3g}",
                 _count(plan["D"]),
                 _count(plan["D"] / plan["N_active"]),
+                _extrapolated(answer, row),
                 ", ".join(row.at_limits),
             ]
         )
@@ -73,7 +74,7 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
             ends = {name: [_count(x) for x in pair] for name, pair in row.intervals.items()}
             sparsity = " to ".join(f"{x:.3g}" for x in row.intervals["S"])
             between = [" to ".join(ends[name]) for name in ("N", "N_active", "D")]
-            rows.append(["  90 % by its draws", *between[:2], sparsity, "", between[2], "", ""])
+            rows.append(["  90 % by its draws", *between[:2], sparsity, "", between[2], "", "", ""])
     if speed:
         columns.insert(-1, "hours")
         told = {row.name: _number(speed.hours(row.plan)) for row in answer.rows}
@@ -88,6 +89,13 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
         )
         if beyond:
             click.echo(f"beyond these runs their nearest speed counts: {', '.join(beyond)}")
+
+
+def _extrapolated(answer: Advice, row: Recommendation) -> str:
+    """Returns how far a law's own plan lies beyond the runs behind the law, in the farthest way."""
+    distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
+    name = max(distances, key=distances.__getitem__, default="")
+    return f"{distances[name]:#.2g} decades of {name}" if name else ""
 
 
 def _print_regrets(answer: Advice) -> None:

@@ -31,7 +31,9 @@ def _draw(answers: Mapping[float, Advice]) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.5, ["rectilinear"] * len(answers))
     fields = [_field(answer) for answer in answers.values()]
     top = max(float(np.nanmax(worst)) for _, _, worst in fields)
-    levels = [x for x in _LEVELS if x < top] + [top]
+    low = min(float(np.nanmin(worst)) for _, _, worst in fields)
+    lowest = max((x for x in _LEVELS if x <= low), default=_LEVELS[0])
+    levels = [x for x in _LEVELS if lowest <= x < top] + [top]
     looks = {"levels": levels, "norm": LogNorm(levels[0], levels[-1])}
     every = [row.name for answer in answers.values() for row in answer.recommendations]
     markers = dict(zip(dict.fromkeys(every), _MARKERS, strict=False))

@@ -31,6 +31,7 @@ class Judge:
         coefficients: where they come from: ``published``, or a fit's file.
         mapping: variable -> the column of a plan that it reads; its own name unless told.
         factors: variable -> what that column is multiplied by; 1 unless told.
+        renamed: column of a fitted table, by a name of the user's own -> column of a plan.
         S: the sparsity of its own recommendation, where its law does not speak of any.
         draws: (B, P) of the coefficients, natural scale, in the law's order; empty without.
         fitted_on: column of a plan -> (least, most) of the runs behind the coefficients; 0 as the
@@ -50,6 +51,7 @@ class Judge:
     coefficients: str = "published"
     mapping: Mapping[str, str] = field(default_factory=dict)
     factors: Mapping[str, float] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     S: float | None = None
     draws: Array = field(default_factory=lambda: np.empty((0, 0)))
     fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)

@@ -66,6 +66,9 @@ def _far(distances: Mapping[str, float]) -> str:
 
 
 def _of_judge(judge: Judge) -> Iterator[str]:
+    if judge.renamed:
+        taken = ", ".join(f"{own} as {column}" for own, column in judge.renamed.items())
+        yield f"{judge.name} takes columns of its fitted table by their variables: {taken}."
     if not judge.determined:
         yield (
             f"{judge.name} does not count for the worst case: its fit did not converge, or a "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from moelaws import laws
 from moelaws.analysis.advice.judges import Judge
+from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.analysis.advice.setters import Adviser, Setter
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
@@ -22,6 +22,7 @@ from moelaws.spec.errors import UserError
 # Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
 _DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
 EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
+KNOWN = {EXPERTS, *COLUMNS}
 
 
 def published_judges(config: AdviceConfig) -> list[Judge]:
@@ -115,7 +116,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if report.split_by:
         raise UserError(f"it is split by {report.split_by}: it is not one law")
     law, part = laws.fittable(report.law), report.parts[0]
-    mapping, factors = _mapping(entry, report.spec, law, k)
+    named = {v.name: report.spec.get("mapping", {}).get(v.name, v.name) for v in law.variables}
+    mapping, factors = _mapping(entry, named, k)
     ranges = part.support.ranges if part.support else {}
     fitted_on = {
         mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
@@ -131,6 +133,9 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         coefficients=str(path),
         mapping=mapping,
         factors=factors,
+        renamed={
+            named[name]: column for name, column in mapping.items() if named[name] not in KNOWN
+        },
         S=entry.S,
         draws=_in_order(law, list(part.params), draws),
         fitted_on=fitted_on,
@@ -141,14 +146,19 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
 
 
 def _mapping(
-    entry: JudgeEntry, spec: dict[str, Any], law: FittableLaw, k: int | None
+    entry: JudgeEntry, named: Mapping[str, str], k: int | None
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """Returns variable -> column of a plan, and variable -> what that column is multiplied by."""
-    own = {**entry.mapping, **spec.get("mapping", {})}
-    mapping = {v.name: own.get(v.name, v.name) for v in law.variables}
-    factors = {}
-    for variable, column in mapping.items():
-        if column == EXPERTS:
+    """Returns variable -> column of a plan, and variable -> what that column is multiplied by.
+
+    ``named`` is variable -> column of the fitted table. One that no study's table has is the user's
+    own name, and stands for what the file's ``entry`` maps the variable to; experts are counted.
+    """
+    mapping, factors = dict(named), {}
+    for variable, column in named.items():
+        usual = entry.mapping.get(variable, variable)
+        if column not in KNOWN:
+            mapping[variable] = usual
+        if column == EXPERTS or (column not in KNOWN and usual in (EXPERTS, "expansion")):
             if k is None:
                 raise UserError(
                     f"its law reads {variable}, the experts of runs with k active ones, and k is "
