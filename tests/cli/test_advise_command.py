@@ -179,6 +179,15 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
     write_fit(fit(laws.fittable("chinchilla"), runs, entry), root / "own.json")
     output = advise("--compute", 1e21, "--fits", root / "own.json").output
     assert "takes columns of its fitted table by their variables: params as N_active" in output
+    # A column N, which needs no mapping, is that of dense models as well.
+    plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
+    write_fit(fit(laws.fittable("chinchilla"), plain, entry.model_copy(update={"mapping": {}})),
+              root / "plain.json")  # fmt: skip
+    given = answer("--compute", 1e21, "--fits", root / "plain.json")
+    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
+    regrets = [regret["nats"] for regret in robust["regret"].values()]
+    assert regrets[3] == pytest.approx(regrets[0], abs=1e-3)  # as the published law's
+    assert regrets[3] > 1e-3
     # wang.loss counts experts, and how many of them were active is not in any fit.
     frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
     entry = entry.model_copy(

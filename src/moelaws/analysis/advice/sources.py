@@ -22,7 +22,8 @@ from moelaws.spec.errors import UserError
 # Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
 _DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
 EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
-KNOWN = {EXPERTS, *COLUMNS}
+# N is no column of a study's table: a user's own N is what the file's entry takes the law's N for.
+KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
 
 def published_judges(config: AdviceConfig) -> list[Judge]:
