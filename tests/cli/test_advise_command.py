@@ -110,6 +110,15 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
         (["--compute", 1e20, "--serve-memory", 0.1], "holds less than one parameter"),
         (["--compute", 1e20, "--experts", "4,8", "--top-k", 8], "is above the 8 active ones"),
         (["--compute", 1e20, "--fits", "nowhere"], "--fits: nowhere: no such file or folder"),
+        (
+            ["--compute", 1e20, "--fits", "config/studies"],
+            "config/studies holds no report of a fit",
+        ),
+        (["--compute", 1e20, "--epochs", 4], "--epochs 4 limits nothing without --max-tokens"),
+        (["--compute", 1e20, "--bytes-per-parameter", 1], "limits nothing without --serve-memory"),
+        (["--compute", 1e20, "--compare", ""], "--compare '': give two of N"),
+        (["--compute", 1e20, "--laws", ""], "'' is no judge"),
+        (["--compute", 1e20, "--write-study", ""], "must be a name of letters"),
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 1e10, "--write-study", "small"], "no three models"),
     ],
@@ -198,6 +207,12 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
         advise("--compute", 1e21, "--fits", root / "own.json")
     output = advise("--compute", 1e21, "--fits", root / "own.json", "--top-k", 2).output
     assert "n_experts as expansion" in output
+
+
+def test_a_table_of_no_runs_is_refused(root):
+    pd.DataFrame({"alpha": [0.3]}).to_parquet("draws.parquet")
+    with pytest.raises(UserError, match=r"draws\.parquet: the column status is missing"):
+        advise("--compute", 1e21, "--measured", "draws.parquet")
 
 
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root):

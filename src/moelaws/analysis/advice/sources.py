@@ -72,13 +72,15 @@ def fitted_judges(
         k: active experts of the runs behind the fits, for laws that count experts.
 
     Raises:
-        UserError: for a path that is not there.
+        UserError: for a path that is not there, or a folder without any report.
     """
     files: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise UserError(f"--fits: {path}: no such file or folder")
         every = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not every:
+            raise UserError(f"--fits: {path} holds no report of a fit (FIT.json)")
         files |= dict.fromkeys(file.resolve() for file in every)
     judges, left_out = [], {}
     for file in files:
