@@ -18,6 +18,7 @@ from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Court
 from moelaws.analysis.advice.sources import advisers, published_judges, setters
 from moelaws.analysis.advice.speed import measured, of_runs
+from moelaws.analysis.advice.sweeps import candidates
 from moelaws.laws.joint.loss import VARIANTS as JOINT_AT
 from moelaws.laws.joint.loss import at_experts, compute_optimal
 from moelaws.spec.advice import load_advice
@@ -209,6 +210,16 @@ def test_a_fit_that_its_runs_do_not_determine_is_told_and_does_not_count():
     assert with_it.robust.worst == pytest.approx(without.robust.worst)
     assert len(with_it.robust.regrets) == 4
     assert advise([*JUDGES, odd], Constraints(1e20), ADVICE.shape).robust.worst > 0.01
+
+
+def test_a_fit_that_does_not_count_counts_for_no_small_sweep_either():
+    court = Court([CHINCHILLA, replace(JOINT, determined=False)], Constraints(1e23))
+    sweep = candidates(court, ADVICE.sweep)[0]
+    assert sweep.worst == sweep.regret["chinchilla"] < sweep.regret["joint.loss"]
+
+
+def test_a_budget_whose_shares_pay_for_no_model_has_no_small_sweep():
+    assert candidates(Court(JUDGES, Constraints(1e3)), ADVICE.sweep) == []
 
 
 def test_a_plan_that_spends_less_is_held_to_what_it_spends():
