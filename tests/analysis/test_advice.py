@@ -245,6 +245,22 @@ def test_there_is_a_configuration_where_the_best_sparsity_is_small(limits):
     assert answer.as_configured.worst < 0.02
 
 
+def test_a_node_of_gpus_shares_a_sequence_and_holds_a_mixture():
+    held = {"the memory to train in": 1024 * 64e9 / 18}
+    limits = Constraints(1e24, max_parameters=held, gpus=1024, gpu_memory=80e9)
+    answer = advise(JUDGES, limits, ADVICE.shape)
+    assert answer.configuration.gpu_bytes <= 80e9
+    assert answer.as_configured.plan.S > 0.9
+
+
+def test_the_configuration_has_more_experts_where_memory_holds_more_parameters():
+    limits = Constraints(3e20, max_parameters={"memory": 1e10})
+    answer = advise(JUDGES, limits, ADVICE.shape, setters=setters(ADVICE))
+    assert answer.configuration.parameters.total > 0.85e10
+    assert answer.as_configured.plan.S > answer.robust.plan.S
+    assert answer.as_configured.worst < 0.1
+
+
 def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():
     limits = Constraints(
         1e21,
