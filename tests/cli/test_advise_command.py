@@ -106,7 +106,7 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
         (["--compute", 1e20, "--compare", "N=8e9 S=1"], "give two of N"),
         (["--compute", 1e20, "--compare", "size=3"], "'size=3' is not NAME=NUMBER"),
         (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "N_active is above N"),
-        (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "0.99 as sparsity, and the ceiling"),
+        (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "a sparsity of 0.99, and the ceiling"),
         (["--compute", 1e20, "--serve-memory", 0.1], "holds less than one parameter"),
         (["--compute", 1e20, "--experts", "4,8", "--top-k", 8], "is above the 8 active ones"),
         (["--compute", 1e20, "--fits", "nowhere"], "--fits: nowhere: no such file or folder"),

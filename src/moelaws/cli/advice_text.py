@@ -93,9 +93,11 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
 
 def _extrapolated(answer: Advice, row: Recommendation) -> str:
     """Returns how far a law's own plan lies beyond the runs behind the law, in the farthest way."""
+    from moelaws.analysis.advice.notes import decades
+
     distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
     name = max(distances, key=distances.__getitem__, default="")
-    return f"{distances[name]:#.2g} decades of {name}" if name else ""
+    return f"{decades(distances[name])} of {name}" if name else ""
 
 
 def _print_regrets(answer: Advice) -> None:

@@ -20,7 +20,7 @@ def notes(answer: Advice) -> Iterator[str]:
             "The configuration costs more than the robust plan. A plan takes all parameters to be "
             "experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
             f"configuration {100 * built.routed_share:.0f} % of the active parameters are routed "
-            f"experts, and a token costs {built.flops_over_plan:.2g} times as much."
+            f"experts, and a token costs {built.flops_over_plan:.2f} times that."
         )
     for judge in answer.judges:
         yield from _of_judge(judge)
@@ -62,7 +62,12 @@ def _defaults(answer: Advice) -> Iterator[str]:
 
 
 def _far(distances: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} by {x:#.2g} decades" for name, x in distances.items())
+    return ", ".join(f"{name} by {decades(x)}" for name, x in distances.items())
+
+
+def decades(distance: float) -> str:
+    """Returns a distance in words, to two digits."""
+    return f"{distance:.0f} decades" if distance >= 9.95 else f"{distance:#.2g} decades"
 
 
 def _of_judge(judge: Judge) -> Iterator[str]:
@@ -77,4 +82,6 @@ def _of_judge(judge: Judge) -> Iterator[str]:
     if judge.warnings:
         undetermined = [text for text in judge.warnings if "do not identify" in text]
         first = (undetermined or list(judge.warnings))[0]
-        yield f"{judge.name}: {first} ({len(judge.warnings)} warnings in its report)."
+        more = len(judge.warnings) - 1
+        others = f" (its report has {more} more warning{'s' * (more > 1)})" if more else ""
+        yield f"{judge.name}: {first}{others}."
