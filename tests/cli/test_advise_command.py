@@ -16,6 +16,7 @@ from moelaws import laws
 from moelaws.analysis.advice.outlook import COLUMNS
 from moelaws.cli.advise import command
 from moelaws.cli.outlook import command as outlook
+from moelaws.cli.plan import command as planning
 from moelaws.cli.simulate import command as simulate
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -267,6 +268,10 @@ def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root)
     assert len(runs) == shown["runs"]
     assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
     assert study.simulation.law in {entry.law for entry in study.fits}
+    words = ["settle.yaml", "--tier", "gpu", "--rows", "S > 0.6", "--sample", "2"]
+    planned = CliRunner().invoke(planning, words)  # as advice says, but in less time
+    assert planned.exit_code == 0, planned.exception
+    assert f"{study.simulation.law} at " in planned.output
     with pytest.raises(UserError, match=r"settle\.yaml is there already"):
         advise("--compute", 1e23, "--write-study", "settle")
 

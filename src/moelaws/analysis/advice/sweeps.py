@@ -178,12 +178,14 @@ def study_of(candidate: Candidate, name: str, config: AdviceConfig) -> Study:
         }
         for C, sizes in candidate.shapes.items()
     ]
-    fits = []
+    fits, simulation = [], None
     for judge in config.judges:
         law = laws.fittable(judge.law)
         mapping = {v.name: judge.mapping.get(v.name, v.name) for v in law.variables} | {"L": "L"}
         if set(mapping.values()) <= {column.name for column in COLUMNS}:
             fits.append({"name": law.ref.replace(".", "_"), "law": law.ref, "mapping": mapping})
+            if law.published:  # what `moelaws plan` simulates unless it is told another law
+                simulation = {"law": law.ref, "mapping": mapping}
     data = {
         "study": name,
         "title": f"A sweep for advice: {candidate.runs} runs at {len(candidate.budgets)} budgets",
@@ -195,8 +197,7 @@ def study_of(candidate: Candidate, name: str, config: AdviceConfig) -> Study:
             }
         },
         "fits": fits,
-        # What `moelaws plan` simulates unless it is told another law.
-        "simulation": {"law": fits[-1]["law"], "mapping": fits[-1]["mapping"]},
+        "simulation": simulation,
     }
     return parse(Study, data, "--write-study")
 
