@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,8 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root):
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0
+    without = answer("--compute", 1e13, "--fits", path.parent, "--laws", "joint.loss")["left_out"]
+    assert without == {"fits/own": "--laws leaves out its law"}
     low, high = own["intervals"]["N_active"]
     assert low <= high
 
@@ -236,6 +239,8 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
     assert (rows["regret"] >= 0).all()
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (root / "o/outlook.md").read_text()
+    assert re.search(r"The configuration: \d+ layers of width \d+, .* experts of width", page)
+    assert "Laws of one variable say: " in page
     assert "# What these runs advise (demo tier)" in page
     assert "sparsity.loss extrapolates to the robust plan: " in page
     assert "regret: fits/own" in page

@@ -76,8 +76,11 @@ def command(
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
     judges = [*published_judges(config), *own]
+    left_out = {str(path): reason for path, reason in unusable.items()}
     if only is not None:
-        judges = [judge for judge in judges if judge.law.id in _listed(only, config)]
+        listed = _listed(only, config)
+        left_out |= {j.name: "--laws leaves out its law" for j in own if j.law.id not in listed}
+        judges = [judge for judge in judges if judge.law.id in listed]
     answer = advise(
         judges,
         limits,
@@ -87,7 +90,6 @@ def command(
         compare=None if compare is None else _plan(compare, limits),
         farthest=config.farthest,
     )
-    left_out = {str(path): reason for path, reason in unusable.items()}
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     writes = write_study is not None
     sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or writes else []

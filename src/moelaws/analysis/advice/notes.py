@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from moelaws.analysis.advice.advise import Advice
 from moelaws.analysis.advice.judges import Judge
 from moelaws.analysis.advice.plans import USUAL_G
-from moelaws.spec.model import MoE
+from moelaws.spec.model import Model, MoE
 
 
 def notes(answer: Advice) -> Iterator[str]:
@@ -40,6 +40,34 @@ def notes(answer: Advice) -> Iterator[str]:
         yield "Published coefficients have no intervals, so neither have their regrets."
     for name, reason in answer.left_out.items():
         yield f"{name} takes no part: {reason}."
+
+
+def shape_in_words(model: Model) -> str:
+    """Returns layers, heads and experts of a configuration."""
+    ffn = model.ffn
+    if isinstance(ffn, MoE):
+        experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
+        experts += f" and {ffn.n_shared} shared" if ffn.n_shared else ""
+    else:
+        experts = f"dense feed-forward layers of width {ffn.d_ffn}"
+    return (
+        f"{model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
+        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}"
+    )
+
+
+def settings_in_words(answer: Advice) -> str:
+    """Returns what the laws of one variable set; empty where there are none."""
+    c = answer.configuration
+    told = {
+        "lr": "peak learning rate {:.3g}",
+        "B": "{:.3g} tokens a step",
+        "G": "the largest leverage at granularity {:.3g}",
+        "r_star": "r* = {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
+    }
+    return "; ".join(
+        told.get(name, f"{name} {{:.3g}}").format(value) for name, value in answer.set.items()
+    )
 
 
 def _defaults(answer: Advice) -> Iterator[str]:
