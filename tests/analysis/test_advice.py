@@ -388,6 +388,8 @@ def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
     frame.loc[:3, "tokens_per_second"] /= 5  # these shared their device
     shared = of_runs(frame, "a device")
     assert shared.hours(mixture) == pytest.approx(speed.hours(mixture), rel=1e-3)
+    unknown = frame.assign(S=frame["S"].where(frame.index > 3))  # of other tools, say
+    assert of_runs(unknown, "a device").runs == 20
     sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
     assert speed.beyond(sparser)
     assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))

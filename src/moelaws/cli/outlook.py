@@ -101,13 +101,15 @@ def _runs(table: Path) -> pd.DataFrame:
     """Returns the completed runs of a study's table.
 
     Raises:
-        UserError: where no run says what compute it spent.
+        UserError: where the table is no study's, or no run says what compute it spent.
     """
     from moelaws.analysis.inputs import completed, read_runs
 
     frame = read_runs(table)
     assert frame is not None
     runs = completed(frame)
-    if "C_6N" not in runs or not (runs["C_6N"] > 0).all():
+    if missing := [name for name in ("C_6N", "D", "kind", "k") if name not in runs]:
+        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
+    if not (runs["C_6N"] > 0).all():
         raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     return runs
