@@ -180,6 +180,19 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root):
     assert low <= high
 
 
+def test_a_dense_law_that_was_fitted_to_total_parameters_finds_no_plan_better_than_its_own(root):
+    path = simulated_fit(root / "fits" / "own.json", "trained")
+    frame, units = read_any(path.with_suffix(".parquet"))
+    mapping = {"N": "N_total", "D": "D", "L": "L"}
+    entry = Fit(name="own", law="chinchilla", mapping=mapping, protocol={"sample": 50})
+    report = fit(laws.fittable("chinchilla"), frame.assign(source="trained"), entry, units=units)
+    write_fit(report, path)
+    given = answer("--compute", 1e14, "--fits", path)
+    own, robust = ((p for p in given["plans"] if p["name"] == n) for n in ("fits/own", "robust"))
+    assert next(own)["S"] == pytest.approx(0.98)
+    assert next(robust)["regret"]["fits/own"]["nats"] > 0
+
+
 def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
     runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source")
     entry = Fit(

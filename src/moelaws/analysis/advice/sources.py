@@ -129,7 +129,7 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if compute := _compute(law, part.support, mapping, factors):
         fitted_on["C"] = compute
     draws = part_draws(path, report, part) if draws_path(path).is_file() else np.empty((0, 0))
-    return Judge(
+    judge = Judge(
         path.stem,
         law,
         part.estimates(),
@@ -146,6 +146,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         warnings=tuple(report.warnings),
         determined=part.converged and not part.diagnostics.at_bounds,
     )
+    # Of total parameters, say: a sparsity of the file's would not be that of its least loss.
+    return replace(judge, S=None) if judge.knows_sparsity else judge
 
 
 def _mapping(
