@@ -1,10 +1,13 @@
 """The paired error of a contrast: against a simulation of documents, a bootstrap, and by hand."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses, UnpairedError, paired_losses
+from moelaws.records.parquet import write_parquet
+from moelaws.spec.errors import UserError
 from moelaws.training.evaluation import DocumentLosses, clustered_se
 
 M, RUNS = 150, ("a", "b", "c")
@@ -78,4 +81,7 @@ def test_runs_are_paired_where_all_were_measured_on_the_same_documents(tmp_path)
     other = DocumentLosses(document + 1, sample.tokens, sample.nats[0])
     other.write(results.run("other") / "documents.parquet")
     with pytest.raises(UnpairedError, match="runs a and other were not measured on the same"):
+        paired_losses(results, ("a", "other"))
+    write_parquet(results.run("other") / "documents.parquet", pa.table({"document": document}))
+    with pytest.raises(UserError, match="no losses by document: it lacks nats, tokens"):
         paired_losses(results, ("a", "other"))

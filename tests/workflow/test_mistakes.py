@@ -2,6 +2,9 @@
 
 import pytest
 
+from moelaws.spec.errors import UserError
+from moelaws.workflow.jobs import Jobs
+
 
 def change(copy, **keys):
     """Set keys of the demo grid's settings or axes."""
@@ -13,13 +16,21 @@ def change(copy, **keys):
     copy.write_study(study)
 
 
-def refused(copy, *words):
-    done = copy.snakemake("-n", *words, check=False)
+def refused(copy, **overrides):
+    """What the Snakefile is told before any rule, which it prints (below)."""
+    with pytest.raises(UserError) as told:
+        Jobs.load(overrides, copy.root)
+    return str(told.value)
+
+
+def test_snakemake_prints_the_mistake_and_ends(fresh):
+    change(fresh, S=[1])
+    done = fresh.snakemake("-n", "--config", "tier=demo", check=False)
     output = done.stdout + done.stderr
     assert done.returncode != 0
+    assert f"moelaws: {refused(fresh, tier='demo')}" in output.replace(f"{fresh.root}/", "")
     assert "Traceback" not in output
     assert "Job stats" not in output
-    return output
 
 
 @pytest.mark.parametrize(
@@ -42,17 +53,21 @@ def test_impossible_grids(fresh, keys, message):
 
 
 @pytest.mark.parametrize(
-    ("assignment", "message"),
+    ("key", "value", "message"),
     [
-        ("tier=huge", "command line: tier is 'huge'; it must be demo, workstation, gpu or paper"),
-        ("studies=sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
-        ("corpus=nowhere.txt", "corpus: nowhere.txt does not exist"),
-        ("colour=red", "unknown key colour; allowed here: corpus, device"),
-        ("tier=paper", "grids.paper is missing; there are: demo"),
+        (
+            "tier",
+            "huge",
+            "command line: tier is 'huge'; it must be demo, workstation, gpu or paper",
+        ),
+        ("studies", "sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
+        ("corpus", "nowhere.txt", "corpus: nowhere.txt does not exist"),
+        ("colour", "red", "unknown key colour; allowed here: corpus, device"),
+        ("tier", "paper", "grids.paper is missing; there are: demo"),
     ],
 )
-def test_mistakes_on_the_command_line(fresh, assignment, message):
-    assert message in refused(fresh, "--config", assignment)
+def test_mistakes_on_the_command_line(fresh, key, value, message):
+    assert message in refused(fresh, **{key: value})
 
 
 @pytest.mark.parametrize(

@@ -76,17 +76,14 @@ def test_readme_edit_reruns_nothing(finished):
         assert finished.planned() == {}
 
 
-@pytest.mark.parametrize(
-    ("file", "pattern", "replacement"),
-    [
-        ("workflow/rules/runs.smk", r"exec \{TRAIN", "exec  {TRAIN"),  # shell text
-        ("workflow/rules/runs.smk", r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
-        ("workflow/rules/runs.smk", r"\A", "# A comment.\n"),
-        ("envs/cpu.yaml", r"python=3.11", "python=3.12"),
-    ],
-)
-def test_no_model_is_trained_again_for_workflow_text(finished, file, pattern, replacement):
-    with finished.edited(file, pattern, replacement):
+def test_no_model_is_trained_again_for_workflow_text(finished):
+    rules = "workflow/rules/runs.smk"
+    with (
+        finished.edited(rules, r"exec \{TRAIN", "exec  {TRAIN"),  # shell text
+        finished.edited(rules, r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
+        finished.edited(rules, r"\A", "# A comment.\n"),
+        finished.edited("envs/cpu.yaml", r"python=3.11", "python=3.12"),
+    ):
         assert "train" not in finished.planned()
 
 

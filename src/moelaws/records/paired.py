@@ -90,7 +90,7 @@ def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
     Raises:
         UnpairedError: for a run that was trained before its losses by document were kept, and for
             runs that were not measured on the same tokens of the same documents.
-        UserError: for a damaged file.
+        UserError: for a file that is damaged or holds something else.
     """
     places, nats = [], []
     for run_id in run_ids:
@@ -100,6 +100,8 @@ def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
                 f"run {run_id} has no losses by document: it was trained before they were kept"
             )
         table = read_parquet(path)
+        if missing := {"document", "tokens", "nats"} - set(table.column_names):
+            raise UserError(f"{path}: no losses by document: it lacks {', '.join(sorted(missing))}")
         places.append([table[name].to_numpy() for name in ("document", "tokens")])
         nats.append(table["nats"].to_numpy())
         if not all(map(np.array_equal, places[-1], places[0])):

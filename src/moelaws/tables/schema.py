@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("unused", "float", "1", "share of capacity left empty (factor 1.25)", True),
     Column("never_used", "int", "experts", "experts without a token, all layers", True),
     Column("seconds", "float", "s", "training and evaluation time"),
-    Column("tokens_per_second", "float", "tokens/s", "training speed in the median step"),
+    Column("tokens_per_second", "float", "tokens/s", "speed of the training loop"),
     Column("peak_memory", "float", "bytes", "peak memory of the process or device"),
     Column("code", "string", "1", "digest of the training code that made the run"),
 )
