@@ -232,6 +232,20 @@ def test_a_table_of_no_runs_is_refused(root):
         advise("--compute", 1e21, "--measured", "draws.parquet")
 
 
+def test_the_outlook_takes_the_active_experts_of_each_studys_own_runs(root):
+    frame, units = read_any(simulated_fit(root / "own.json", "trained").with_suffix(".parquet"))
+    frame.to_parquet("sparsity.parquet")
+    frame.assign(k=4).to_parquet("other.parquet")
+    mapping = {"N": "N_active", "D": "D", "E": "E", "L": "L"}
+    entry = Fit(name="own", law="wang.loss", mapping=mapping, protocol={"sample": 20})
+    report = fit(laws.fittable("wang.loss"), frame.assign(source="trained"), entry, units=units)
+    write_fit(report, root / "fits/sparsity/wang.json")
+    tables = ["--table", "sparsity.parquet", "--table", "other.parquet", "--out", "o.md"]
+    words = ["fits/sparsity/wang.json", *tables, "--tier", "demo"]
+    CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert "regret: sparsity/wang" in (root / "o.md").read_text()
+
+
 def test_an_outlook_of_no_studys_table_is_refused(root):
     runs = {"status": ["completed"], "L": [3.0], "C_6N": [1e17], "D": [1e9]}
     pd.DataFrame(runs).to_parquet("runs.parquet")

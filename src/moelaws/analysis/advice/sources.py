@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,14 +62,17 @@ def setters(config: AdviceConfig) -> list[Setter]:
 
 
 def fitted_judges(
-    paths: Sequence[Path], config: AdviceConfig, k: int | None
+    paths: Sequence[Path],
+    config: AdviceConfig,
+    k: int | Callable[[Path, FitReport], int | None] | None,
 ) -> tuple[list[Judge], dict[Path, str]]:
     """Returns the judges of fits, and resolved path -> why another fit takes no part.
 
     Args:
         paths: reports of fits, and folders of them.
         config: the file, which says which laws take part.
-        k: active experts of the runs behind the fits, for laws that count experts.
+        k: active experts of the runs behind the fits, for laws that count experts; or what tells
+            them of one fit by its file and report.
 
     Raises:
         UserError: for a path that is not there, or a folder without any report.
@@ -85,7 +88,9 @@ def fitted_judges(
     judges, left_out = [], {}
     for file in files:
         try:
-            judges.append(_of_fit(file, read_fit(file), config, k))
+            report = read_fit(file)
+            active = k(file, report) if callable(k) else k
+            judges.append(_of_fit(file, report, config, active))
         except UserError as error:
             left_out[file] = str(error).removeprefix(f"{file}: ")
     return _named(judges), left_out
@@ -167,7 +172,7 @@ def _mapping(
             if k is None:
                 raise UserError(
                     f"its law reads {variable}, the experts of runs with k active ones, and k is "
-                    "not known: give --top-k as in these runs"
+                    "not known; `moelaws advise` takes it as --top-k"
                 )
             mapping[variable], factors[variable] = "expansion", float(k)
     return mapping, factors
