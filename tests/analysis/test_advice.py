@@ -335,6 +335,14 @@ def test_what_no_law_says_is_told_with_its_default():
     assert any("granularity 8" in line for line in notes(free))
 
 
+def test_a_configuration_that_is_mostly_embeddings_is_told():
+    told = [list(notes(advise(JUDGES, Constraints(C), ADVICE.shape))) for C in (3e18, 1e22)]
+    assert [any(line.startswith("Embeddings are") for line in lines) for lines in told] == [
+        True,
+        False,
+    ]
+
+
 def test_what_does_not_go_together_is_refused_in_one_line():
     with pytest.raises(UserError, match="the law reads r, and a plan tells"):
         Judge("a", laws.fittable("allocation.loss"), {})

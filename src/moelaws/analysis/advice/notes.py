@@ -9,6 +9,8 @@ from moelaws.analysis.advice.judges import Judge
 from moelaws.analysis.advice.plans import USUAL_G
 from moelaws.spec.model import Model, MoE
 
+_EMBEDDED = 0.5  # of the active parameters: above it a configuration is hardly a model
+
 
 def notes(answer: Advice) -> Iterator[str]:
     """Yields sentences on the configuration, the judges, the plans and what was left out."""
@@ -22,6 +24,15 @@ def notes(answer: Advice) -> Iterator[str]:
             f"configuration {100 * built.routed_share:.0f} % of the active parameters are routed "
             f"experts, and a token costs {built.flops_over_plan:.2f} times that."
         )
+    if answer.as_configured:
+        plan = answer.as_configured.plan
+        embedded = float(plan.embeddings / plan.N_active)
+        if embedded > _EMBEDDED:
+            yield (
+                f"Embeddings are {100 * embedded:.0f} % of the configuration's active parameters, "
+                "more than the laws' models have; set vocab_size and tied_embeddings of shape in "
+                "config/advice.yaml as your tokenizer and models have them."
+            )
     for judge in answer.judges:
         yield from _of_judge(judge)
         if distances := answer.robust.beyond.get(judge.name):
