@@ -18,6 +18,7 @@ from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Court
 from moelaws.analysis.advice.sources import advisers, published_judges, setters
 from moelaws.analysis.advice.speed import measured, of_runs
+from moelaws.analysis.advice.sweeps import candidates
 from moelaws.laws.joint.loss import VARIANTS as JOINT_AT
 from moelaws.laws.joint.loss import at_experts, compute_optimal
 from moelaws.spec.advice import load_advice
@@ -211,6 +212,16 @@ def test_a_fit_that_its_runs_do_not_determine_is_told_and_does_not_count():
     assert advise([*JUDGES, odd], Constraints(1e20), ADVICE.shape).robust.worst > 0.01
 
 
+def test_a_fit_that_does_not_count_counts_for_no_small_sweep_either():
+    court = Court([CHINCHILLA, replace(JOINT, determined=False)], Constraints(1e23))
+    sweep = candidates(court, ADVICE.sweep)[0]
+    assert sweep.worst == sweep.regret["chinchilla"] < sweep.regret["joint.loss"]
+
+
+def test_a_budget_whose_shares_pay_for_no_model_has_no_small_sweep():
+    assert candidates(Court(JUDGES, Constraints(1e3)), ADVICE.sweep) == []
+
+
 def test_a_plan_that_spends_less_is_held_to_what_it_spends():
     limits = Constraints(1e21)
     tenth = CHINCHILLA.best(limits, 1e20)
@@ -232,6 +243,22 @@ def test_there_is_a_configuration_where_the_best_sparsity_is_small(limits):
     answer = advise(JUDGES, Constraints(3e21, **limits), ADVICE.shape)
     assert answer.configuration
     assert answer.as_configured.worst < 0.02
+
+
+def test_a_node_of_gpus_shares_a_sequence_and_holds_a_mixture():
+    held = {"the memory to train in": 1024 * 64e9 / 18}
+    limits = Constraints(1e24, max_parameters=held, gpus=1024, gpu_memory=80e9)
+    answer = advise(JUDGES, limits, ADVICE.shape)
+    assert answer.configuration.gpu_bytes <= 80e9
+    assert answer.as_configured.plan.S > 0.9
+
+
+def test_the_configuration_has_more_experts_where_memory_holds_more_parameters():
+    limits = Constraints(3e20, max_parameters={"memory": 1e10})
+    answer = advise(JUDGES, limits, ADVICE.shape, setters=setters(ADVICE))
+    assert answer.configuration.parameters.total > 0.85e10
+    assert answer.as_configured.plan.S > answer.robust.plan.S
+    assert answer.as_configured.worst < 0.1
 
 
 def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():
@@ -308,6 +335,14 @@ def test_what_no_law_says_is_told_with_its_default():
     assert any("granularity 8" in line for line in notes(free))
 
 
+def test_a_configuration_that_is_mostly_embeddings_is_told():
+    told = [list(notes(advise(JUDGES, Constraints(C), ADVICE.shape))) for C in (3e18, 1e22)]
+    assert [any(line.startswith("Embeddings are") for line in lines) for lines in told] == [
+        True,
+        False,
+    ]
+
+
 def test_what_does_not_go_together_is_refused_in_one_line():
     with pytest.raises(UserError, match="the law reads r, and a plan tells"):
         Judge("a", laws.fittable("allocation.loss"), {})
@@ -361,6 +396,8 @@ def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
     frame.loc[:3, "tokens_per_second"] /= 5  # these shared their device
     shared = of_runs(frame, "a device")
     assert shared.hours(mixture) == pytest.approx(speed.hours(mixture), rel=1e-3)
+    unknown = frame.assign(S=frame["S"].where(frame.index > 3))  # of other tools, say
+    assert of_runs(unknown, "a device").runs == 20
     sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
     assert speed.beyond(sparser)
     assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from moelaws import laws
 from moelaws.analysis.advice.outlook import COLUMNS
 from moelaws.cli.advise import command
 from moelaws.cli.outlook import command as outlook
+from moelaws.cli.plan import command as planning
 from moelaws.cli.simulate import command as simulate
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -106,10 +108,19 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
         (["--compute", 1e20, "--compare", "N=8e9 S=1"], "give two of N"),
         (["--compute", 1e20, "--compare", "size=3"], "'size=3' is not NAME=NUMBER"),
         (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "N_active is above N"),
-        (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "0.99 as sparsity, and the ceiling"),
+        (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "a sparsity of 0.99, and the ceiling"),
         (["--compute", 1e20, "--serve-memory", 0.1], "holds less than one parameter"),
         (["--compute", 1e20, "--experts", "4,8", "--top-k", 8], "is above the 8 active ones"),
         (["--compute", 1e20, "--fits", "nowhere"], "--fits: nowhere: no such file or folder"),
+        (
+            ["--compute", 1e20, "--fits", "config/studies"],
+            "config/studies holds no report of a fit",
+        ),
+        (["--compute", 1e20, "--epochs", 4], "--epochs 4 limits nothing without --max-tokens"),
+        (["--compute", 1e20, "--bytes-per-parameter", 1], "limits nothing without --serve-memory"),
+        (["--compute", 1e20, "--compare", ""], "--compare '': give two of N"),
+        (["--compute", 1e20, "--laws", ""], "'' is no judge"),
+        (["--compute", 1e20, "--write-study", ""], "must be a name of letters"),
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 1e10, "--write-study", "small"], "no three models"),
     ],
@@ -163,8 +174,23 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root):
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0
+    without = answer("--compute", 1e13, "--fits", path.parent, "--laws", "joint.loss")["left_out"]
+    assert without == {"fits/own": "--laws leaves out its law"}
     low, high = own["intervals"]["N_active"]
     assert low <= high
+
+
+def test_a_dense_law_that_was_fitted_to_total_parameters_finds_no_plan_better_than_its_own(root):
+    path = simulated_fit(root / "fits" / "own.json", "trained")
+    frame, units = read_any(path.with_suffix(".parquet"))
+    mapping = {"N": "N_total", "D": "D", "L": "L"}
+    entry = Fit(name="own", law="chinchilla", mapping=mapping, protocol={"sample": 50})
+    report = fit(laws.fittable("chinchilla"), frame.assign(source="trained"), entry, units=units)
+    write_fit(report, path)
+    given = answer("--compute", 1e14, "--fits", path)
+    own, robust = ((p for p in given["plans"] if p["name"] == n) for n in ("fits/own", "robust"))
+    assert next(own)["S"] == pytest.approx(0.98)
+    assert next(robust)["regret"]["fits/own"]["nats"] > 0
 
 
 def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
@@ -179,6 +205,15 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
     write_fit(fit(laws.fittable("chinchilla"), runs, entry), root / "own.json")
     output = advise("--compute", 1e21, "--fits", root / "own.json").output
     assert "takes columns of its fitted table by their variables: params as N_active" in output
+    # A column N, which needs no mapping, is that of dense models as well.
+    plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
+    write_fit(fit(laws.fittable("chinchilla"), plain, entry.model_copy(update={"mapping": {}})),
+              root / "plain.json")  # fmt: skip
+    given = answer("--compute", 1e21, "--fits", root / "plain.json")
+    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
+    regrets = [regret["nats"] for regret in robust["regret"].values()]
+    assert regrets[3] == pytest.approx(regrets[0], abs=1e-3)  # as the published law's
+    assert regrets[3] > 1e-3
     # wang.loss counts experts, and how many of them were active is not in any fit.
     frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
     entry = entry.model_copy(
@@ -189,6 +224,33 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
         advise("--compute", 1e21, "--fits", root / "own.json")
     output = advise("--compute", 1e21, "--fits", root / "own.json", "--top-k", 2).output
     assert "n_experts as expansion" in output
+
+
+def test_a_table_of_no_runs_is_refused(root):
+    pd.DataFrame({"alpha": [0.3]}).to_parquet("draws.parquet")
+    with pytest.raises(UserError, match=r"draws\.parquet: the column status is missing"):
+        advise("--compute", 1e21, "--measured", "draws.parquet")
+
+
+def test_the_outlook_takes_the_active_experts_of_each_studys_own_runs(root):
+    frame, units = read_any(simulated_fit(root / "own.json", "trained").with_suffix(".parquet"))
+    frame.to_parquet("sparsity.parquet")
+    frame.assign(k=4).to_parquet("other.parquet")
+    mapping = {"N": "N_active", "D": "D", "E": "E", "L": "L"}
+    entry = Fit(name="own", law="wang.loss", mapping=mapping, protocol={"sample": 20})
+    report = fit(laws.fittable("wang.loss"), frame.assign(source="trained"), entry, units=units)
+    write_fit(report, root / "fits/sparsity/wang.json")
+    tables = ["--table", "sparsity.parquet", "--table", "other.parquet", "--out", "o.md"]
+    words = ["fits/sparsity/wang.json", *tables, "--tier", "demo"]
+    CliRunner().invoke(outlook, words, catch_exceptions=False)
+    assert "regret: sparsity/wang" in (root / "o.md").read_text()
+
+
+def test_an_outlook_of_no_studys_table_is_refused(root):
+    runs = {"status": ["completed"], "L": [3.0], "C_6N": [1e17], "D": [1e9]}
+    pd.DataFrame(runs).to_parquet("runs.parquet")
+    with pytest.raises(UserError, match=r"runs\.parquet: the column kind is missing"):
+        CliRunner().invoke(outlook, ["--table", "runs.parquet"], catch_exceptions=False)
 
 
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root):
@@ -211,6 +273,8 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root):
     assert (rows["regret"] >= 0).all()
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (root / "o/outlook.md").read_text()
+    assert re.search(r"The configuration: \d+ layers of width \d+, .* experts of width", page)
+    assert "Laws of one variable say: " in page
     assert "# What these runs advise (demo tier)" in page
     assert "sparsity.loss extrapolates to the robust plan: " in page
     assert "regret: fits/own" in page
@@ -243,6 +307,10 @@ def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root)
     assert len(runs) == shown["runs"]
     assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
     assert study.simulation.law in {entry.law for entry in study.fits}
+    words = ["settle.yaml", "--tier", "gpu", "--rows", "S > 0.6", "--sample", "2"]
+    planned = CliRunner().invoke(planning, words)  # as advice says, but in less time
+    assert planned.exit_code == 0, planned.exception
+    assert f"{study.simulation.law} at " in planned.output
     with pytest.raises(UserError, match=r"settle\.yaml is there already"):
         advise("--compute", 1e23, "--write-study", "settle")
 

@@ -138,11 +138,13 @@ def read_runs(table: Path | None) -> pd.DataFrame | None:
     """Returns the study's table at ``table``; None for a study without runs.
 
     Raises:
-        UserError: where the table is missing, unreadable or has no completed run.
+        UserError: where the table is missing, unreadable, no study's or has no completed run.
     """
     if table is None:
         return None
     frame = read_study(table) if is_study(table) else read_table(table)
+    if missing := [name for name in ("status", "L") if name not in frame]:
+        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
     if not len(completed(frame)):
         raise UserError(f"{table} has {len(frame)} rows, and none is of a completed run")
     return frame

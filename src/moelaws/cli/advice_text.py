@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def print_advice(
     answer: Advice, sweeps: Sequence[Candidate], device: Device, speed: Speed | None
 ) -> None:
-    from moelaws.analysis.advice.notes import notes
+    from moelaws.analysis.advice.notes import notes, settings_in_words
 
     limits = answer.limits
     click.echo(
@@ -46,7 +46,8 @@ def print_advice(
     click.echo()
     if answer.configuration:
         _print_configuration(answer.configuration, limits.gpus, device)
-    _print_setters(answer)
+    if said := settings_in_words(answer):
+        click.echo(f"laws of one variable say: {said}")
     for note in notes(answer):
         click.echo(f"note: {note}")
     if sweeps:
@@ -93,9 +94,11 @@ def _print_plans(answer: Advice, speed: Speed | None) -> None:
 
 def _extrapolated(answer: Advice, row: Recommendation) -> str:
     """Returns how far a law's own plan lies beyond the runs behind the law, in the farthest way."""
+    from moelaws.analysis.advice.notes import decades
+
     distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
     name = max(distances, key=distances.__getitem__, default="")
-    return f"{distances[name]:#.2g} decades of {name}" if name else ""
+    return f"{decades(distances[name])} of {name}" if name else ""
 
 
 def _print_regrets(answer: Advice) -> None:
@@ -117,17 +120,11 @@ def _print_regrets(answer: Advice) -> None:
 
 
 def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
-    model, counts, ffn = c.model, c.parameters, c.model.ffn
+    from moelaws.analysis.advice.notes import shape_in_words
+
+    counts = c.parameters
     click.echo("a configuration that can be built, near the robust plan:")
-    if ffn.kind == "moe":
-        experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
-        experts += f" and {ffn.n_shared} shared" if ffn.n_shared else ""
-    else:
-        experts = f"dense feed-forward layers of width {ffn.d_ffn}"
-    click.echo(
-        f"  {model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
-        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}"
-    )
+    click.echo(f"  {shape_in_words(c.model)}")
     click.echo(
         f"  {_count(counts.total)} parameters, {_count(counts.active)} active; "
         f"{_count(c.tokens)} tokens"
@@ -139,19 +136,6 @@ def _print_configuration(c: Configuration, gpus: int, device: Device) -> None:
         f"  about {_hours(c.flops['all'], device)}; {_number(c.gpu_bytes / 1e9)} GB {where} to "
         f"train in, {2 * counts.total / 1e9:,.4g} GB to serve from in bf16"
     )
-
-
-def _print_setters(answer: Advice) -> None:
-    c = answer.configuration
-    told = {
-        "lr": "peak learning rate {:.3g}",
-        "B": "{:.3g} tokens a step",
-        "G": "the largest leverage at granularity {:.3g}",
-        "r_star": "r* = {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
-    }
-    said = [told.get(name, f"{name} {{:.3g}}").format(x) for name, x in answer.set.items()]
-    if said:
-        click.echo(f"laws of one variable say: {'; '.join(said)}")
 
 
 def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -> None:
@@ -199,7 +183,7 @@ def _count(value: float) -> str:
     """Returns a number as people write it: 8.33B, 1.2T; small ones as they are."""
     for unit, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
         if value >= 0.9995 * scale:
-            return f"{value / scale:.3g}{unit}" if value < 9995 * scale else f"{value:.3g}"
+            return f"{value / scale:.3g}{unit}" if value < 999.5 * scale else f"{value:.3g}"
     return f"{value:.3g}"
 
 

@@ -76,21 +76,24 @@ def command(
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
     judges = [*published_judges(config), *own]
-    if only:
-        judges = [judge for judge in judges if judge.law.id in _listed(only, config)]
+    left_out = {str(path): reason for path, reason in unusable.items()}
+    if only is not None:
+        listed = _listed(only, config)
+        left_out |= {j.name: "--laws leaves out its law" for j in own if j.law.id not in listed}
+        judges = [judge for judge in judges if judge.law.id in listed]
     answer = advise(
         judges,
         limits,
         config.shape,
-        advisers=() if only else advisers(config),
+        advisers=() if only is not None else advisers(config),
         setters=setters(config),
-        compare=_plan(compare, limits) if compare else None,
+        compare=None if compare is None else _plan(compare, limits),
         farthest=config.farthest,
     )
-    left_out = {str(path): reason for path, reason in unusable.items()}
     answer = replace(answer, left_out={**left_out, **answer.left_out})
-    sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or write_study else []
-    written = _write_study(write_study, sweeps, config) if write_study else None
+    writes = write_study is not None
+    sweeps = candidates(answer.court, config.sweep) if answer.all_extrapolate or writes else []
+    written = None if write_study is None else _write_study(write_study, sweeps, config)
     speed = None
     if measured:
         from moelaws.analysis.advice import speed as speeds  # reads tables by pandas, which is slow

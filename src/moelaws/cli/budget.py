@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # a parameter, unless told
 _TRAINING_SHARE = 0.8  # of the memory for weights and optimizer states; activations take the rest
 
 
@@ -91,6 +92,13 @@ def _constraints(
 
     if (compute is None) == (gpu_hours is None):
         raise UserError("give the budget either as --compute FLOPS or as --gpu-hours HOURS")
+    if epochs != _EPOCHS and max_tokens is None:
+        raise UserError(f"--epochs {epochs:g} limits nothing without --max-tokens; give both")
+    if bytes_per_parameter != _SERVED_BYTES and serve_memory is None:
+        raise UserError(
+            f"--bytes-per-parameter {bytes_per_parameter:g} limits nothing without --serve-memory; "
+            "give both"
+        )
     device = GPUS[gpu or "h100"]
     limits = {}
     if serve_memory:
@@ -150,7 +158,7 @@ constraint_options = gathered(
     click.option(
         "--bytes-per-parameter",
         type=_AMOUNT,
-        default=2.0,
+        default=_SERVED_BYTES,
         show_default=True,
         help="Bytes of a served weight: 2 for bf16, 1 for fp8, 0.5 for int4.",
     ),
@@ -163,7 +171,7 @@ constraint_options = gathered(
     click.option(
         "--epochs",
         type=_AMOUNT,
-        default=1.0,
+        default=_EPOCHS,
         show_default=True,
         help="How often each of them may be seen.",
     ),

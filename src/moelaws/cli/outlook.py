@@ -16,6 +16,8 @@ from moelaws.spec.project import Project
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moelaws.fitting.report import FitReport
+
 TIMES = (10.0, 100.0)
 
 
@@ -64,9 +66,13 @@ def command(
 
     out = out or Results().tier(project.tier).outlook
     config = load_advice()
-    runs = pd.concat([_runs(table) for table in tables])
-    active = runs.loc[runs["kind"] == "moe", "k"].unique()
-    judges, unusable = fitted_judges(fits, config, int(active[0]) if len(active) == 1 else None)
+    by_study = {table.stem: _runs(table) for table in tables}
+    runs = pd.concat(by_study.values())
+
+    def active(path: Path, report: FitReport) -> int | None:
+        return _active(by_study.get(path.parent.name, runs), report)
+
+    judges, unusable = fitted_judges(fits, config, active)
     largest = float(runs["C_6N"].max())
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
     tokens = math.inf if math.isnan(text) else EPOCHS * text
@@ -97,17 +103,34 @@ def command(
         click.echo(str(out))
 
 
+def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
+    """Returns the active experts of the mixtures behind a fit; None where they are not all alike.
+
+    ``runs`` are those of its study.
+    """
+    from moelaws.analysis.inputs import row_mask
+    from moelaws.tables.sweeps import in_sweep
+
+    if sweep := report.spec.get("sweep"):
+        runs = runs[in_sweep(runs, sweep)]
+    runs = runs[row_mask(runs, report.spec.get("rows", ""))]
+    counts = runs.loc[runs["kind"] == "moe", "k"].unique()
+    return int(counts[0]) if len(counts) == 1 else None
+
+
 def _runs(table: Path) -> pd.DataFrame:
     """Returns the completed runs of a study's table.
 
     Raises:
-        UserError: where no run says what compute it spent.
+        UserError: where the table is no study's, or no run says what compute it spent.
     """
     from moelaws.analysis.inputs import completed, read_runs
 
     frame = read_runs(table)
     assert frame is not None
     runs = completed(frame)
-    if "C_6N" not in runs or not (runs["C_6N"] > 0).all():
+    if missing := [name for name in ("C_6N", "D", "kind", "k") if name not in runs]:
+        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
+    if not (runs["C_6N"] > 0).all():
         raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     return runs

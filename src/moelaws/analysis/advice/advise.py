@@ -219,12 +219,15 @@ def _affordable(plan: Plans, limits: Constraints) -> Plans:
             f"--compare: this plan costs {cost:.3g} FLOPs, more than the budget of "
             f"{limits.compute:.3g}; lower its N or D, or raise the budget"
         )
-    most = [("parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
-    most.append(("training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
-    most.append(("as sparsity", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
+    most = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
+    most.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
+    most.append(("a sparsity of {}", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
     for what, value, limit, name in most:
         if float(value) > limit * (1 + 1e-9):
+            # As many digits as tell the two apart.
+            apart = (f"{float(value):.{n}g} {limit:.{n}g}".split() for n in range(3, 17))
+            own, allowed = next(pair for pair in apart if pair[0] != pair[1])
             raise UserError(
-                f"--compare: this plan has {float(value):.3g} {what}, and {name} allows {limit:.3g}"
+                f"--compare: this plan has {what.format(own)}, and {name} allows {allowed}"
             )
     return plan

@@ -27,6 +27,7 @@ from moelaws.spec.model import DenseFFN, Model, MoE
 _MOST_ACTIVE = 64  # experts a token
 _WIDEST = 2**17  # wider than any that was trained
 _NEAR = 1.6  # active parameters of the models that are looked at, over the plan's, at most
+_NODE = 8  # GPUs that share the activations of one sequence, as those of a node can
 TRAINING_BYTES = 18.0  # a parameter: fp32 weight, gradient and two moments, and a bf16 copy
 
 
@@ -40,8 +41,8 @@ class Configuration:
         tokens: that the budget trains, with all matrix products counted.
         flops: convention -> training FLOPs; ``all`` counts every matrix product.
         r: FLOPs of the feed-forward layers over those of attention (allocation, App C corrected).
-        gpu_bytes: on each GPU: its share of weights, gradients and optimizer states, and the
-            activations of a sequence.
+        gpu_bytes: on each GPU: its share of weights, gradients and optimizer states, and that of
+            the activations of a sequence, which the GPUs of a node share.
     """
 
     model: Model
@@ -110,7 +111,7 @@ def built(court: Court, plan: Plans, shape: Shape, targets: Targets) -> tuple[Co
 
 def _gpu_bytes(model: Model, parameters: Parameters, limits: Constraints) -> float:
     states = TRAINING_BYTES * parameters.total / limits.gpus
-    return states + model.context * activation_bytes(model, "bf16")
+    return states + model.context * activation_bytes(model, "bf16") / min(limits.gpus, _NODE)
 
 
 def _candidates(
@@ -153,13 +154,16 @@ def _ratio(model: Model) -> float:
 
 
 def _expert_counts(k: int, S: float, limits: Constraints) -> list[int]:
-    """Returns numbers of experts up to those of sparsity S; 0, a dense model, among them."""
+    """Returns numbers of experts around those of sparsity S; 0, a dense model, among them.
+
+    More of them make up for the parameters that are no experts, as far as limits allow.
+    """
     most = k / (1 - limits.max_sparsity) * (1 + 1e-9)
     counts = set(limits.experts)
     if S and not limits.experts:
         ideal = k / (1 - S)
         step = 8 if ideal >= 32 else 1
-        shares = (0.5, 0.7, 0.85, 1.0)
+        shares = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0)
         counts = {k + 1, *(step * math.floor(ideal * x / step + 1e-9) for x in shares)}
     return [0, *sorted(E for E in counts if S and k < E <= most)]
 

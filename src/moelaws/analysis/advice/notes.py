@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from moelaws.analysis.advice.advise import Advice
 from moelaws.analysis.advice.judges import Judge
 from moelaws.analysis.advice.plans import USUAL_G
-from moelaws.spec.model import MoE
+from moelaws.spec.model import Model, MoE
+
+_EMBEDDED = 0.5  # of the active parameters: above it a configuration is hardly a model
 
 
 def notes(answer: Advice) -> Iterator[str]:
@@ -20,8 +22,17 @@ def notes(answer: Advice) -> Iterator[str]:
             "The configuration costs more than the robust plan. A plan takes all parameters to be "
             "experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
             f"configuration {100 * built.routed_share:.0f} % of the active parameters are routed "
-            f"experts, and a token costs {built.flops_over_plan:.2g} times as much."
+            f"experts, and a token costs {built.flops_over_plan:.2f} times that."
         )
+    if answer.as_configured:
+        plan = answer.as_configured.plan
+        embedded = float(plan.embeddings / plan.N_active)
+        if embedded > _EMBEDDED:
+            yield (
+                f"Embeddings are {100 * embedded:.0f} % of the configuration's active parameters, "
+                "more than the laws' models have; set vocab_size and tied_embeddings of shape in "
+                "config/advice.yaml as your tokenizer and models have them."
+            )
     for judge in answer.judges:
         yield from _of_judge(judge)
         if distances := answer.robust.beyond.get(judge.name):
@@ -40,6 +51,34 @@ def notes(answer: Advice) -> Iterator[str]:
         yield "Published coefficients have no intervals, so neither have their regrets."
     for name, reason in answer.left_out.items():
         yield f"{name} takes no part: {reason}."
+
+
+def shape_in_words(model: Model) -> str:
+    """Returns layers, heads and experts of a configuration."""
+    ffn = model.ffn
+    if isinstance(ffn, MoE):
+        experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
+        experts += f" and {ffn.n_shared} shared" if ffn.n_shared else ""
+    else:
+        experts = f"dense feed-forward layers of width {ffn.d_ffn}"
+    return (
+        f"{model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
+        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}"
+    )
+
+
+def settings_in_words(answer: Advice) -> str:
+    """Returns what the laws of one variable set; empty where there are none."""
+    c = answer.configuration
+    told = {
+        "lr": "peak learning rate {:.3g}",
+        "B": "{:.3g} tokens a step",
+        "G": "the largest leverage at granularity {:.3g}",
+        "r_star": "r* = {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
+    }
+    return "; ".join(
+        told.get(name, f"{name} {{:.3g}}").format(value) for name, value in answer.set.items()
+    )
 
 
 def _defaults(answer: Advice) -> Iterator[str]:
@@ -62,7 +101,12 @@ def _defaults(answer: Advice) -> Iterator[str]:
 
 
 def _far(distances: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} by {x:#.2g} decades" for name, x in distances.items())
+    return ", ".join(f"{name} by {decades(x)}" for name, x in distances.items())
+
+
+def decades(distance: float) -> str:
+    """Returns a distance in words, to two digits."""
+    return f"{distance:.0f} decades" if distance >= 9.95 else f"{distance:#.2g} decades"
 
 
 def _of_judge(judge: Judge) -> Iterator[str]:
@@ -77,4 +121,6 @@ def _of_judge(judge: Judge) -> Iterator[str]:
     if judge.warnings:
         undetermined = [text for text in judge.warnings if "do not identify" in text]
         first = (undetermined or list(judge.warnings))[0]
-        yield f"{judge.name}: {first} ({len(judge.warnings)} warnings in its report)."
+        more = len(judge.warnings) - 1
+        others = f" (its report has {more} more warning{'s' * (more > 1)})" if more else ""
+        yield f"{judge.name}: {first}{others}."

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moelaws.analysis.advice.advise import Advice
-from moelaws.analysis.advice.notes import notes
+from moelaws.analysis.advice.notes import notes, settings_in_words, shape_in_words
 from moelaws.analysis.advice.regret import LEVEL
 from moelaws.analysis.advice.speed import Speed
 from moelaws.tables.column import Column
@@ -89,6 +89,10 @@ def page(
         budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
         lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
         lines += _plans(answer, speed)
+        if answer.configuration:
+            lines += ["", f"The configuration: {shape_in_words(answer.configuration.model)}."]
+        if said := settings_in_words(answer):
+            lines += ["", f"Laws of one variable say: {said}."]
         lines += ["", *(f"- {note}" for note in notes(answer))]
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from moelaws.spec.errors import UserError
 # Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
 _DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
 EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
-KNOWN = {EXPERTS, *COLUMNS}
+# N is no column of a study's table: a user's own N is what the file's entry takes the law's N for.
+KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
 
 def published_judges(config: AdviceConfig) -> list[Judge]:
@@ -61,28 +62,35 @@ def setters(config: AdviceConfig) -> list[Setter]:
 
 
 def fitted_judges(
-    paths: Sequence[Path], config: AdviceConfig, k: int | None
+    paths: Sequence[Path],
+    config: AdviceConfig,
+    k: int | Callable[[Path, FitReport], int | None] | None,
 ) -> tuple[list[Judge], dict[Path, str]]:
     """Returns the judges of fits, and resolved path -> why another fit takes no part.
 
     Args:
         paths: reports of fits, and folders of them.
         config: the file, which says which laws take part.
-        k: active experts of the runs behind the fits, for laws that count experts.
+        k: active experts of the runs behind the fits, for laws that count experts; or what tells
+            them of one fit by its file and report.
 
     Raises:
-        UserError: for a path that is not there.
+        UserError: for a path that is not there, or a folder without any report.
     """
     files: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise UserError(f"--fits: {path}: no such file or folder")
         every = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not every:
+            raise UserError(f"--fits: {path} holds no report of a fit (FIT.json)")
         files |= dict.fromkeys(file.resolve() for file in every)
     judges, left_out = [], {}
     for file in files:
         try:
-            judges.append(_of_fit(file, read_fit(file), config, k))
+            report = read_fit(file)
+            active = k(file, report) if callable(k) else k
+            judges.append(_of_fit(file, report, config, active))
         except UserError as error:
             left_out[file] = str(error).removeprefix(f"{file}: ")
     return _named(judges), left_out
@@ -126,7 +134,7 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if compute := _compute(law, part.support, mapping, factors):
         fitted_on["C"] = compute
     draws = part_draws(path, report, part) if draws_path(path).is_file() else np.empty((0, 0))
-    return Judge(
+    judge = Judge(
         path.stem,
         law,
         part.estimates(),
@@ -143,6 +151,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         warnings=tuple(report.warnings),
         determined=part.converged and not part.diagnostics.at_bounds,
     )
+    # Of total parameters, say: a sparsity of the file's would not be that of its least loss.
+    return replace(judge, S=None) if judge.knows_sparsity else judge
 
 
 def _mapping(
@@ -162,7 +172,7 @@ def _mapping(
             if k is None:
                 raise UserError(
                     f"its law reads {variable}, the experts of runs with k active ones, and k is "
-                    "not known: give --top-k as in these runs"
+                    "not known; `moelaws advise` takes it as --top-k"
                 )
             mapping[variable], factors[variable] = "expansion", float(k)
     return mapping, factors

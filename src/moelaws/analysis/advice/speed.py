@@ -79,7 +79,7 @@ def of_runs(runs: pd.DataFrame, device: str) -> Speed:
     """
     if missing := [name for name in _COLUMNS if name not in runs]:
         raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
-    runs = runs[runs["tokens_per_second"] > 0]
+    runs = runs[(runs["tokens_per_second"] > 0) & (runs["N_active"] > 0) & (runs["S"] < 1)]
     if len(runs) < _FEWEST:
         raise UserError(
             f"{len(runs)} completed runs have a measured speed (tokens_per_second), and "

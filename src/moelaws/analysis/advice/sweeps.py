@@ -26,11 +26,12 @@ from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array
 from moelaws.spec.advice import AdviceConfig, SweepEntry
 from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.study import Study
 from moelaws.tables.schema import COLUMNS
 
-_SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes of a budget, over the robust plan's at that budget
+_SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes of a budget, over the judges' mean best there
 _DRAWS, _STEPS = 50, 40  # refits, and steps of each from the truth
 
 
@@ -49,6 +50,7 @@ class Candidate:
         flops: training FLOPs of all, by the sparsity paper's convention.
         regret: judge -> nats that the plan of a refit costs at most, in 95 of 100 refits, if that
             judge is the truth.
+        worst: the largest of these regrets over the judges that count.
     """
 
     name: str
@@ -57,11 +59,7 @@ class Candidate:
     runs: int
     flops: float
     regret: Mapping[str, float]
-
-    @property
-    def worst(self) -> float:
-        """Returns the largest of these regrets."""
-        return max(self.regret.values())
+    worst: float
 
 
 def candidates(court: Court, entry: SweepEntry) -> list[Candidate]:
@@ -96,7 +94,8 @@ def _candidate(
     regret = {judge.name: _regret(court, i, runs, entry) for i, judge in enumerate(court.judges)}
     total = sum(C * len(sizes) * len(entry.sparsities) for C, sizes in shapes.items())
     name = ", ".join(f"{C:.2g}" for C in shapes)
-    return Candidate(name, tuple(shapes), shapes, len(models), total, regret)
+    worst = max(regret[court.judges[i].name] for i in court.counting)
+    return Candidate(name, tuple(shapes), shapes, len(models), total, regret, worst)
 
 
 def _dense_models(entry: SweepEntry) -> dict[tuple[int, int], int]:
@@ -112,7 +111,10 @@ def _shapes(
     """Returns sizes around the judges' best at a share of the budget, that it can train."""
     C = share * court.limits.compute
     limits = replace(court.limits, compute=C, served_tokens=0.0)
-    best = [math.log(judge.best(limits).N_active) for judge in court.judges]
+    try:
+        best = [math.log(judge.best(limits).N_active) for judge in court.judges]
+    except UserError:  # so small a share pays for no model at all
+        return ()
     target = math.exp(sum(best) / len(best))
     sizes, active = list(ladder), np.array(list(ladder.values()))
     nearest = [int(np.argmin(np.abs(np.log(active / (target * x))))) for x in _SPREAD]
@@ -176,12 +178,14 @@ def study_of(candidate: Candidate, name: str, config: AdviceConfig) -> Study:
         }
         for C, sizes in candidate.shapes.items()
     ]
-    fits = []
+    fits, simulation = [], None
     for judge in config.judges:
         law = laws.fittable(judge.law)
         mapping = {v.name: judge.mapping.get(v.name, v.name) for v in law.variables} | {"L": "L"}
         if set(mapping.values()) <= {column.name for column in COLUMNS}:
             fits.append({"name": law.ref.replace(".", "_"), "law": law.ref, "mapping": mapping})
+            if law.published:  # what `moelaws plan` simulates unless it is told another law
+                simulation = {"law": law.ref, "mapping": mapping}
     data = {
         "study": name,
         "title": f"A sweep for advice: {candidate.runs} runs at {len(candidate.budgets)} budgets",
@@ -193,8 +197,7 @@ def study_of(candidate: Candidate, name: str, config: AdviceConfig) -> Study:
             }
         },
         "fits": fits,
-        # What `moelaws plan` simulates unless it is told another law.
-        "simulation": {"law": fits[-1]["law"], "mapping": fits[-1]["mapping"]},
+        "simulation": simulation,
     }
     return parse(Study, data, "--write-study")
 
