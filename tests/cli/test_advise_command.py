@@ -222,7 +222,7 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
     write_fit(fit(laws.fittable("wang.loss"), frame, entry), root / "own.json")
     with pytest.raises(UserError, match="the experts of runs with k active ones"):
         advise("--compute", 1e21, "--fits", root / "own.json")
-    output = advise("--compute", 1e21, "--fits", root / "own.json", "--top-k", 2).output
+    output = advise("--compute", 1e21, "--fits", root / "own.json", "--fits-top-k", 2).output
     assert "n_experts as expansion" in output
 
 

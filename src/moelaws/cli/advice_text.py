@@ -145,8 +145,8 @@ def _print_sweeps(answer: Advice, sweeps: Sequence[Candidate], device: Device) -
         click.echo("Every law extrapolates here.")
     if then < now:
         click.echo(
-            f"The first of these small sweeps would narrow the worst regret from {now:.3f} to "
-            f"{then:.3f} nats."
+            "The first of these small sweeps would at best narrow the worst regret from "
+            f"{now:.3f} to {then:.3f} nats."
         )
     else:
         click.echo(

@@ -13,6 +13,7 @@ import click
 from moelaws.cli.budget import constraint_options
 from moelaws.cli.output import json_option, print_json
 from moelaws.spec.errors import UserError
+from moelaws.spec.study import TIERS
 
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path),
     help="Your own fits, which judge beside the published laws: a report or a folder of them.",
+)
+@click.option(
+    "--fits-top-k",
+    type=click.IntRange(1, 64),
+    help="Active experts of the runs behind these fits, where a law counts experts.  "
+    "[default: --top-k]",
+)
+@click.option(
+    "--shape",
+    type=click.Choice(TIERS),
+    help="Build a model of this tier's shape in config/advice.yaml: its vocabulary is smaller.",
 )
 @click.option("--laws", "only", metavar="A,B", help="Ask these laws of config/advice.yaml alone.")
 @click.option(
@@ -50,6 +62,8 @@ if TYPE_CHECKING:
 def command(
     chosen: tuple[Constraints, Device],
     fits: tuple[Path, ...],
+    fits_top_k: int | None,
+    shape: str | None,
     only: str | None,
     compare: str | None,
     measured: Path | None,
@@ -71,7 +85,7 @@ def command(
 
     limits, device = chosen
     config = load_advice()
-    own, unusable = fitted_judges(fits, config, limits.k)
+    own, unusable = fitted_judges(fits, config, fits_top_k or limits.k)
     for path in fits:
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
@@ -84,7 +98,7 @@ def command(
     answer = advise(
         judges,
         limits,
-        config.shape,
+        config.shape_of(shape) if shape else config.shape,
         advisers=() if only is not None else advisers(config),
         setters=setters(config),
         compare=None if compare is None else _plan(compare, limits),

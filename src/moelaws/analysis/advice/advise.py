@@ -136,13 +136,7 @@ def advise(
     values = {setter.variable: setter.value(robust.plan) for setter in setters}
     values = {name: x for name, x in values.items() if not np.isnan(x)}
     targets = Targets(limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R))
-    configuration, as_configured, not_built = None, None, ""
-    try:
-        configuration, plan = built(court, robust.plan, shape, targets)
-        spent = configuration.flops["all"] * (1 + limits.served_tokens / 3 / configuration.tokens)
-        as_configured = _row(court, CONFIGURATION, plan, spent)
-    except UserError as error:
-        not_built = str(error)
+    configuration, as_configured, not_built = _configured(court, robust.plan, shape, targets)
     if as_configured and as_configured.plan.S == 0:  # no law of experts sets anything of it
         values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
     far |= {s.law.id: robust.plan.beyond(s.fitted_on) for s in setters if s.variable in values}
@@ -158,6 +152,19 @@ def advise(
         {name: distances for name, distances in far.items() if distances},
         left_out,
     )
+
+
+def _configured(
+    court: Court, plan: Plans, shape: Shape, targets: Targets
+) -> tuple[Configuration | None, Recommendation | None, str]:
+    """Returns the configuration near a plan with its row, or why there is none."""
+    try:
+        configuration, own = built(court, plan, shape, targets)
+    except UserError as error:
+        return None, None, str(error)
+    served = 1 + court.limits.served_tokens / 3 / configuration.tokens
+    row = _row(court, CONFIGURATION, own, configuration.flops["all"] * served)
+    return configuration, row, ""
 
 
 def _near(

@@ -172,7 +172,7 @@ def _mapping(
             if k is None:
                 raise UserError(
                     f"its law reads {variable}, the experts of runs with k active ones, and k is "
-                    "not known; `moelaws advise` takes it as --top-k"
+                    "not known; `moelaws advise` takes it as --fits-top-k"
                 )
             mapping[variable], factors[variable] = "expansion", float(k)
     return mapping, factors

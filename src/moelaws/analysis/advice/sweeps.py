@@ -142,7 +142,10 @@ def _regret(court: Court, i: int, runs: Plans, entry: SweepEntry) -> float:
     """Returns the end of the interval of what the plan of a refit costs under judge ``i``."""
     judge = court.judges[i]
     drawn = replace(judge, draws=_refits(judge, runs, entry.noise))
-    optima = drawn_optima(drawn, court.limits)
+    try:
+        optima = drawn_optima(drawn, court.limits)
+    except UserError:  # a refit went where its law gives no loss: such a sweep tells nothing
+        return math.inf
     excess = judge.loss(optima.plans) - court.least[i]
     return float(np.quantile(np.maximum(excess, 0.0), 0.5 + LEVEL / 2))
 
