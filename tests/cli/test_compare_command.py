@@ -96,6 +96,7 @@ def test_the_same_law_is_judged_where_the_fitted_rows_determine_it(routed):
     assert data["refused"] == {}
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_same_on_any_number_of_threads(routed):
     given = ("--holdout", "E>8", "--json", "--threads")
     one, two = (compare(routed, "leverage.curve,clark.routing", *given, n) for n in "12")

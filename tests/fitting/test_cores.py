@@ -25,8 +25,13 @@ COUNTS = (1, 2, 3)
     "fields",
     [
         {"protocol": {"sample": 900}, "bootstrap": 260, "holdout": "D>2e11"},
-        {"protocol": {"sample": 130, "objective": "absolute"}, "bootstrap": 130},
-        {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
+        *(
+            pytest.param(fields, marks=pytest.mark.slow)
+            for fields in (
+                {"protocol": {"sample": 130, "objective": "absolute"}, "bootstrap": 130},
+                {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
+            )
+        ),
     ],
 )
 def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, monkeypatch):

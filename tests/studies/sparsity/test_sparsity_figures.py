@@ -29,10 +29,19 @@ POOR = replace(
     holdout="S >= 0.99",
 )  # fmt: skip
 SETTINGS = {"paper": PAPER, "poor": POOR}
+LARGE_AT = {"paper": {"F1a", "F2a", "F8", "F9"}}  # thousands of runs, five budgets
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize(
+    ("figure", "setting"),
+    [
+        pytest.param(
+            figure, setting, marks=[pytest.mark.slow] * (figure in LARGE_AT.get(setting, ()))
+        )
+        for figure in FIGURES
+        for setting in SETTINGS
+    ],
+)
 def test_nothing_is_clipped_and_simulated_losses_say_so(
     figure: str, setting: str, make_sheet: MakeSheet
 ) -> None:
