@@ -77,7 +77,7 @@ def command(
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
     tokens = math.inf if math.isnan(text) else EPOCHS * text
     try:
-        speed = speeds.of_runs(runs, "one of these runs'")
+        speed = speeds.of_runs(runs)
     except UserError:  # other tools' tables tell no speed
         speed = None
     answers = {

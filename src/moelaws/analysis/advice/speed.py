@@ -67,8 +67,8 @@ def measured(table: Path) -> Speed:
     return replace(speed, device=devices[0])
 
 
-def of_runs(runs: pd.DataFrame, device: str) -> Speed:
-    """Returns the speed of completed ``runs``.
+def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
+    """Returns the speed of completed ``runs``, all of one ``device``, which may have no name.
 
     ln FLOP/s over ln N_active and -ln(1 - S) tells how much slower a mixture is than a dense model
     of the same active size. It has the least absolute deviations, so that some runs that shared
