@@ -240,10 +240,11 @@ class Jobs:
     def contest_threads(self, study: str, name: str) -> int:
         """Returns the cores that a contest can keep busy, as ``fit_threads``."""
         contest: Contest = self.studies[study].entry("contests", name)
+        refits = 0 if contest.resample_by else contest.bootstrap  # few blocks: one batch of refits
         fits = 0
         for law in map(laws.fittable, contest.laws):
             protocol = overridden(law, own_overrides(law, contest.protocol), name)
-            fits += (protocol.n_run + contest.bootstrap) * len(contest.splits)
+            fits += (protocol.n_run + refits) * len(contest.splits)
         return _busy(fits // STARTS_PER_CONTEST_THREAD)
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
