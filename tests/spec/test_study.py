@@ -95,6 +95,20 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     assert [c.name for c in left.claims] == ["rises"]
 
 
+def test_what_a_tier_has_no_sweep_for_is_left_out_there_with_all_that_needs_it():
+    grid = {"sweeps": [{"name": "narrow", "axes": {"d_model": 16}}, {"axes": {"d_model": 32}}]}
+    both = {"sweeps": [*grid["sweeps"], {"name": "deep", "axes": {"n_layers": 9}}]}
+    fits = [{"name": "curve", "sweep": "deep", **FIT}, *STUDY["fits"][1:]]
+    figure = {"name": "F3", **PICTURE, "with": {"sweep": "deep"}}
+    toy = study(grids={"demo": grid, "gpu": both}, fits=fits, figures=[*STUDY["figures"], figure])
+    assert toy.at_tier("gpu") == toy
+    left = toy.at_tier("demo")
+    assert [f.name for f in left.fits] == ["balance"]
+    assert [d.name for d in left.derived] == ["loads", "of_loads"]
+    assert [p.name for p in left.pictures] == ["F2", "T1"]
+    assert [c.name for c in left.claims] == ["balanced", "tabled"]
+
+
 def test_a_fit_of_thousands_of_simulated_rows_may_start_less_often():
     simulation = {"law": "leverage.curve", "protocol": {"curve": {"sample": 50}}}
     toy = study(simulation=simulation)

@@ -65,6 +65,7 @@ def test_entries_that_can_be_fitted(fields):
             "cannot convert float infinity to integer",
         ),
         ({"protocol": {"steps": 1}}, "protocol.steps is unknown"),
+        ({"sweep": "deep"}, "sweep: no grid has a sweep 'deep'; there are none with a name"),
     ],
 )
 def test_entries_that_cannot(fields, message):

@@ -169,7 +169,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
         ({"splits": [{"name": "a", "use": "x"}]}, "one of holdout, largest and rollout"),
         (
             {"sweep": "s_bse"},
-            "the imported table has no sweep 's_bse'; it has dense, hash",
+            "the imported table has no sweep 's_bse'; there are dense, hash",
         ),
         ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),

@@ -33,7 +33,7 @@ def command(
     from moelaws.records.files import write_json
     from moelaws.spec.project import load_study
 
-    judged = load_study(study)
+    judged = load_study(study).at_tier(project.tier)
     if files.is_simulated(project):
         judged = judged.of_simulated()
     verdicts = judge(judged, files.inputs(judged, "claims", judged.claims, project))

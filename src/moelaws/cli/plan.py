@@ -68,7 +68,7 @@ def command(
     from moelaws.spec.project import load_study
     from moelaws.tables.simulate import simulation_entry
 
-    study = load_study(study_name)
+    study = load_study(study_name).at_tier(project.tier)
     entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)

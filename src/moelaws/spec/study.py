@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -210,6 +210,17 @@ class Study(Frozen):
         return self.package or f"{STUDIES}.{self.study}"
 
     @property
+    def sweep_names(self) -> set[str]:
+        """The sweeps that its grids name, at one tier or another."""
+        named = {sweep.name for grid in self.grids.values() for sweep in grid.sweeps}
+        return named - {""}
+
+    def lacking(self, tier: Tier) -> set[str]:
+        """Returns the sweeps that other tiers have and this one, where it has a grid, has not."""
+        grid = self.grids.get(tier)
+        return self.sweep_names - {sweep.name for sweep in grid.sweeps} if grid else set()
+
+    @property
     def has_runs(self) -> bool:
         """Whether there is a table of runs, trained here or imported."""
         return bool(self.grids or self.imported)
@@ -267,33 +278,49 @@ class Study(Frozen):
         """Returns the derived table ``name``."""
         return _named(self, "derived", self.derived, name)
 
+    def at_tier(self, tier: Tier) -> Study:
+        """Returns the study without what reads a sweep that the tier lacks, nor what needs that."""
+        lacking = self.lacking(tier)
+        return self._without(lambda entry: sweep_of(entry) in lacking) if lacking else self
+
     def of_simulated(self) -> Study:
         """Returns the study without what simulated losses cannot give, nor what needs that."""
+        left = self._without(lambda entry: not entry.simulated)
+        fits = tuple(map(self._simulated, left.fits))
+        return left.model_copy(update={"fits": fits, "keep_weights": ""})
+
+    def _without(self, cannot: Callable[[Fit | Contest | Reader], bool]) -> Study:
+        """The study without the entries that cannot be made, nor what reads them."""
         lost: set[str] = set()  # fits and derived tables
+
+        def lacks(entry: Reader) -> bool:
+            return cannot(entry) or bool(lost & {*entry.fits, *entry.derived})
+
         while True:
-            more = {f.name for f in self.fits if not f.simulated or f.table in lost}
-            more |= {d.name for d in self.derived if _lacks(d, lost)}
+            more = {f.name for f in self.fits if cannot(f) or f.table in lost}
+            more |= {d.name for d in self.derived if lacks(d)}
             if more <= lost:
                 break
             lost |= more
-        pictures = {e.name for e in self.pictures if not _lacks(e, lost)}
+        pictures = {e.name for e in self.pictures if not lacks(e)}
         left = {
-            "fits": tuple(self._simulated(f) for f in self.fits if f.name not in lost),
-            "contests": tuple(c for c in self.contests if c.simulated),
+            "fits": tuple(f for f in self.fits if f.name not in lost),
+            "contests": tuple(c for c in self.contests if not cannot(c)),
             "derived": tuple(d for d in self.derived if d.name not in lost),
             "figures": tuple(f for f in self.figures if f.name in pictures),
             "tables": tuple(t for t in self.tables if t.name in pictures),
-            "claims": tuple(c for c in self.claims if c.figure in pictures and not _lacks(c, lost)),
+            "claims": tuple(c for c in self.claims if c.figure in pictures and not lacks(c)),
         }
-        return self.model_copy(update={**left, "keep_weights": ""})
+        return self.model_copy(update=left)
 
     def _simulated(self, fit: Fit) -> Fit:
         override = self.simulation.protocol.get(fit.name, {}) if self.simulation else {}
         return fit.model_copy(update={"protocol": {**fit.protocol, **override}})
 
 
-def _lacks(entry: Reader, lost: set[str]) -> bool:
-    return not entry.simulated or bool(lost & {*entry.fits, *entry.derived})
+def sweep_of(entry: Fit | Contest | Reader) -> str:
+    """Returns the one sweep of the grid whose runs an entry reads; empty where it reads others."""
+    return str(entry.arguments.get("sweep", "")) if isinstance(entry, Reader) else entry.sweep
 
 
 E = TypeVar("E", Fit, Derived)

@@ -16,7 +16,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest, Fit
 from moelaws.spec.importing import Mapping
 from moelaws.spec.rows import parse_rows
-from moelaws.spec.study import Reader, Simulation, Study
+from moelaws.spec.study import Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
@@ -35,6 +35,8 @@ def check_study(study: Study) -> None:
     for entry in study.readers:
         with located(study.file, f"{entry.name}: code"):
             _check_code(study, entry)
+        with located(study.file, f"{entry.name}: with"):
+            _check_sweep(study, entry)
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)
@@ -108,22 +110,21 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
         raise UserError(f"law: {law.ref} {what}")
     sources(law, {"N": "N_total", **simulation.mapping}, tuple(OWN))  # as tables.simulate has it
     parse_rows(simulation.rows)
-    named = {sweep.name for grid in study.grids.values() for sweep in grid.sweeps}
-    if unknown := sorted(set(simulation.sweeps) - named):
+    if unknown := sorted(set(simulation.sweeps) - study.sweep_names):
         raise UserError(f"sweeps: no grid has a sweep {', '.join(unknown)}")
 
 
-def _check_sweep(study: Study, entry: Fit | Contest) -> None:
-    sweeps = {f"{t} grid": {sweep.name for sweep in g.sweeps} for t, g in study.grids.items()}
+def _check_sweep(study: Study, entry: Fit | Contest | Reader) -> None:
+    """Refuses a sweep that no tier has; what one tier lacks is left out there (``at_tier``)."""
+    sweep, names, where = sweep_of(entry), study.sweep_names, "no grid has a"
     if study.imported:
+        where = "the imported table has no"
         column = read_mapping(study.imported_files[1]).columns.get("sweep")
-        if column is not None and column.values:
-            texts = map(str, column.values.values())
-            sweeps["imported table"] = {name for text in texts for name in text.split(",")}
-    for where, names in sweeps.items():
-        if entry.sweep and entry.sweep not in names:
-            known = ", ".join(sorted(names - {""})) or "none with a name"
-            raise UserError(f"sweep: the {where} has no sweep {entry.sweep!r}; it has {known}")
+        texts = column.values.values() if column and column.values else [sweep]
+        names = {name for text in texts for name in str(text).split(",")}
+    if sweep and sweep not in names:
+        known = ", ".join(sorted(names)) or "none with a name"
+        raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")
 
 
 def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:

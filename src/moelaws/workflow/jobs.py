@@ -26,7 +26,7 @@ from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.project import Project, chosen_studies, load_project
+from moelaws.spec.project import Project, chosen_studies, load_project, load_study
 from moelaws.spec.study import Reader, Study
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
@@ -123,6 +123,18 @@ class Jobs:
         return over_limit(
             self.sweeps.values(), self.project, self.results, set(self.all_kept), probed
         )
+
+    def left_out(self) -> list[str]:
+        """Returns a sentence for each study of which this tier lacks sweeps that entries read."""
+        lines = []
+        for key, study in self.studies.items():
+            whole, lacking = load_study(study.reference), study.lacking(self.project.tier)
+            if left := _shown(whole) - _shown(whole.at_tier(self.project.tier)):
+                lines.append(
+                    f"{key}: the tier {self.project.tier} has no sweep "
+                    f"{', '.join(sorted(lacking))}, so these are left out: {', '.join(sorted(left))}"
+                )
+        return lines
 
     # ---- files to make
 
@@ -330,6 +342,11 @@ class Jobs:
         """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
         # At most two days, for a run that is cut off only resumes.
         return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
+
+
+def _shown(study: Study) -> set[str]:
+    """What a study shows: the names of its figures, tables and claims."""
+    return {entry.name for entry in (*study.pictures, *study.claims)}
 
 
 def _busy(threads: int) -> int:

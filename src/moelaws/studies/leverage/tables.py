@@ -80,7 +80,7 @@ def balance(inputs: Inputs) -> Tabular:
     return _configurations(SERIES["granularity"].runs(inputs), _BALANCE, note)
 
 
-def validation(inputs: Inputs) -> Tabular:
+def pair(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T1: the pair of models whose training F6a shows."""
     note = (
         "Published: Dense-6.1B (28 layers, d_model 4096, 32 heads, 8 KV heads, width 14336, 6.11e9 "
@@ -88,7 +88,7 @@ def validation(inputs: Inputs) -> Tabular:
         "heads, 4 KV heads, d_expert 384, E 384, E_a 12, E_s 1, 17.5e9 parameters, .85e9 active "
         "without embeddings)."
     )
-    runs = inputs.sweep("validation").sort_values("N_total")
+    runs = inputs.sweep(sweep).sort_values("N_total")
     return _configurations(runs, [n for n in COLUMNS if n not in _NOT_OF_VALIDATION], note)
 
 

@@ -11,10 +11,10 @@ from moelaws.studies.leverage.figures.common import log_axis
 NEAR = 0.005  # App M, leverage: within 0.5 % of the size's least loss
 
 
-def draw(inputs: Inputs) -> Sheet:
+def draw(inputs: Inputs, sweep: str) -> Sheet:
     """Draws the loss over the number of heads; stars are near-optimal."""
     sheet, panel = one_panel()
-    runs = SERIES["heads"].runs(inputs)
+    runs = SERIES[sweep].runs(inputs)
     if not len(runs):
         panel.message("this tier trains no run\nof this sub-experiment")
         return sheet
@@ -28,7 +28,7 @@ def draw(inputs: Inputs) -> Sheet:
         "near-optimal", runs["x"][near], runs["L"][near], marker="*", markersize=7,
         color="#c62828", zorder=4, label="within 0.5 %\nof the least",
     )  # fmt: skip
-    log_axis(panel.ax.xaxis, SERIES["heads"].label, sorted(runs["x"].unique()), lambda v: f"{v:g}")
+    log_axis(panel.ax.xaxis, SERIES[sweep].label, sorted(runs["x"].unique()), lambda v: f"{v:g}")
     panel.ax.set_ylabel("validation loss (nats/token)")
     panel.legend("$d_{model}$ (FLOPs)")
     return sheet

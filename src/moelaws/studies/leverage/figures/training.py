@@ -1,4 +1,4 @@
-"""F6a: training loss of a mixture of experts beside a dense model (the sweep `validation`)."""
+"""F6a: training loss of a mixture of experts beside a dense model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moelaws.studies.leverage.figures.common import log_axis, percent
 BINS = 60  # over ln(tokens): a step's loss is noisy
 
 
-def draw(inputs: Inputs) -> Sheet:
+def draw(inputs: Inputs, sweep: str) -> Sheet:
     """Draws the training loss over tokens, a mean a bin, and marks the final validation loss."""
     sheet, panel = one_panel()
-    runs = inputs.sweep("validation").sort_values("N_total")
+    runs = inputs.sweep(sweep).sort_values("N_total")
     if not len(runs):
-        panel.message("no run of the validation pair completed")
+        panel.message("no run of the pair completed")
         return sheet
     for (_, run), colour in zip(runs.iterrows(), style.ordered_colours(len(runs)), strict=True):
         total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
