@@ -26,7 +26,7 @@ GRID = {
         "d_expert": {"rule": "granularity"},
         "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 5},
     },
-    "sweeps": [{"axes": {"C": [2e8, 4e8], "S": [0, 0.5, 0.75], "d_model": [8, 12, 16, 24]}}],
+    "sweeps": [{"axes": {"C": [2e8, 4e8], "S": [0, 0.5, 0.75], "d_model": [8, 12, 24]}}],
 }  # fmt: skip
 
 

@@ -37,9 +37,9 @@ def users_of(copy, fits):
 
 
 def test_everything_is_there(finished):
-    assert len(finished.summaries()) == 24
+    assert len(finished.summaries()) == 18
     table = pq.read_table(finished.root / "results/demo/tables/sparsity.parquet")
-    assert table.num_rows == 24
+    assert table.num_rows == 18
     assert table.schema.field("L").metadata[b"unit"] == b"nats/token"
     for figure in finished.study()["figures"]:
         for suffix in ("pdf", "png", "csv"):
@@ -50,7 +50,7 @@ def test_everything_is_there(finished):
 
 
 def test_progress_is_shown(finished):
-    assert "24/24 runs, 100% of the FLOPs" in finished.first.stderr
+    assert "18/18 runs, 100% of the FLOPs" in finished.first.stderr
 
 
 def test_nothing_to_do_after_a_full_run(finished):
@@ -90,7 +90,7 @@ def test_no_model_is_trained_again_for_workflow_text(finished):
 def test_training_code_edit_trains_nothing_and_is_shown(finished):
     with finished.edited("src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"):
         assert "train" not in finished.planned()
-        assert "24 runs" in finished.moelaws("runs", "--stale").stdout
+        assert "18 runs" in finished.moelaws("runs", "--stale").stdout
     assert "\n0 runs" in finished.moelaws("runs", "--stale").stdout
 
 
@@ -146,7 +146,7 @@ def test_one_grid_point_more_trains_one_run_and_refits(moved):
     assert planned["fit"] == len(study["fits"])
     moved.snakemake("tables")
     after = moved.summaries()
-    assert len(after) == 25
+    assert len(after) == 19
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     assert moved.planned("tables") == {}
 
@@ -185,7 +185,7 @@ def test_all_that_the_workflow_makes_is_whole(finished):
     states = verdicts(finished)
     assert {state for state, _ in states.values()} == {"whole"}
     assert {path.split("/")[1] for path in states} == {"runs", "corpora", "demo"}
-    assert sum(path.startswith("results/runs/") for path in states) == 24
+    assert sum(path.startswith("results/runs/") for path in states) == 18
     shown = finished.moelaws("verify").stdout
     assert shown.splitlines()[0].split() == [
         "whole", "unverified", "unfinished", "stale", "orphaned", "damaged",
@@ -247,7 +247,7 @@ def test_other_inputs_and_other_code_make_a_file_stale(finished):
     finally:
         summary.write_bytes(before)
     assert state == "stale"
-    assert f"1 of its 24 runs changed: {summary.parent.name}" in reason
+    assert f"1 of its 18 runs changed: {summary.parent.name}" in reason
     law = "src/moelaws/laws/chinchilla.py"
     with finished.edited(law, r"\Z", "\nCHANGED = 1\n"):
         states = verdicts(finished)
@@ -268,7 +268,7 @@ def test_what_no_entry_makes_is_orphaned(finished):
 def test_a_figure_leads_back_to_its_runs_their_commit_and_text(finished):
     shown = finished.moelaws("show", "figure", "F7", "--study", "sparsity").stdout
     assert TABLE in shown
-    assert "24 runs, as they are" in shown
+    assert "18 runs, as they are" in shown
     data = json.loads(finished.moelaws("show", F7, "--json").stdout)
     assert data["state"] == "whole"
     table = next(link for link in data["inputs"] if link["path"] == TABLE)
