@@ -113,6 +113,9 @@ def size_axis(axis: Any, label: str) -> None:
     fixed_ticks(axis, round_ticks(*axis.get_view_interval()), short)
 
 
+LABEL_WIDTH = 0.36  # inches: that of 0.875 with room beside it
+
+
 def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
 
@@ -124,8 +127,9 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     )
     axis = getattr(ax, f"{which}axis")
     ticks = sorted({float(value) for value in values})
-    shown = apart(ticks)
-    fixed_ticks(axis, ticks, lambda S: f"{S:.4g}" if S in shown else "")
+    inches = ax.bbox.width / ax.figure.dpi
+    shown = apart(ticks, max(0.09, LABEL_WIDTH / inches) if which == "x" else 0.09)
+    fixed_ticks(axis, ticks, lambda S: (f"{S:.3g}" if S < 0.999 else f"{S:g}") * (S in shown))
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)

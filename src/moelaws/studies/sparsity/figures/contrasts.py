@@ -12,7 +12,6 @@ from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet
 
 COLUMNS = 3
-LABELS_APART = 0.22  # of a panel's width
 MARGIN = 0.1  # of the range
 APART = 1.7  # points between the marks of two widths at one sparsity
 
@@ -49,8 +48,6 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     """Draws one budget: the spread between seeds as a band, and runs by width and seed."""
     S = np.array(sorted({*rows["S"], *rows["S_against"]}))
     style.sparsity_axis(panel.ax, S)
-    shown = style.apart(S.tolist(), LABELS_APART)
-    style.fixed_ticks(panel.ax.xaxis, S, lambda S: f"{S:.4g}" if S in shown else "")
     v = -np.log1p(-S[[0, -1]]) + np.array([-MARGIN, MARGIN]) * np.ptp(-np.log1p(-S))
     panel.ax.set_xlim(-np.expm1(-v))  # room for the marks beside the ends
     spread = float(rows["seed_se"].max())
