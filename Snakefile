@@ -21,7 +21,7 @@ onstart:
             raise WorkflowError(
                 "device is cuda: add --resources gpu=1, one run at a time"
             )
-    for line in JOBS.left_out():
+    for line in JOBS.left_out:
         logger.info(f"moelaws: {line}")
     watch(RESULTS, {run_id: run.flops for run_id, run in JOBS.runs.items()})
 

@@ -158,3 +158,16 @@ def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
     assert code >= {"laws/joint/loss.py", "studies/sparsity/laws/loss.py", "figures/advice.py"}
     assert "studies/leverage/laws/joint.py" in code  # it sets the granularity
     assert "studies/leverage/laws/curve.py" not in code
+
+
+def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained):
+    config = {"studies": "leverage", "tier": "workstation", "corpus": "environment"}
+    jobs = Jobs.load(config, REPOSITORY)
+    names = {path.stem for path in jobs.figures()}
+    assert {"F3a", "F4a", "contrasts"} <= names
+    assert not {"F3c", "F6a", "F12b", "F16"} & names
+    (line,) = jobs.left_out
+    assert line.startswith("leverage: the tier workstation has no sweep attention, dense_layers, ")
+    assert "few_shared_experts" in line
+    assert "curve_layers" in line
+    assert trained.left_out == ()

@@ -19,7 +19,8 @@ rule judge:
         files=lambda w: JOBS.files(w.study, JOBS.studies[w.study].claims),
         simulated=SIMULATED,
     shell:
-        "moelaws judge {params.study:q} {params.files} {params.simulated} --out {output} > {log} 2>&1"
+        "moelaws judge {params.study:q} --tier {TIER} {params.files} {params.simulated} "
+        "--out {output} > {log} 2>&1"
 
 
 rule claims:

@@ -32,7 +32,7 @@ def command(
     folder = Results().tier(project.tier, simulated or project.source == "simulated")
     out = out or folder.claims
     if not verdicts:
-        names = [study.study for study in chosen_studies(project) if study.claims]
+        names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
     judged = [read_verdicts(path) for path in verdicts]
     write_text(out, page(judged, project.tier))

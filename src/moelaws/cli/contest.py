@@ -132,7 +132,7 @@ def contests(
     files = files or tuple(
         folder.contest(study.study, contest.name)
         for study in chosen_studies(project)
-        for contest in study.contests
+        for contest in study.at_tier(project.tier).contests
     )
     judged = [read_contest(path) for path in files]
     write_text(out, page(judged, project.tier))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -41,7 +42,7 @@ def command(tier: str | None, as_json: bool) -> None:
     results = Results()
     if not results.root.is_dir():
         raise UserError(f"{results.root}: no such folder; run the workflow first")
-    tiers = [t for t in ([tier] if tier else TIERS) if (results.root / t).is_dir()]
+    tiers = [t for t in TIERS if tier in (None, t) and (results.root / t).is_dir()]
     if tier and not tiers:
         raise UserError(f"{results.root / tier}: no such folder; nothing was made of tier {tier}")
     studies, runs = _of_project()
@@ -49,8 +50,9 @@ def command(tier: str | None, as_json: bool) -> None:
     verification = Verification(results, studies, runs, advice)
     verdicts = list(verification.shared())
     for name in tiers:
+        own = {key: study.at_tier(name) for key, study in studies.items()}
         for simulated in (False, True):
-            verdicts += verification.tier(results.tier(name, simulated))
+            verdicts += replace(verification, studies=own).tier(results.tier(name, simulated))
     damaged = [v for v in verdicts if v.state == "damaged"]
     if as_json:
         print_json([vars(v) for v in verdicts])

@@ -114,6 +114,7 @@ def size_axis(axis: Any, label: str) -> None:
 
 
 LABEL_WIDTH = 0.36  # inches: that of 0.875 with room beside it
+LEAST_APART = 0.09  # of an axis: two labels of it
 
 
 def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
@@ -128,8 +129,8 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     axis = getattr(ax, f"{which}axis")
     ticks = sorted({float(value) for value in values})
     inches = ax.bbox.width / ax.figure.dpi
-    shown = apart(ticks, max(0.09, LABEL_WIDTH / inches) if which == "x" else 0.09)
-    fixed_ticks(axis, ticks, lambda S: (f"{S:.3g}" if S < 0.999 else f"{S:g}") * (S in shown))
+    shown = apart(ticks, max(LEAST_APART, LABEL_WIDTH / inches * (which == "x")))
+    fixed_ticks(axis, ticks, lambda S: f"{S:.{3 if S < 0.999 else 5}g}" if S in shown else "")
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)
@@ -161,7 +162,7 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
     return ticks
 
 
-def apart(values: Sequence[float], least: float = 0.09) -> list[float]:
+def apart(values: Sequence[float], least: float = LEAST_APART) -> list[float]:
     """Returns, of rising sparsities, the ends and those whose labels stand clear of others'."""
     v = -np.log1p(-np.asarray(values))
     gap = least * (v[-1] - v[0])

@@ -91,7 +91,7 @@ def study_names(root: Path = Path()) -> tuple[str, ...]:
 
 
 def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
-    """Returns the studies that the project asks for, without what its tier has no sweep for.
+    """Returns the studies that the project asks for.
 
     Where losses are simulated, without those that have no law to simulate, nor what needs more.
 
@@ -110,7 +110,7 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
                 f"{CONFIG}: studies: {' and '.join(map(str, same))} both have the key "
                 f"{study.study!r}; name each once, and give your own study a key of its own"
             )
-    studies = tuple(s.at_tier(project.tier) for s in studies if not (every and s.by_name))
+    studies = tuple(study for study in studies if not (every and study.by_name))
     if project.source == "trained":
         return studies
     possible = tuple(s.of_simulated() for s in studies if s.simulation or not s.has_runs)

@@ -120,8 +120,9 @@ def _check_sweep(study: Study, entry: Fit | Contest | Reader) -> None:
     if study.imported:
         where = "the imported table has no"
         column = read_mapping(study.imported_files[1]).columns.get("sweep")
-        texts = column.values.values() if column and column.values else [sweep]
-        names = {name for text in texts for name in str(text).split(",")}
+        if column is None or not column.values:
+            return
+        names = {name for text in column.values.values() for name in str(text).split(",")} - {""}
     if sweep and sweep not in names:
         known = ", ".join(sorted(names)) or "none with a name"
         raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")

@@ -26,8 +26,8 @@ from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.project import Project, chosen_studies, load_project, load_study
-from moelaws.spec.study import Reader, Study
+from moelaws.spec.project import Project, chosen_studies, load_project
+from moelaws.spec.study import Reader, Study, Tier, sweep_of
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
@@ -44,9 +44,10 @@ class Jobs:
 
     Attributes:
         project: its configuration.
-        studies: by key, checked.
+        studies: by key, checked, without what the tier has no sweep for.
         sweeps: by study; none where losses are simulated, for there is nothing to train.
         advice: which laws the outlook asks; None for a project without that file.
+        left_out: a sentence on each study that is made in part, for the user.
         results: where everything lies.
     """
 
@@ -54,6 +55,7 @@ class Jobs:
     studies: Mapping[str, Study]
     sweeps: Mapping[str, Sweep]
     advice: AdviceConfig | None
+    left_out: tuple[str, ...] = ()
     results: Results = field(default_factory=Results)
 
     @classmethod
@@ -71,16 +73,18 @@ class Jobs:
                 )
         project = load_project(root, overrides)
         advice = load_advice(root) if (root / ADVICE).exists() else None
-        studies = {study.study: study for study in chosen_studies(project, root)}
-        for study in studies.values():
+        chosen = chosen_studies(project, root)
+        for study in chosen:
             check_study(study)
+        studies = {study.study: study.at_tier(project.tier) for study in chosen}
+        left_out = tuple(line for study in chosen for line in _left_out(study, project.tier))
         if project.source == "simulated":
-            return cls(project, studies, {}, advice)
+            return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
         for key, sweep in sweeps.items():
             if problem := too_long_for(sweep.runs, project_sources(project, root)):
                 raise UserError(f"{studies[key].file}: {problem}")
-        return cls(project, studies, sweeps, advice)
+        return cls(project, studies, sweeps, advice, left_out)
 
     @property
     def simulated(self) -> bool:
@@ -123,18 +127,6 @@ class Jobs:
         return over_limit(
             self.sweeps.values(), self.project, self.results, set(self.all_kept), probed
         )
-
-    def left_out(self) -> list[str]:
-        """Returns a sentence for each study of which this tier lacks sweeps that entries read."""
-        lines = []
-        for key, study in self.studies.items():
-            whole, lacking = load_study(study.reference), study.lacking(self.project.tier)
-            if left := _shown(whole) - _shown(whole.at_tier(self.project.tier)):
-                lines.append(
-                    f"{key}: the tier {self.project.tier} has no sweep "
-                    f"{', '.join(sorted(lacking))}, so these are left out: {', '.join(sorted(left))}"
-                )
-        return lines
 
     # ---- files to make
 
@@ -252,7 +244,8 @@ class Jobs:
     def contest_threads(self, study: str, name: str) -> int:
         """Returns the cores that a contest can keep busy, as ``fit_threads``."""
         contest: Contest = self.studies[study].entry("contests", name)
-        refits = 0 if contest.resample_by else contest.bootstrap  # few blocks: one batch of refits
+        # Blocks are few by what they are for, and each of their resamples is refitted once.
+        refits = 0 if contest.resample_by else contest.bootstrap
         fits = 0
         for law in map(laws.fittable, contest.laws):
             protocol = overridden(law, own_overrides(law, contest.protocol), name)
@@ -344,9 +337,18 @@ class Jobs:
         return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
 
 
-def _shown(study: Study) -> set[str]:
-    """What a study shows: the names of its figures, tables and claims."""
-    return {entry.name for entry in (*study.pictures, *study.claims)}
+def _left_out(whole: Study, tier: Tier) -> list[str]:
+    """A sentence on the entries whose sweeps the tier lacks; none where all can be made."""
+    left = whole.at_tier(tier)
+    entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
+    lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
+    if not lost:
+        return []
+    sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
+    return [
+        f"{whole.study}: the tier {tier} has no sweep {', '.join(sweeps)}, so these are left out: "
+        f"{', '.join(sorted(lost))}"
+    ]
 
 
 def _busy(threads: int) -> int:

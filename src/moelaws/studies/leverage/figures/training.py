@@ -18,7 +18,7 @@ def draw(inputs: Inputs, sweep: str) -> Sheet:
     sheet, panel = one_panel()
     runs = inputs.sweep(sweep).sort_values("N_total")
     if not len(runs):
-        panel.message("no run of the pair completed")
+        panel.message(f"no run of the sweep {sweep}\ncompleted")
         return sheet
     for (_, run), colour in zip(runs.iterrows(), style.ordered_colours(len(runs)), strict=True):
         total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
