@@ -18,8 +18,9 @@ rule judge:
         study=study_of,
         files=lambda w: JOBS.files(w.study, JOBS.studies[w.study].claims),
         simulated=SIMULATED,
+        tier=TIER,
     shell:
-        "moelaws judge {params.study:q} --tier {TIER} {params.files} {params.simulated} "
+        "moelaws judge {params.study:q} --tier {params.tier} {params.files} {params.simulated} "
         "--out {output} > {log} 2>&1"
 
 
