@@ -29,6 +29,15 @@ config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard 
 options = TrainingOptions(checkpoint_seconds=0.0)
 train(config, Results(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
+# The command line with a slow disk: signals that are repeated meet a checkpoint half written.
+SLOW_DISK = """
+import time
+from moelaws.cli import main
+from moelaws.training import checkpoint
+save = checkpoint.save
+checkpoint.save = lambda *content: (time.sleep(0.5), save(*content))
+main()
+"""
 
 
 def start(words, config):
@@ -123,13 +132,13 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
 def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times, code):
     """Also where a scheduler repeats it."""
     config = configure(steps=30_000, batch=2, max_epochs=100)
-    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
+    words = ["-c", SLOW_DISK, "train", "-", "--results", results.root, "--corpus", corpus[1]]
     process = start(words, config)
     wait_for((results.run(config.run_id) / "config.json").exists, process)
     time.sleep(0.3)
     for _ in range(times):
         process.send_signal(signum)
-        time.sleep(0.001)
+        time.sleep(0.01)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert f"stopped by {signal.Signals(signum).name}; checkpoint written" in errors
