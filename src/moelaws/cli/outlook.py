@@ -16,6 +16,7 @@ from moelaws.spec.project import Project
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moelaws.analysis.advice.speed import Speed
     from moelaws.fitting.report import FitReport
 
 TIMES = (10.0, 100.0)
@@ -51,7 +52,6 @@ def command(
     import pandas as pd
 
     from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice import speed as speeds
     from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
     from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
     from moelaws.figures.advice import draw
@@ -74,12 +74,7 @@ def command(
 
     judges, unusable = fitted_judges(fits, config, active)
     largest = float(runs["C_6N"].max())
-    text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
-    tokens = math.inf if math.isnan(text) else EPOCHS * text
-    try:
-        speed = speeds.of_runs(runs)
-    except UserError:  # other tools' tables tell no speed
-        speed = None
+    tokens, speed = EPOCHS * _text(runs), _speed(runs)
     answers = {
         factor: advise(
             [*published_judges(config), *judges],
@@ -101,6 +96,22 @@ def command(
         print_json({"page": str(out)})
     else:
         click.echo(str(out))
+
+
+def _text(runs: pd.DataFrame) -> float:
+    """Returns the tokens of the runs' text; infinite where their table does not tell."""
+    text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
+    return math.inf if math.isnan(text) else text
+
+
+def _speed(runs: pd.DataFrame) -> Speed | None:
+    """Returns the runs' speed; None where their table tells none, as other tools' do."""
+    from moelaws.analysis.advice.speed import of_runs
+
+    try:
+        return of_runs(runs)
+    except UserError:
+        return None
 
 
 def _active(runs: pd.DataFrame, report: FitReport) -> int | None:

@@ -244,7 +244,7 @@ class Jobs:
     def contest_threads(self, study: str, name: str) -> int:
         """Returns the cores that a contest can keep busy, as ``fit_threads``."""
         contest: Contest = self.studies[study].entry("contests", name)
-        # Blocks are few by what they are for, and each of their resamples is refitted once.
+        # Few blocks have few distinct resamples, and each of these is refitted once.
         refits = 0 if contest.resample_by else contest.bootstrap
         fits = 0
         for law in map(laws.fittable, contest.laws):
