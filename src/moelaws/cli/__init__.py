@@ -39,8 +39,11 @@ COMMANDS = {
     "runs": "List the runs on record: status, loss, times; which ones other code made.",
     "show": "Show all on record of one run, or what a figure, table or fit was made of.",
     "verify": "Read everything that was made, and tell what is damaged, stale or orphaned.",
-    "diff": "Show what differs between two runs: configuration, code, packages, results.",
+    "diff": "Show what differs between runs: configuration, code, packages, results.",
+    "tag": "Give runs tags, such as baseline=yes, to find them by.",
+    "note": "Write a note to runs.",
     "query": "Answer SQL over the tables and the runs on record.",
+    "archive": "Write a finished sweep to one ZIP file with checksums, or verify such a file.",
 }
 
 # Where a command is that does not have a module of its own.
@@ -49,6 +52,8 @@ PLACES = {
     "figure": "entries:figure",
     "table": "entries:table",
     "contests": "contest:contests",
+    "tag": "annotate:tag",
+    "note": "annotate:note",
     "import": "import_:command",  # a module cannot have the name of a statement
 }
 

@@ -52,18 +52,33 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Project:
+def _overrides(tier: str | None, assignments: tuple[str, ...]) -> dict[str, Any]:
     overrides = dict(_assignment(text) for text in assignments)
-    if tier:
-        overrides["tier"] = tier
-    return load_project(overrides=overrides, path=config)
+    return {**overrides, "tier": tier} if tier else overrides
 
+
+def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Project:
+    return load_project(overrides=_overrides(tier, assignments), path=config)
+
+
+_tier_option = click.option(
+    "--tier", help="demo, workstation, gpu or paper; the configuration's by default."
+)
+_set_option = click.option(
+    *("--set", "assignments"),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
+)
+
+# Adds ``--tier`` and ``--set``; the command receives ``overrides`` of the configuration's keys.
+override_options = gathered("overrides", _overrides, _tier_option, _set_option)
 
 # Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
 project_options = gathered(
     "project",
     _project,
-    click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default."),
+    _tier_option,
     click.option(
         "--config",
         type=click.Path(path_type=Path),
@@ -71,12 +86,7 @@ project_options = gathered(
         show_default=True,
         help="The project's configuration.",
     ),
-    click.option(
-        *("--set", "assignments"),
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
-    ),
+    _set_option,
 )
 
 simulated_option = click.option(

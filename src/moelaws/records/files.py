@@ -87,11 +87,21 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: where the file is missing, damaged, not JSON, no object or nested too deeply.
     """
     try:
-        data = parse_json(seal.read(path), path)
+        content = seal.read(path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    return json_object(content, path)
+
+
+def json_object(content: bytes, path: Path | str) -> dict[str, Any]:
+    """Returns the object that the ``content`` of the JSON file ``path`` is, without its seal.
+
+    Raises:
+        UserError: as ``read_json``.
+    """
+    data = parse_json(content, path)
     if not isinstance(data, dict):
         raise UserError(f'{path} holds no JSON object, such as {{"key": 1}}')
     data.pop(seal.KEY, None)

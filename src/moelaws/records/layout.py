@@ -9,6 +9,8 @@ from pathlib import Path
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
 KEPT = "status.json"
+LOCK = "lock"  # of a run that is being trained
+ANNOTATIONS = "notes.json"  # of a run: what people wrote of it
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,17 @@ class Results:
         return self.root / "runs"
 
     def run(self, run_id: str) -> Path:
-        """config.json, three Parquet files (history, load, documents), provenance.json, log and
-        summary.json."""
+        """config.json, three Parquet files (history, load, documents), provenance.json, log,
+        summary.json and, where somebody annotated the run, notes.json."""
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:
         """Written last: a run is done when this file exists."""
         return self.run(run_id) / "summary.json"
+
+    def annotations(self, run_id: str) -> Path:
+        """Tags and the note that people gave to a run; no rule reads them."""
+        return self.run(run_id) / ANNOTATIONS
 
     def lacked_memory(self, run_id: str) -> Path:
         """Written each time that the run ended out of memory, after its summary."""
@@ -135,6 +141,7 @@ _FORCE = "snakemake --cores all --force {path} (with the --config of the call th
 _RETRY = "moelaws runs --retry {run}, and then snakemake, which trains that run again"
 # Where a file of the tree lies, what it is, and what makes it again.
 _KINDS = (
+    (r"runs/[^/]+/notes\.json", "the file of a run's tags and note", "delete it and write them anew"),
     (r"runs/(?P<run>[0-9a-f]{16})(/[^/]+)?", "a file in the record of a run", _RETRY),
     (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
     (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from moelaws.records.layout import LOCK
 from moelaws.records.leftovers import discard, lives, process_of, sweep, temporary
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
@@ -72,7 +73,7 @@ def acquire(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnwritableError(f"{folder}: cannot be written: {error.strerror}") from None
-    lock = Lock(folder / "lock", uuid4().hex)
+    lock = Lock(folder / LOCK, uuid4().hex)
     waits = False
     while not _try_create(lock):
         owner = _read(lock.path)
@@ -98,7 +99,7 @@ def acquire(
 
 def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
     """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does."""
-    path = folder / "lock"
+    path = folder / LOCK
     try:
         owner = _read(path)
         return owner if owner and not _is_dead(path, owner, stale) else {}
@@ -108,7 +109,7 @@ def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
 
 def is_abandoned(folder: Path, stale: float = STALE) -> bool:
     """Tells whether ``folder`` has a lock whose holder is dead."""
-    path = folder / "lock"
+    path = folder / LOCK
     try:
         owner = _read(path)
         return bool(owner) and _is_dead(path, owner, stale)
@@ -159,7 +160,7 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
 def _break(path: Path, owner: dict[str, Any]) -> None:
     """Removes the lock of ``owner``, if it is still that; several may try."""
     aside = temporary(path)
-    with _one_at_a_time(path.parent):
+    with one_at_a_time(path.parent):
         if _read(path).get("token") != owner.get("token"):
             return  # another trainer broke it first, and this may be its fresh lock
         try:
@@ -175,7 +176,7 @@ def _break(path: Path, owner: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def one_at_a_time(folder: Path) -> Iterator[None]:
     """Lets one process after the other in; all at once where the file system has no such lock.
 
     The kernel gives it back when its holder dies. That is why it can guard the breaking of a lock,

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import os
 import re
 import shutil
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from moelaws.records import annotations, seal
+from moelaws.records.annotations import Annotations
 from moelaws.records.code import training_code
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.records.files import json_object
+from moelaws.records.layout import ANNOTATIONS, LOCK, Results
 from moelaws.records.lock import holder
 from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
 
 STATUSES = (*get_args(Status), "running", "interrupted", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
+# The files that hold a record, and the keys without which each is damaged.
+_NEEDED: dict[str, set[str]] = {"config": set(), "summary": {"status"}, "provenance": {"code"}}
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Record:
     summary: dict[str, Any]
     provenance: dict[str, Any]
     owner: dict[str, Any]  # of the lock, while a trainer is at work
+    annotations: Annotations = field(default_factory=Annotations)
     damaged: tuple[str, ...] = ()  # the files that are not what was written
 
     @property
@@ -52,6 +58,8 @@ class Record:
             "status": self.status,
             "stale": self.is_stale(training_code()),
             "damaged": list(self.damaged),
+            "tags": self.annotations.tags,
+            "note": self.annotations.note,
             "config": self.config,
             "summary": self.summary,
             "provenance": self.provenance,
@@ -61,25 +69,43 @@ class Record:
 
 def all_records(results: Results) -> list[Record]:
     """Returns every run below ``results/runs``, by id."""
-    folders = sorted(results.runs.iterdir()) if results.runs.is_dir() else []
-    return [read_record(results, folder.name) for folder in folders if folder.is_dir()]
+    if not results.runs.is_dir():
+        return []
+    with os.scandir(results.runs) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_dir())
+    return [read_record(results, name) for name in names]
 
 
 def read_record(results: Results, run_id: str) -> Record:
     """Returns the record of one run."""
-    folder, damaged = results.run(run_id), []
+    folder, damaged = os.fspath(results.run(run_id)), []
+    # Texts for paths, and no look for what is not there: a sweep may have ten thousand runs.
+    there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     contents: dict[str, dict[str, Any]] = {}
-    for name, needed in (("config", set()), ("summary", {"status"}), ("provenance", {"code"})):
-        contents[name], path = {}, folder / f"{name}.json"
-        if not path.is_file():
+    for name, needed in _NEEDED.items():
+        contents[name], file, content = {}, f"{name}.json", b""
+        if file not in there:
             continue
-        with contextlib.suppress(UserError):
-            contents[name] = read_json(path)
-        if not contents[name] or not needed <= contents[name].keys():
-            damaged.append(path.name)
-    if contents["config"] and not _is_config_of(run_id, folder / "config.json"):
-        damaged.append("config.json")
-    return Record(run_id, **contents, owner=holder(folder), damaged=tuple(damaged))
+        with suppress(OSError, UserError):
+            content = seal.read(f"{folder}/{file}")
+            contents[name] = json_object(content, file)
+        foreign = name == "config" and not _is_config_of(run_id, content)
+        if not contents[name] or not needed <= contents[name].keys() or foreign:
+            damaged.append(file)
+    owner = holder(Path(folder)) if LOCK in there else {}
+    notes = _annotations(results, run_id) if ANNOTATIONS in there else Annotations()
+    return Record(run_id, **contents, owner=owner, annotations=notes, damaged=tuple(damaged))
+
+
+def _annotations(results: Results, run_id: str) -> Annotations:
+    """Returns the annotations of a run; its note says so where they cannot be read.
+
+    The run itself is whole: neither its status nor the list of all runs depends on their file.
+    """
+    try:
+        return annotations.of(results, run_id)
+    except UserError as error:
+        return Annotations(note=str(error))
 
 
 def find_record(results: Results, prefix: str) -> Record:
@@ -127,8 +153,8 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _is_config_of(run_id: str, path: Path) -> bool:
-    """Tells whether a file holds the configuration that ``run_id`` is the digest of."""
+def _is_config_of(run_id: str, content: bytes) -> bool:
+    """Tells whether a file's content is the configuration that ``run_id`` is the digest of."""
     if not re.fullmatch("[0-9a-f]{16}", run_id):
         return True  # a folder that somebody named
-    return hashlib.sha256(path.read_bytes().rstrip(b"\n")).hexdigest()[:16] == run_id
+    return hashlib.sha256(content.rstrip(b"\n")).hexdigest()[:16] == run_id

@@ -41,6 +41,17 @@ def apply(path: Path) -> str:
     return sha
 
 
+def sealed(data: bytes) -> bytes:
+    """Returns the content of a file with its blank seal filled."""
+    start = _start(data)
+    return data[:start] + _digest(data, start).encode() + data[start + len(_ZEROS) :]
+
+
+def is_kept(data: bytes) -> bool:
+    """Tells whether a file's content has a seal, and is what the seal says."""
+    return _inspect(data)[0] == "whole"
+
+
 def digest(path: Path) -> str:
     """Returns the SHA-256 of a file, the digits of its seal counted as zeros.
 
@@ -73,16 +84,17 @@ def check(path: Path) -> None:
     digest(path)
 
 
-def read(path: Path) -> bytes:
+def read(path: Path | str) -> bytes:
     """Returns the bytes of a file whose seal is kept, or that has none.
 
     Raises:
         DamagedError: where the seal is not kept.
         OSError: where the file cannot be read.
     """
-    data = path.read_bytes()
+    with open(path, "rb", buffering=0) as file:
+        data: bytes = file.read()
     if _inspect(data)[0] == "damaged":
-        raise _damaged(path)
+        raise _damaged(Path(path))
     return data
 
 

@@ -1,0 +1,99 @@
+"""Tags and notes: what people write of a run, kept beside its record and never part of it.
+
+No rule of the workflow reads them, so writing them reruns nothing. They may be written while the
+run is trained, and they stay when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.records.lock import one_at_a_time
+from moelaws.spec.errors import UserError, quoted
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """What people wrote of one run.
+
+    Attributes:
+        tags: name -> value, any text.
+        note: any text; empty where there is none.
+    """
+
+    tags: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The tags on one line, such as ``baseline=yes, optimizer=muon``."""
+        return ", ".join(f"{name}={' '.join(value.split())}" for name, value in self.tags.items())
+
+
+def of(results: Results, run_id: str) -> Annotations:
+    """Returns the annotations of a run, empty where nobody wrote any.
+
+    Raises:
+        UserError: where their file is damaged or was written by something else.
+    """
+    path = results.annotations(run_id)
+    return from_json(read_json(path), path) if path.is_file() else Annotations()
+
+
+def from_json(data: Mapping[str, Any], where: object) -> Annotations:
+    """Returns the annotations that the file ``where`` holds as ``data``.
+
+    Raises:
+        UserError: where these are no tags and no note.
+    """
+    tags, note = data.get("tags"), data.get("note")
+    if not isinstance(tags, dict) or not isinstance(note, str):
+        raise UserError(f'{where} does not hold "tags", an object, and "note", a text')
+    return Annotations({str(name): str(value) for name, value in tags.items()}, note)
+
+
+def annotate(
+    results: Results, run_id: str, tags: Mapping[str, str] | None = None, note: str | None = None
+) -> Annotations:
+    """Adds ``tags`` to a run, sets its ``note``, and returns all its annotations.
+
+    A tag whose value is empty is removed, and so is the note where ``note`` is empty; None leaves
+    it as it is.
+
+    Raises:
+        UserError: for a name that no tag can have, a text that is not UTF-8, or a file that
+            cannot be read or written.
+    """
+    tags = dict(tags or {})
+    for name in tags:
+        check_name(name)
+    for text in (*tags.values(), note or ""):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"{quoted(text)} is not UTF-8; give a text that is") from None
+    with one_at_a_time(results.run(run_id)):  # two who write at once would lose the first's words
+        old = of(results, run_id)
+        kept = {name: value for name, value in sorted({**old.tags, **tags}.items()) if value}
+        new = Annotations(kept, old.note if note is None else note)
+        if new == Annotations():
+            results.annotations(run_id).unlink(missing_ok=True)
+        elif new != old:
+            write_json(results.annotations(run_id), {"tags": new.tags, "note": new.note})
+    return new
+
+
+def check_name(name: str) -> None:
+    """Raises UserError where ``name`` cannot be that of a tag."""
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"tag {quoted(name)}: the name of a tag begins with a letter and has at most 64 of the "
+            "characters A-Z a-z 0-9 _ . -"
+        )

@@ -1,0 +1,105 @@
+"""The README.txt of an archive: what it is, how to read it and how to go on from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moelaws.workflow.archive import Sweep, record_of
+from moelaws.workflow.checkout import Checkout
+
+CHANGES = "changes.patch"
+COMMIT = "commit.txt"
+
+
+def readme(sweep: Sweep, checkout: Checkout) -> str:
+    """Returns the text, for a reader who knows neither moelaws nor the sweep."""
+    tier = sweep.jobs.folder.root
+    return f"""\
+{_title(sweep)}
+
+This archive holds a finished sweep of moelaws, which trains grids of Mixture-of-Experts language
+models, fits scaling laws to their losses and judges what papers claim of them.
+{_pages(sweep)}
+WHAT IS IN IT
+  config/                 what was to run: the project, its studies, hyperparameters
+  envs/                   the versions of all packages (cpu.lock, gpu.lock)
+  {COMMIT:<23} the commit of the code; {CHANGES} holds changes since, where there were any
+  results/runs/           the record of each run: configuration, summary, provenance, history,
+                          log and what people noted of it
+  results/corpora/        the description and the hashes of the text; the text itself is not here
+  {tier}/tables/    the losses, a row a run (Parquet, with units in the schema)
+  {tier}/derived/   what was computed from them, such as optima
+  {tier}/fits/      each fit as JSON, with the draws of its bootstrap as Parquet
+  {tier}/figures/   PDF and PNG, with the plotted numbers as CSV
+  {tier}/claims/    the papers' claims with the verdicts on these runs
+  .snakemake/metadata/    what Snakemake knows of the jobs, so that it repeats none
+  manifest.json           the size and the SHA-256 of each file
+
+HOW TO READ IT
+Figures, CSV, Markdown and HTML open in any program. In Python, pandas.read_parquet reads the
+tables. Each run's configuration is results/runs/RUN/config.json, its loss is in summary.json.
+
+HOW TO VERIFY IT
+  moelaws archive --check FILE.zip
+
+HOW TO GO ON FROM IT
+Clone moelaws, and type these lines in the clone, with the path of this archive for FILE.zip:
+{_steps(sweep, checkout)}
+{_outcome(sweep)}
+The text of the runs must be the same, for it is part of their identity: {_text(sweep)}.
+To train further runs, delete results/corpora first; Snakemake then prepares the text again.
+"""
+
+
+def _title(sweep: Sweep) -> str:
+    studies = " and ".join(sweep.studies)
+    losses = "with losses that a law simulated" if sweep.jobs.simulated else "with trained runs"
+    return f"The sweep of {studies}, tier {sweep.jobs.project.tier}: {len(sweep.runs)} runs, {losses}"
+
+
+def _pages(sweep: Sweep) -> str:
+    if sweep.is_whole:
+        return f"Begin with {sweep.jobs.folder.report}, which opens in a browser.\n"
+    others = ", ".join(sorted(set(sweep.jobs.studies) - set(sweep.studies)))
+    return f"Pages of the whole tier, such as claims.md, also tell of studies not here: {others}.\n"
+
+
+def _steps(sweep: Sweep, checkout: Checkout) -> str:
+    steps = [f"git checkout {checkout.commit}"] if checkout.commit else []
+    if checkout.patch:
+        steps += [f"unzip FILE.zip {CHANGES}", f"git apply {CHANGES}"]
+    steps += [
+        "unzip -o FILE.zip",
+        "python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .",
+    ]
+    if not all(record_of(path).is_file() for path in sweep.made()):
+        steps.append(f".venv/bin/{sweep.command('--cores all --touch')}")
+    steps.append(f".venv/bin/{sweep.command('--cores all -n')}")
+    lines = "\n".join(f"  {step}" for step in steps)
+    if checkout.commit:
+        return lines
+    return f"{lines}\nWhich commit made the archive is not known: moelaws was in no checkout of git."
+
+
+def _outcome(sweep: Sweep) -> str:
+    outcome = "The last line says that nothing is to be done: the sweep is finished."
+    if sweep.is_whole:
+        return outcome
+    return f"{outcome} Without the target `figures`, Snakemake would\nwrite the tier's pages again."
+
+
+def _text(sweep: Sweep) -> str:
+    corpus, versions = sweep.jobs.project.corpus, set()
+    for run in sweep.runs:
+        path = sweep.jobs.results.run(run) / "provenance.json"
+        versions.add(_python(path))
+    python = " or ".join(sorted(versions - {""})) or "the same version"
+    if corpus in ("stdlib", "environment"):
+        return f"`corpus: {corpus}` is that of Python {python}"
+    return f"`corpus` in config/config.yaml names it ({corpus})"
+
+
+def _python(provenance: Path) -> str:
+    from moelaws.records.files import read_json
+
+    return str(read_json(provenance).get("python", "")) if provenance.is_file() else ""
