@@ -45,10 +45,10 @@ SUMMARY = {
 PROVENANCE = {
     "started": "2026-01-01T00:00:00+00:00", "code": "0" * 16, "moelaws": "0.1.0",
     "commit": "0" * 40, "dirty": False, "python": "3.11.7",
-    "packages": {name: "1.2.3" for name in ("torch", "numpy", "tokenizers", "pyarrow", "pydantic")},
+    "packages": dict.fromkeys(("torch", "numpy", "tokenizers", "pyarrow", "pydantic"), "1.2.3"),
     "host": "node", "cpu": "a processor", "cores": 2, "system": "Linux", "job": "",
     "device": "cpu", "backend": "torch", "threads": 1,
-    "corpus_files": {name: "0" * 64 for name in ("tokenizer.json", "train.bin", "validation.bin")},
+    "corpus_files": dict.fromkeys(("tokenizer.json", "train.bin", "validation.bin"), "0" * 64),
     "resumed_from": [], "micro_batch": 4,
 }  # fmt: skip
 CALLS = {

@@ -1,4 +1,4 @@
-"""``moelaws diff``: what differs between two runs."""
+"""``moelaws diff``: what differs between runs."""
 
 from __future__ import annotations
 
@@ -9,39 +9,49 @@ import click
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.records.layout import Results
 from moelaws.records.runs import differences, find_record
+from moelaws.spec.errors import UserError
 
 
 @click.command(name="diff")
-@click.argument("a")
-@click.argument("b")
+@click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True)
 @json_option
-def command(a: str, b: str, as_json: bool) -> None:
-    """Show what differs between runs A and B: configuration, code, packages, results.
+def command(runs: tuple[str, ...], as_json: bool) -> None:
+    """Show what differs between two runs or more: configuration, code, packages, results.
 
-    Their losses are compared as A less B, so a negative difference means that A is better. It has a
-    standard error paired by document, where both were measured on the same documents. In the JSON
-    it is loss_difference: value (A less B), standard_error, unit, documents; or unpaired, the
-    reason why there is no paired error.
+    Each run has a column, and each key that is not the same in all of them a row. The loss of the
+    first run is compared with that of each other one: a negative difference means that the first is
+    better. It has a standard error paired by document, where both were measured on the same
+    documents.
+
+    In the JSON each key has the list of its values. Of two runs, loss_difference is an object:
+    value (the first less the second), standard_error, unit, documents; or unpaired, the reason why
+    there is no paired error. Of more runs it is a list of such objects, each with its run.
     """
 
-    records = [find_record(Results(), run) for run in (a, b)]
-    pairs = differences(records[0].as_dict(), records[1].as_dict())
-    difference = _loss_difference([record.run_id for record in records])
+    records = [find_record(Results(), run) for run in runs]
+    ids = [record.run_id for record in records]
+    if len(set(ids)) < max(2, len(ids)):
+        raise UserError(f"diff of {', '.join(runs)}: give two different runs or more, each once")
+    rows = differences(*(record.as_dict() for record in records))
+    compared = {other: _loss_difference([ids[0], other]) for other in ids[1:]}
     if as_json:
-        print_json(
-            {key: list(pair) for key, pair in pairs.items()} | {"loss_difference": difference}
-        )
+        listed: list[dict[str, Any]] = [{"run": run, **d} for run, d in compared.items()]
+        losses = compared[ids[1]] if len(ids) == 2 else listed
+        print_json({key: list(row) for key, row in rows.items()} | {"loss_difference": losses})
         return
-    rows = [[key, str(left), str(right)] for key, (left, right) in pairs.items()]
-    print_table(["key", records[0].run_id, records[1].run_id], rows)
+    print_table(["key", *ids], [[key, *map(str, row)] for key, row in rows.items()])
+    for other, difference in compared.items():
+        _print_difference(ids[0], other, difference)
+
+
+def _print_difference(first: str, other: str, difference: dict[str, Any]) -> None:
     if "unpaired" in difference:
         click.echo(f"the difference of the losses has no paired error: {difference['unpaired']}")
         return
     click.echo(
-        f"loss of {records[0].run_id} less that of {records[1].run_id}: "
-        f"{difference['value']:.4f} nats/token, standard error "
-        f"{difference['standard_error']:.2g} (paired, over "
-        f"{difference['documents']} documents; another seed would change it too)"
+        f"loss of {first} less that of {other}: {difference['value']:.4f} nats/token, standard "
+        f"error {difference['standard_error']:.2g} (paired, over {difference['documents']} "
+        "documents; another seed would change it too)"
     )
 
 

@@ -2,30 +2,103 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.project import gathered
 from moelaws.records.runs import STATUSES
+from moelaws.spec.errors import UserError
 
-# Heading -> key of the record.
-COLUMNS = {
-    "ffn": "config.model.ffn.kind",
-    "d_model": "config.model.d_model",
-    "E": "config.model.ffn.n_experts",
-    "steps": "config.steps",
-    "lr": "config.optimizer.lr",
-    "seed": "config.seed",
-    "L": "summary.loss",
-    "L_se": "summary.loss_se",
-    "seconds": "summary.wall_seconds",
-    "started": "provenance.started",
-}
+if TYPE_CHECKING:
+    from moelaws.records.listing import Listing
+    from moelaws.records.runs import Record
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs are meant."""
+
+    status: str | None
+    stale: bool
+    tags: tuple[str, ...]
+    where: str
+
+    def holds(self, record: Record, code: str) -> bool:
+        """Tells whether a run has the state and the tags, by the digest of today's code."""
+        if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
+            return False
+        own = record.annotations.tags
+        asked = [tag.partition("=") for tag in self.tags]
+        return all(own.get(n) == v if equals else n in own for n, equals, v in asked)
+
+
+@dataclass(frozen=True)
+class View:
+    """How they are listed."""
+
+    sort: str | None
+    descending: bool
+    columns: str | None
+    group: bool
+
+    def of(self, listing: Listing) -> Listing:
+        """Returns the rows as they are to be shown."""
+        if self.group:
+            listing = listing.group()
+        return listing.sort(self.sort, self.descending) if self.sort else listing
+
+    def names(self, listing: Listing) -> tuple[str, ...]:
+        """Returns the columns to show."""
+        from moelaws.records.listing import COLUMNS, GROUPED, WORDS
+
+        if self.columns is not None:
+            names = tuple(name.strip() for name in self.columns.split(","))
+            if not all(names):
+                raise UserError(
+                    f"--columns is {self.columns!r}; give names with commas between them, such as "
+                    "run_id,L,tokens"
+                )
+            return names
+        words = [word for word in WORDS if any(listing.column(word))]
+        return (*(GROUPED if self.group else COLUMNS), *words)
 
 
 @click.command(name="runs")
 @click.argument("chosen", metavar="[RUN]...", nargs=-1)
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs in this state.")
-@click.option("--stale", is_flag=True, help="Only runs that other training code made.")
+@gathered(
+    "selection",
+    Selection,
+    click.option("--status", type=click.Choice(STATUSES), help="Only runs in this state."),
+    click.option("--stale", is_flag=True, help="Only runs that other training code made."),
+    click.option(
+        *("--tag", "tags"),
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Only runs with this tag, whatever its value or with this one.",
+    ),
+    click.option(
+        "--where",
+        metavar="EXPR",
+        default="",
+        help="Only runs in which EXPR holds: COLUMN OP NUMBER [and ...], as in 'L < 4 and E == 8'.",
+    ),
+)
+@gathered(
+    "view",
+    View,
+    click.option("--sort", metavar="COLUMN", help="The column by which the list is ordered."),
+    click.option("--descending", is_flag=True, help="The greatest value of --sort comes first."),
+    click.option("--columns", metavar="A,B,...", help="The columns to show."),
+    click.option(
+        "--group",
+        is_flag=True,
+        help="One row for all runs that differ in their seed alone: the mean, the standard "
+        "deviation (L_sd) and the number n of those that have a loss.",
+    ),
+)
 @click.option(
     "--retry",
     "again",
@@ -35,38 +108,39 @@ COLUMNS = {
 )
 @json_option
 def command(
-    chosen: tuple[str, ...], status: str | None, stale: bool, again: bool, as_json: bool
+    chosen: tuple[str, ...], selection: Selection, view: View, again: bool, as_json: bool
 ) -> None:
-    """List the runs on record, or each RUN (an id or its beginning): status, loss, times, code."""
+    """List the runs on record, or each RUN (an id or its beginning): status, loss, times, code.
+
+    A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
+    show RUN` lists them), or the last word of a key, such as tokens.
+    """
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
-    from moelaws.records.runs import UNSUCCESSFUL, all_records, find_record, flatten
+    from moelaws.records.listing import MEMBERS, Listing
+    from moelaws.records.runs import UNSUCCESSFUL, all_records, find_record
     from moelaws.tables.retry import retry
 
     results, code = Results(), training_code()
-    records = [
-        r
-        for r in ([find_record(results, run) for run in chosen] or all_records(results))
-        if (status is None or r.status == status) and (not stale or r.is_stale(code))
-    ]
+    records = [find_record(results, run) for run in chosen] or all_records(results)
+    listing = Listing.of([r for r in records if selection.holds(r, code)], code)
+    listing = listing.where(selection.where)
     if again:
-        of_all = bool(chosen) or stale
-        retried = [r for r in records if r.status in UNSUCCESSFUL or (of_all and r.summary)]
+        of_all = bool(chosen) or selection.stale
+        found = listing.records
+        retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
         retry(results, retried)
         click.echo(f"{len(retried)} runs will be trained at the next call of snakemake", err=True)
-    if as_json:
-        print_json([r.as_dict() for r in records])
+    listing = view.of(listing)
+    if as_json and not view.group and view.columns is None:
+        print_json([record.as_dict(code) for record in listing.records])
         return
-    rows = []
-    for r in records:
-        known = {"config.seed": 0 if r.config else None, **flatten(r.as_dict())}
-        rows.append(
-            [
-                r.run_id,
-                r.status + (" (stale)" if r.is_stale(code) else ""),
-                *(known.get(key) for key in COLUMNS.values()),
-                (r.provenance.get("commit") or "")[:8] + ("+" if r.provenance.get("dirty") else ""),
-            ]
-        )
-    print_table(["run_id", "status", *COLUMNS, "commit"], rows)
-    click.echo(f"{len(rows)} runs")
+    names = view.names(listing)
+    if as_json and view.group and view.columns is None:
+        names = (*names, MEMBERS)
+    rows = list(zip(*(listing.column(name) for name in names), strict=True))
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_table(names, rows)
+    click.echo(f"{len(rows)} {'groups of runs' if view.group else 'runs'}")

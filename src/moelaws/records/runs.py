@@ -52,11 +52,12 @@ class Record:
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, code: str | None = None) -> dict[str, Any]:
+        """Returns all of it as JSON data; ``code`` is that of ``is_stale``, today's by default."""
         return {
             "run_id": self.run_id,
             "status": self.status,
-            "stale": self.is_stale(training_code()),
+            "stale": self.is_stale(code or training_code()),
             "damaged": list(self.damaged),
             "tags": self.annotations.tags,
             "note": self.annotations.note,
@@ -134,12 +135,12 @@ def retry(results: Results, record: Record) -> None:
     results.summary(record.run_id).unlink(missing_ok=True)
 
 
-def differences(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Returns dotted key -> the two values, for all that differs between two nested mappings."""
-    flat_a, flat_b = flatten(a), flatten(b)
-    keys = sorted(flat_a.keys() | flat_b.keys())
-    pairs = {key: (flat_a.get(key), flat_b.get(key)) for key in keys}
-    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+def differences(*data: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Returns dotted key -> the value in each of nested mappings, for all in which they differ."""
+    flat = [flatten(one) for one in data]
+    keys = sorted({key for one in flat for key in one})
+    values = {key: tuple(one.get(key) for one in flat) for key in keys}
+    return {key: row for key, row in values.items() if any(value != row[0] for value in row)}
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -30,6 +30,11 @@ class Clause:
     op: str
     number: float
 
+    def holds(self, value: object) -> bool:
+        """Tells whether one ``value`` satisfies the clause; what is no number never does."""
+        is_number = isinstance(value, int | float) and value == value
+        return is_number and bool(_OPERATORS[self.op](value, self.number))
+
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
     """Returns the clauses of ``expression``, all of which must hold; none for an empty text.

@@ -54,7 +54,9 @@ To train further runs, delete results/corpora first; Snakemake then prepares the
 def _title(sweep: Sweep) -> str:
     studies = " and ".join(sweep.studies)
     losses = "with losses that a law simulated" if sweep.jobs.simulated else "with trained runs"
-    return f"The sweep of {studies}, tier {sweep.jobs.project.tier}: {len(sweep.runs)} runs, {losses}"
+    return (
+        f"The sweep of {studies}, tier {sweep.jobs.project.tier}: {len(sweep.runs)} runs, {losses}"
+    )
 
 
 def _pages(sweep: Sweep) -> str:
@@ -78,7 +80,9 @@ def _steps(sweep: Sweep, checkout: Checkout) -> str:
     lines = "\n".join(f"  {step}" for step in steps)
     if checkout.commit:
         return lines
-    return f"{lines}\nWhich commit made the archive is not known: moelaws was in no checkout of git."
+    return (
+        f"{lines}\nWhich commit made the archive is not known: moelaws was in no checkout of git."
+    )
 
 
 def _outcome(sweep: Sweep) -> str:

@@ -1,0 +1,67 @@
+"""``moelaws tag`` and ``moelaws note``: what people write of runs, kept beside their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import click
+
+from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.spec.errors import UserError
+
+
+@click.command(name="tag")
+@click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
+@json_option
+def tag(words: tuple[str, ...], as_json: bool) -> None:
+    """Give each RUN (an id or its beginning) each tag, NAME with any text as VALUE.
+
+    A tag that it has is replaced; one with an empty VALUE is removed. Tags are kept beside the
+    record and change neither the run nor what the workflow makes of it. `moelaws runs`, `show`
+    and `query` show them.
+
+    \b
+    moelaws tag 3fb1 c02d baseline=yes optimizer=muon
+    moelaws tag 3fb1 optimizer=
+    """
+    runs = [word for word in words if "=" not in word]
+    if len(runs) in (0, len(words)):
+        raise UserError("give one RUN or more, and one NAME=VALUE or more, such as baseline=yes")
+    assigned = (word.partition("=") for word in words if "=" in word)
+    _annotate(runs, {name: value for name, _, value in assigned}, None, as_json)
+
+
+@click.command(name="note")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.argument("text")
+@json_option
+def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
+    """Write TEXT as the note of each RUN (an id or its beginning), in place of an earlier one.
+
+    An empty TEXT removes the note. It is kept beside the record and changes neither the run nor
+    what the workflow makes of it.
+
+    \b
+    moelaws note 3fb1 "diverged after the node was rebooted"
+    """
+    _annotate(runs, {}, text, as_json)
+
+
+def _annotate(
+    runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
+) -> None:
+    from moelaws.records.annotations import annotate, check_name
+    from moelaws.records.layout import Results
+    from moelaws.records.runs import find_record
+
+    results = Results()
+    for name in tags:
+        check_name(name)
+    # All are known before the first is changed.
+    ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
+    changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
+    if as_json:
+        print_json([{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()])
+    else:
+        rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
+        print_table(["run_id", "tags", "note"], rows)
