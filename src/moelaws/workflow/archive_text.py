@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from moelaws.records.runs import read_record
 from moelaws.workflow.archive import Sweep, record_of
 from moelaws.workflow.checkout import Checkout
 
@@ -23,7 +22,7 @@ models, fits scaling laws to their losses and judges what papers claim of them.
 WHAT IS IN IT
   config/                 what was to run: the project, its studies, hyperparameters
   envs/                   the versions of all packages (cpu.lock, gpu.lock)
-  {COMMIT:<23} the commit of the code; {CHANGES} holds changes since, where there were any
+  {COMMIT:<23} the commit of the code; {CHANGES} holds the changes since, if any
   results/runs/           the record of each run: configuration, summary, provenance, history,
                           log and what people noted of it
   results/corpora/        the description and the hashes of the text; the text itself is not here
@@ -46,17 +45,13 @@ HOW TO GO ON FROM IT
 Clone moelaws, and type these lines in the clone, with the path of this archive for FILE.zip:
 {_steps(sweep, checkout)}
 {_outcome(sweep)}
-The text of the runs must be the same, for it is part of their identity: {_text(sweep)}.
-To train further runs, delete results/corpora first; Snakemake then prepares the text again.
-"""
+{_text(sweep)}"""
 
 
 def _title(sweep: Sweep) -> str:
+    losses = "losses simulated by a law" if sweep.jobs.simulated else f"{len(sweep.runs)} runs"
     studies = " and ".join(sweep.studies)
-    losses = "with losses that a law simulated" if sweep.jobs.simulated else "with trained runs"
-    return (
-        f"The sweep of {studies}, tier {sweep.jobs.project.tier}: {len(sweep.runs)} runs, {losses}"
-    )
+    return f"The sweep of {studies}, tier {sweep.jobs.project.tier}: {losses}"
 
 
 def _pages(sweep: Sweep) -> str:
@@ -69,20 +64,18 @@ def _pages(sweep: Sweep) -> str:
 def _steps(sweep: Sweep, checkout: Checkout) -> str:
     steps = [f"git checkout {checkout.commit}"] if checkout.commit else []
     if checkout.patch:
-        steps += [f"unzip FILE.zip {CHANGES}", f"git apply {CHANGES}"]
+        steps += [f"unzip FILE.zip {CHANGES} && git apply {CHANGES}"]
     steps += [
         "unzip -o FILE.zip",
         "python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .",
     ]
-    if not all(record_of(path).is_file() for path in sweep.made()):
+    if not all(record_of(path).is_file() for path in sweep.made()):  # times are all it goes by
         steps.append(f".venv/bin/{sweep.command('--cores all --touch')}")
     steps.append(f".venv/bin/{sweep.command('--cores all -n')}")
     lines = "\n".join(f"  {step}" for step in steps)
     if checkout.commit:
         return lines
-    return (
-        f"{lines}\nWhich commit made the archive is not known: moelaws was in no checkout of git."
-    )
+    return f"{lines}\nThe commit of the code is not known: moelaws was in no checkout of git."
 
 
 def _outcome(sweep: Sweep) -> str:
@@ -93,17 +86,14 @@ def _outcome(sweep: Sweep) -> str:
 
 
 def _text(sweep: Sweep) -> str:
-    corpus, versions = sweep.jobs.project.corpus, set()
-    for run in sweep.runs:
-        path = sweep.jobs.results.run(run) / "provenance.json"
-        versions.add(_python(path))
-    python = " or ".join(sorted(versions - {""})) or "the same version"
-    if corpus in ("stdlib", "environment"):
-        return f"`corpus: {corpus}` is that of Python {python}"
-    return f"`corpus` in config/config.yaml names it ({corpus})"
-
-
-def _python(provenance: Path) -> str:
-    from moelaws.records.files import read_json
-
-    return str(read_json(provenance).get("python", "")) if provenance.is_file() else ""
+    if not sweep.runs:
+        return ""
+    where = "Put what `corpus` in config/config.yaml names where it was."
+    if (corpus := sweep.jobs.project.corpus) in ("stdlib", "environment"):
+        records = (read_record(sweep.jobs.results, run).provenance for run in sweep.runs)
+        versions = sorted({record["python"] for record in records if "python" in record})
+        where = f"`corpus: {corpus}` is the text of Python {' or '.join(versions)}."
+    return f"""
+The runs are known by their text, so it must be the same. {where}
+To train further runs, delete results/corpora first: Snakemake then prepares the text again.
+"""
