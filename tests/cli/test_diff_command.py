@@ -50,6 +50,26 @@ def test_json_has_the_difference_and_its_error(runs):
     }
 
 
+def test_three_runs_are_compared_with_the_first(runs):
+    write_json(runs.summary("third"), {"status": "completed", "loss": 2000 / 600})
+    result = CliRunner().invoke(cli, ["diff", "first", "second", "third", "--json"])
+    data = json.loads(result.output)
+    assert data["summary.loss"] == [2000 / 600, 2025 / 600, 2000 / 600]
+    assert "summary.status" not in data  # it is the same in all
+    assert [d["run"] for d in data["loss_difference"]] == ["second", "third"]
+    assert data["loss_difference"][0]["value"] == pytest.approx(-25 / 600)
+    assert "third has no losses by document" in data["loss_difference"][1]["unpaired"]
+    shown = CliRunner().invoke(cli, ["diff", "first", "second", "third"]).output
+    assert "third" in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize("words", [["first"], ["first", "first"], ["first", "second", "first"]])
+def test_fewer_than_two_runs_have_no_difference(runs, words):
+    result = CliRunner().invoke(cli, ["diff", *words])
+    assert isinstance(result.exception, UserError)
+    assert "two different runs or more" in str(result.exception)
+
+
 @pytest.mark.parametrize("other_documents", [False, True])
 def test_runs_that_cannot_be_paired_say_why(runs, other_documents):
     path = runs.run("second") / "documents.parquet"

@@ -141,11 +141,7 @@ _FORCE = "snakemake --cores all --force {path} (with the --config of the call th
 _RETRY = "moelaws runs --retry {run}, and then snakemake, which trains that run again"
 # Where a file of the tree lies, what it is, and what makes it again.
 _KINDS = (
-    (
-        r"runs/[^/]+/notes\.json",
-        "the file of a run's tags and note",
-        "delete it and tag anew",
-    ),
+    (r"runs/[^/]+/notes\.json", "the tags and the note of a run", "delete it, and tag anew"),
     (r"runs/(?P<run>[0-9a-f]{16})(/[^/]+)?", "a file in the record of a run", _RETRY),
     (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
     (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),

@@ -1,0 +1,93 @@
+"""Tags and notes: kept beside a run's record, without a trace in what the run is."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.records.annotations import Annotations, annotate, of
+from moelaws.records.files import write_json
+from moelaws.records.layout import Results
+from moelaws.records.lock import acquire
+from moelaws.records.runs import all_records, find_record, retry
+from moelaws.spec.errors import UserError
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for run in ("aa1", "aa2", "bb1"):
+        write_json(Results().summary(run), {"status": "diverged"})
+    return Results()
+
+
+def moelaws(*words):
+    done = CliRunner().invoke(cli, words)
+    if isinstance(done.exception, UserError):
+        return str(done.exception)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_tags_and_a_note_are_listed_selected_and_removed(results):
+    moelaws("tag", "aa1", "bb", "kind=a = b", "baseline=yes")
+    moelaws("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
+    assert of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
+    assert "baseline=yes, kind=a = b" in moelaws("runs")
+    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1")
+    ids = [run["run_id"] for run in json.loads(moelaws("runs", "--tag", "kind=a = b", "--json"))]
+    assert ids == ["aa1", "bb1"]
+    assert json.loads(moelaws("runs", "--tag", "kind=a", "--json")) == []
+    assert json.loads(moelaws("show", "aa1", "--json"))["tags"]["kind"] == "a = b"
+    assert "tags.kind" in moelaws("diff", "aa1", "aa2")
+    moelaws("tag", "aa1", "kind=", "baseline=")
+    moelaws("note", "aa1", "")
+    assert of(results, "aa1") == Annotations()
+    assert not results.annotations("aa1").exists()
+
+
+def test_a_query_knows_them(results):
+    pytest.importorskip("duckdb")
+    from moelaws.tables.query import query
+
+    annotate(results, "aa1", {"kind": "x"}, "look again")
+    sql = "SELECT run_id, note FROM runs WHERE \"tags.kind\" = 'x'"
+    assert query(sql, results, "demo").rows == [["aa1", "look again"]]
+
+
+@pytest.mark.parametrize("tag", ["=x", "two words=x", "-x=1", f"{'x' * 65}=1", "ä=1"])
+def test_a_name_that_no_tag_can_have_is_refused(results, tag):
+    assert "the name of a tag begins with a letter" in moelaws("tag", "--", "aa1", tag)
+    assert of(results, "aa1") == Annotations()
+
+
+def test_one_unknown_run_among_several_changes_none(results):
+    assert "no such run" in moelaws("tag", "aa1", "zz", "x=1")
+    assert "give one RUN or more" in moelaws("tag", "aa1")
+    assert of(results, "aa1") == Annotations()
+
+
+def test_a_run_may_be_tagged_while_it_is_trained_and_keeps_its_tags_when_asked_for_again(results):
+    with acquire(results.run("aa1")):
+        annotate(results, "aa1", {"x": "1"})
+    retry(results, find_record(results, "aa1"))
+    assert of(results, "aa1").tags == {"x": "1"}
+
+
+def test_tags_that_are_written_at_once_are_all_kept(results):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: annotate(results, "aa1", {f"t{i}": "x"}), range(40)))
+    assert len(of(results, "aa1").tags) == 40
+
+
+def test_a_damaged_file_of_tags_is_told_and_damages_no_run(results):
+    annotate(results, "aa1", {"x": "1"})
+    path = results.annotations("aa1")
+    path.write_text(path.read_text().replace('"1"', '"2"'))
+    record = all_records(results)[0]
+    assert record.status == "diverged"
+    assert "the tags and the note of a run is damaged" in record.annotations.note
+    with pytest.raises(UserError, match="delete it"):
+        annotate(results, "aa1", {"y": "1"})
