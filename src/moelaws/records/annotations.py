@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
@@ -44,19 +43,13 @@ def of(results: Results, run_id: str) -> Annotations:
         UserError: where their file is damaged or was written by something else.
     """
     path = results.annotations(run_id)
-    return from_json(read_json(path), path) if path.is_file() else Annotations()
-
-
-def from_json(data: Mapping[str, Any], where: object) -> Annotations:
-    """Returns the annotations that the file ``where`` holds as ``data``.
-
-    Raises:
-        UserError: where these are no tags and no note.
-    """
+    if not path.is_file():
+        return Annotations()
+    data = read_json(path)
     tags, note = data.get("tags"), data.get("note")
     if not isinstance(tags, dict) or not isinstance(note, str):
-        raise UserError(f'{where} does not hold "tags", an object, and "note", a text')
-    return Annotations({str(name): str(value) for name, value in tags.items()}, note)
+        raise UserError(f'{path} does not hold "tags", an object, and "note", a text')
+    return Annotations({name: str(value) for name, value in tags.items()}, note)
 
 
 def annotate(

@@ -131,7 +131,7 @@ def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kept: Mapping[str
                 sha.update(chunk)
     except _UNREADABLE:
         return False
-    return sha.hexdigest() == kept["sha256"]
+    return bool(sha.hexdigest() == kept["sha256"])
 
 
 def _is_safe(name: str) -> bool:

@@ -92,7 +92,7 @@ class Listing:
             config = {key: value for key, value in record.config.items() if key != "seed"}
             key = json.dumps(config, sort_keys=True) if config else record.run_id
             groups.setdefault(key, []).append(record)
-        rows = [tuple(sorted(group, key=_seed)) for group in groups.values()]
+        rows = [tuple(sorted(g, key=lambda r: _seed(r) or 0)) for g in groups.values()]
         return Listing(rows, self.code, grouped=True)
 
     def sort(self, name: str, descending: bool = False) -> Listing:

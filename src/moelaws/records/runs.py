@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from moelaws.records import annotations, seal
+from moelaws.records import seal
 from moelaws.records.annotations import Annotations
+from moelaws.records.annotations import of as annotations_of
 from moelaws.records.code import training_code
 from moelaws.records.files import json_object
 from moelaws.records.layout import ANNOTATIONS, LOCK, Results
@@ -104,7 +105,7 @@ def _annotations(results: Results, run_id: str) -> Annotations:
     The run itself is whole: neither its status nor the list of all runs depends on their file.
     """
     try:
-        return annotations.of(results, run_id)
+        return annotations_of(results, run_id)
     except UserError as error:
         return Annotations(note=str(error))
 
