@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,21 +53,21 @@ def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Prints rows under headings; numbers are right-aligned."""
-    from tabulate import tabulate
-
     body = [list(row) for row in rows]
     numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
-    if title:
-        click.echo(title)
-    click.echo(
-        tabulate(
-            [[format_cell(cell) for cell in row] for row in body],
-            headers=list(columns),
-            tablefmt="plain",
-            disable_numparse=True,
-            colalign=["right" if n else "left" for n in numeric] if body else None,
-        )
-    )
+    lines: list[Sequence[str]] = [columns]
+    for row in body:
+        cells = [format_cell(cell) for cell in row]
+        if any("\n" in cell for cell in cells):
+            lines += zip_longest(*(cell.splitlines() for cell in cells), fillvalue="")
+        else:
+            lines.append(cells)
+    padded = []
+    for column, number in zip(zip(*lines, strict=True), numeric, strict=True):
+        width = max(len(column[0]) + 2, *map(len, column))
+        padded.append([cell.rjust(width) if number else cell.ljust(width) for cell in column])
+    text = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+    click.echo("\n".join([title, *text] if title else text))
 
 
 def _is_number(cell: object) -> bool:
