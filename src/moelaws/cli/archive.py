@@ -84,13 +84,15 @@ def _write(out: Path, names: tuple[str, ...], overrides: dict[str, Any]) -> dict
     from moelaws.workflow.jobs import Jobs
 
     jobs = Jobs.load(overrides)
+    known = {name: key for key, s in jobs.studies.items() for name in (key, s.reference)}
     for name in names:
-        if name not in jobs.studies:
+        if name not in known:
             raise UserError(
                 f"{name!r} is not among the studies of this sweep"
                 f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... chooses others"
             )
-    sweep = Sweep(jobs, tuple(dict.fromkeys(names)) or tuple(jobs.studies), overrides)
+    chosen = tuple(dict.fromkeys(known[name] for name in names)) or tuple(jobs.studies)
+    sweep = Sweep(jobs, chosen, overrides)
     files: dict[str, Path | bytes] = {**sweep.files()}
     checkout = Checkout.present()
     files["README.txt"] = readme(sweep, checkout).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
@@ -16,10 +17,13 @@ import yaml
 from moelaws.records.layout import LOCK
 from moelaws.records.leftovers import temporaries
 from moelaws.spec.errors import UserError
+from moelaws.spec.references import folder
 from moelaws.workflow.checkout import Checkout
 from moelaws.workflow.jobs import Jobs
 
 EXPLORER = "explore.html"
+OWN = "own"  # holds a user's own studies that lie outside of the project's folder
+_STUDIES = Path("config/studies")
 _LONGEST = 254  # characters of a name in Snakemake's records, where names may have 255
 
 
@@ -76,26 +80,26 @@ class Sweep:
         )
 
     def _of_study(self, key: str) -> list[Path]:
-        study, folder = self.jobs.studies[key], self.jobs.folder
-        figures = [folder.figure(key, entry.name) for entry in study.figures]
-        tables = [folder.paper_table(key, entry.name) for entry in study.tables]
+        study, tier = self.jobs.studies[key], self.jobs.folder
+        figures = [tier.figure(key, entry.name) for entry in study.figures]
+        tables = [tier.paper_table(key, entry.name) for entry in study.tables]
         return [
             *self.jobs.own_table(key),
-            *(folder.derived(key, entry.name) for entry in study.derived),
-            *(folder.fit(key, fit.name) for fit in study.fits),
-            *(folder.draws(key, fit.name) for fit in study.fits),
-            *(folder.contest(key, contest.name) for contest in study.contests),
+            *(tier.derived(key, entry.name) for entry in study.derived),
+            *(tier.fit(key, fit.name) for fit in study.fits),
+            *(tier.draws(key, fit.name) for fit in study.fits),
+            *(tier.contest(key, contest.name) for contest in study.contests),
             *(p.with_suffix(s) for p in figures for s in (".pdf", ".png", ".csv", ".json")),
             *(p.with_suffix(s) for p in tables for s in (".csv", ".md", ".tex", ".json")),
-            *([folder.verdicts(key)] if study.claims else []),
+            *([tier.verdicts(key)] if study.claims else []),
         ]
 
     def _pages(self) -> list[Path]:
         """The pages of the whole tier."""
-        jobs, folder = self.jobs, self.jobs.folder
+        jobs, tier = self.jobs, self.jobs.folder
         beside = (".md", ".parquet", ".pdf", ".png", ".csv")
         outlook = [page.with_suffix(suffix) for page in jobs.outlooks() for suffix in beside]
-        return [*jobs.claims_pages(), *jobs.laws_pages(), *outlook, folder.cover, folder.report]
+        return [*jobs.claims_pages(), *jobs.laws_pages(), *outlook, tier.cover, tier.report]
 
     def files(self) -> dict[str, Path]:
         """Returns name in the archive -> file, for all that lies on disk.
@@ -110,9 +114,9 @@ class Sweep:
                 f"{', '.join(self.studies)} at tier {self.jobs.project.tier} is not finished: "
                 f"{len(missing)} of {len(made)} files are missing: "
                 f"{', '.join(map(str, missing[:5]))}{more}; run "
-                f"{self.command('--cores all')} first"
+                f"{_call('--cores all', self.overrides)} first"
             )
-        results, folder = self.jobs.results, self.jobs.folder
+        results, tier = self.jobs.results, self.jobs.folder
         folders = [*map(results.run, self.runs), Path("envs"), Path("config")]
         kept = (results.kept(run).parent for run in self.runs)
         beside = [path for f in (*folders, *kept) if f.is_dir() for path in _files(f)]
@@ -121,24 +125,46 @@ class Sweep:
             path
             for kind in kinds
             for key in self.studies
-            for path in results.log(folder, kind, key, "*").parent.glob("*.log")
+            for path in results.log(tier, kind, key, "*").parent.glob("*.log")
         ]
-        pages = [p for p in (*self._pages(), folder.root / EXPLORER) if p.is_file()]
+        pages = [p for p in (*self._pages(), tier.root / EXPLORER) if p.is_file()]
         files = {*made, *beside, *logs, *pages}
         recorded = (record_of(path) for path in {*made, *pages})
         files |= {path for path in recorded if path.is_file()}
-        return {path.as_posix(): path for path in sorted(files)}
+        return {path.as_posix(): path for path in sorted(files)} | self._own_studies()
+
+    def _own_studies(self) -> dict[str, Path]:
+        """Name in the archive -> file, of a user's own studies and the packages beside them."""
+        files: dict[str, Path] = {}
+        for key, above in self.own.items():
+            study = self.jobs.studies[key]
+            package = folder(study.home)
+            code = _files(package) if package.is_relative_to(above.resolve()) else []
+            for path in (study.file.resolve(), *code):
+                place = path.relative_to(above.resolve())
+                files[str(place_of(key, above) / place)] = path
+        return files
+
+    @property
+    def own(self) -> dict[str, Path]:
+        """Key -> folder of the archived studies that are a user's own."""
+        files = {key: self.jobs.studies[key].file for key in self.studies}
+        return {k: file.parent for k, file in files.items() if file.parent != _STUDIES}
 
     def command(self, options: str) -> str:
-        """Returns the call of Snakemake that makes the archived studies."""
-        overrides = dict(self.overrides)
-        target = ""
-        if not self.is_whole:
-            overrides["studies"] = list(self.studies)
-            target = " figures"
-        words = [f"{key}={_flow(value)}" for key, value in overrides.items()]
-        config = f" --config {shlex.join(words)} --" if words else ""
-        return f"snakemake {options}{config}{target}"
+        """Returns the call of Snakemake that makes the archived studies and nothing else."""
+        if self.is_whole:
+            return _call(options, self.overrides)
+        studies = [self.jobs.studies[key].reference for key in self.studies]
+        folder = self.jobs.folder
+        others = [
+            path
+            for key in self.studies
+            for path in self._of_study(key)
+            if path.parent.parent == folder.root / "contests" or path == folder.verdicts(key)
+        ]
+        targets = ["figures", *map(str, others)]
+        return _call(options, {**self.overrides, "studies": studies}, targets)
 
     def about(self, checkout: Checkout) -> dict[str, Any]:
         """Returns what the manifest says of the archive, beside its files."""
@@ -153,6 +179,12 @@ class Sweep:
         }
 
 
+def place_of(study: str, above: Path) -> Path:
+    """Returns where an archive keeps the folder ``above`` of a user's own study."""
+    own = Path(os.path.relpath(above))
+    return Path(OWN, study) if ".." in own.parts else own
+
+
 def record_of(output: Path) -> Path:
     """Returns the file in which Snakemake keeps what it knows of the job that made ``output``.
 
@@ -164,9 +196,17 @@ def record_of(output: Path) -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files below a folder, without locks and unfinished ones."""
+    """The files below a folder, without locks, unfinished ones and compiled code."""
     unfinished = {*temporaries(folder), folder / LOCK}
-    return [p for p in folder.rglob("*") if p.is_file() and p not in unfinished]
+    files = (p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return [path for path in files if path not in unfinished]
+
+
+def _call(options: str, overrides: Mapping[str, Any], targets: Sequence[str] = ()) -> str:
+    words = [f"{key}={_flow(value)}" for key, value in overrides.items()]
+    config = ["--config", *words] if words else []
+    end = ["--", *targets] if targets else []
+    return " ".join(["snakemake", options, shlex.join([*config, *end])]).rstrip()
 
 
 def _flow(value: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shlex import quote
+
 from moelaws.records.runs import read_record
-from moelaws.workflow.archive import Sweep, record_of
+from moelaws.workflow.archive import OWN, Sweep, place_of, record_of
 from moelaws.workflow.checkout import Checkout
 
 CHANGES = "changes.patch"
@@ -62,11 +65,17 @@ def _pages(sweep: Sweep) -> str:
 
 
 def _steps(sweep: Sweep, checkout: Checkout) -> str:
+    places = {key: str(above) for key, above in sweep.own.items()}
     steps = [f"git checkout {checkout.commit}"] if checkout.commit else []
     if checkout.patch:
         steps += [f"unzip FILE.zip {CHANGES} && git apply {CHANGES}"]
     steps += [
         "unzip -o FILE.zip",
+        *(
+            f"mkdir -p {quote(above)} && cp -r {OWN}/{key}/. {quote(above)}"
+            for key, above in places.items()
+            if place_of(key, Path(above)).parts[0] == OWN
+        ),
         "python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .",
     ]
     if not all(record_of(path).is_file() for path in sweep.made()):  # times are all it goes by
@@ -82,7 +91,9 @@ def _outcome(sweep: Sweep) -> str:
     outcome = "The last line says that nothing is to be done: the sweep is finished."
     if sweep.is_whole:
         return outcome
-    return f"{outcome} Without the target `figures`, Snakemake would\nwrite the tier's pages again."
+    return (
+        f"{outcome} Without its targets, Snakemake would\nwrite the pages of the whole tier again."
+    )
 
 
 def _text(sweep: Sweep) -> str:
