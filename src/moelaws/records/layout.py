@@ -8,6 +8,7 @@ from pathlib import Path
 
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
+HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains: no rule's output
 KEPT = "status.json"
 
 
@@ -27,12 +28,16 @@ class Results:
 
     def run(self, run_id: str) -> Path:
         """config.json, three Parquet files (history, load, documents), provenance.json, log and
-        summary.json."""
+        summary.json; while it trains, a lock and its history so far."""
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:
         """Written last: a run is done when this file exists."""
         return self.run(run_id) / "summary.json"
+
+    def history_so_far(self, run_id: str) -> Path:
+        """The steps of a run that still trains, or that was interrupted; gone once it is done."""
+        return self.run(run_id) / HISTORY_SO_FAR
 
     def lacked_memory(self, run_id: str) -> Path:
         """Written each time that the run ended out of memory, after its summary."""
