@@ -27,11 +27,11 @@ onstart:
 
 
 onsuccess:
-    CALL.end([log], succeeded=True)
+    CALL.end(log, succeeded=True)
 
 
 onerror:
-    CALL.end([log], succeeded=False)
+    CALL.end(log, succeeded=False)
 
 
 rule all:

@@ -1,7 +1,7 @@
 """What a terminal shows of a Snakemake call: a line of progress, warnings, and what failed.
 
-Snakemake's option --quiet cuts its terminal and its log alike, hides the jobs that fail, and takes
-the table of a dry run with it. Here the terminal alone is quiet. Snakemake's events come as records
+Snakemake's option --quiet cuts its terminal and its log alike, and hides the jobs that fail. Here
+the terminal alone is quiet. Snakemake's events come as records
 of the standard library's logging, so that nothing of Snakemake is imported.
 """
 
@@ -21,16 +21,20 @@ from moelaws.workflow.trained import Trained
 
 LAST_LINES = 15  # of a failed job's log
 TICK = 1.0  # seconds between two looks
-NOTHING = "Nothing to be done"  # how Snakemake's message begins
+# How messages begin that say, with a page of shell, what is said of the failed job here.
+TOLD_HERE = ("RuleException:\nCalledProcessError", "Exiting because a job", "Cannot restore")
 OWN = "moelaws: "
+# ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
+# the jobs of a call that was killed.
+SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
 FAMILIAR = 3  # rules at work that are named
 
 
 class CallReport(logging.Handler):
     """Reports a call from the events that Snakemake logs; shows nothing of a dry run.
 
-    ``--quiet rules progress``, which the profile sets, asks for it; with another --quiet, and with
-    --verbose or --printshellcmds, Snakemake shows its own messages as well.
+    ``--quiet rules``, which the profile sets, asks for it; with another --quiet, and with --verbose
+    or --printshellcmds, Snakemake shows its own messages as well.
     """
 
     def __init__(
@@ -46,7 +50,7 @@ class CallReport(logging.Handler):
         self.line = StatusLine()
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
-        self.failed: list[str] = []
+        self.failed: dict[int, str] = {}
         self.done = self.total = 0
         self.began = time.monotonic()
         self.ended = threading.Event()
@@ -75,8 +79,9 @@ class CallReport(logging.Handler):
         if succeeded:
             self.line.say(f"{OWN}all {self.total} jobs are done, in {took}")
             return
-        failed = f"{len(self.failed)} of {self.total} jobs failed: {', '.join(self.failed[:5])}"
-        more = ", ..." if len(self.failed) > 5 else ""
+        names = list(self.failed.values())
+        failed = f"{len(names)} of {self.total} jobs failed: {', '.join(names[:5])}"
+        more = ", ..." if len(names) > 5 else ""
         self.line.say(
             f"{OWN}{failed}{more}. What was made stays made: correct the cause and give the same "
             f"call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
@@ -84,7 +89,7 @@ class CallReport(logging.Handler):
 
     def text(self) -> str:
         """Returns the line of progress."""
-        names = Counter(self.running.values())
+        names = Counter(list(self.running.values()))  # a copy: another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
         words = [*(self.trained.words() if self.trained else ()), f"{self.done}/{self.total} jobs"]
         if at_work:
@@ -97,18 +102,17 @@ class CallReport(logging.Handler):
         """Sets Snakemake's handlers for the call, which exist by now."""
         chosen = {value.name for value in self.settings.quiet or ()}
         shown = self.settings.verbose or self.settings.printshellcmds
-        quiet = not shown and ({"RULES", "PROGRESS"} <= chosen or "ALL" in chosen)
+        quiet = not shown and bool({"RULES", "ALL"} & chosen)
         for handler in self.logger.handlers:
+            if not any(hasattr(known, "quiet") for known in handler.filters):
+                continue  # this one, and those of plugins
             if isinstance(handler, logging.FileHandler):
                 _ask_for(handler, {"RULES", "PROGRESS", "ALL", "HOST", "REASON"})
-            elif self.settings.dryrun:
-                # The table of the jobs counts as progress, and is what a dry run is for.
-                _ask_for(handler, {"PROGRESS", "ALL", *(("RULES",) if shown else ())})
-            elif quiet:
-                _ask_for(handler, {"ALL"})
-                handler.addFilter(self._passes)
             elif shown:
                 _ask_for(handler, {"RULES", "PROGRESS", "ALL"})
+            elif quiet and not self.settings.dryrun:
+                _ask_for(handler, {"ALL"})
+                handler.addFilter(self._passes)
         self.line.is_alone = quiet
 
     def _on_run_info(self, record: logging.LogRecord) -> None:
@@ -129,6 +133,7 @@ class CallReport(logging.Handler):
     def _on_job_finished(self, record: logging.LogRecord) -> None:
         job = vars(record)["job_id"]
         self.running.pop(job, None)
+        self.failed.pop(job, None)  # where it was tried again
         known = self.jobs.pop(job, None)
         if known and known["rule_name"] in self.warning_rules:
             for log in known["log"]:
@@ -142,7 +147,7 @@ class CallReport(logging.Handler):
         known = self.jobs.get(about["jobid"], about)
         self.running.pop(about["jobid"], None)
         words = [about["rule_name"], *dict(known.get("wildcards") or {}).values()]
-        self.failed.append(" ".join(words))
+        self.failed[about["jobid"]] = " ".join(words)
         if not self.line.is_alone:
             return  # Snakemake has shown it
         logs = [Path(log) for log in about["log"]]
@@ -159,7 +164,9 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if record.levelno < logging.WARNING and not text.startswith((NOTHING, OWN)):
+        if text.startswith(TOLD_HERE):
+            return False
+        if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
         self.line.clear()
         return True
