@@ -52,7 +52,8 @@ def sweep(tmp_path, monkeypatch):
 
 
 def test_every_state_of_a_run_is_told(sweep, monkeypatch):
-    assert "`snakemake --cores all` trains what is left" in call("--once")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "snakemake --cores all --config tier=demo" in call("--once")
     results, (done, lost, working, dead, *waiting) = Results(), sweep
     for run, status in ((done, "completed"), (lost, "diverged")):
         summary = {"status": status, "steps": sweep[run], **SUMMARY}
@@ -69,7 +70,6 @@ def test_every_state_of_a_run_is_told(sweep, monkeypatch):
     assert runs[working]["loss"] == pytest.approx(4.0)
     assert runs[working]["tokens_per_second"] == pytest.approx(1.0)
     assert runs[working]["seconds_left"] == pytest.approx(sweep[working] - sweep[working] // 2)
-    monkeypatch.setenv("COLUMNS", "200")
     shown = call("--once")
     assert "H100 [red] node7 job 42" in shown  # a name that looks like markup
     assert "the network went away" in shown

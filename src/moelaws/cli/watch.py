@@ -55,7 +55,7 @@ def command(
     elif sys.stdout.isatty() or once:
         _follow_on_terminal(watching, project.tier, every)
     else:
-        _follow_in_lines(watching, every)
+        _follow_in_lines(watching, project.tier, every)
 
 
 def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
@@ -125,9 +125,9 @@ def _follow_on_terminal(watching: Watching, tier: str, every: float) -> None:
             live.update(drawn(snapshot, tier), refresh=True)
 
 
-def _follow_in_lines(watching: Watching, every: float) -> None:
+def _follow_in_lines(watching: Watching, tier: str, every: float) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-    from moelaws.cli.watch_text import HOW_TO_GO_ON, totals
+    from moelaws.cli.watch_text import idle, totals
 
     last = None
     while True:
@@ -136,8 +136,9 @@ def _follow_in_lines(watching: Watching, every: float) -> None:
         change = (counts, f"{snapshot.share:.0%}")
         if change != last:
             last = change
-            idle = not (counts["running"] or snapshot.finished)
-            click.echo(totals(snapshot) + (f"; {HOW_TO_GO_ON}" if idle else ""))
+            click.echo(totals(snapshot))
+            if not (counts["running"] or snapshot.finished):
+                click.echo(idle(tier))
             sys.stdout.flush()
         if snapshot.finished:
             return

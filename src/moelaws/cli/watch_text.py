@@ -12,7 +12,6 @@ from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
 
 SHOWN = 16  # rows of a table
-HOW_TO_GO_ON = "no trainer is at work; `snakemake --cores all` trains what is left"
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 30  # of the bar of FLOPs
 
@@ -26,6 +25,14 @@ def totals(snapshot: Snapshot) -> str:
     if (left := snapshot.seconds_left) is not None:
         words.append(f"about {duration(left)} left")
     return ", ".join(words)
+
+
+def idle(tier: str) -> str:
+    """Returns what to do where runs are left and nobody trains."""
+    return (
+        "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
+        f"what is left: snakemake --cores all --config tier={tier}"
+    )
 
 
 def drawn(snapshot: Snapshot, tier: str) -> RenderableType:
@@ -46,7 +53,7 @@ def drawn(snapshot: Snapshot, tier: str) -> RenderableType:
     if snapshot.finished:
         parts += ["", Text("All runs are over. `moelaws runs` lists them.")]
     elif not running:
-        parts += ["", Text(f"At this moment {HOW_TO_GO_ON}.")]
+        parts += ["", Text(idle(tier))]
     return Group(*parts)
 
 
