@@ -23,7 +23,15 @@ onstart:
             )
     for line in JOBS.left_out:
         logger.info(f"moelaws: {line}")
-    watch(RESULTS, {run_id: run.flops for run_id, run in JOBS.runs.items()})
+    CALL.begin(Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs}))
+
+
+onsuccess:
+    CALL.end(log, succeeded=True)
+
+
+onerror:
+    CALL.end(log, succeeded=False)
 
 
 rule all:

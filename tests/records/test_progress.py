@@ -1,4 +1,4 @@
-"""How far work is: lines for a log, bars for a terminal, and the runs of a sweep."""
+"""How far work is: lines for a log, bars for a terminal."""
 
 import io
 import re
@@ -7,9 +7,7 @@ import pytest
 
 from moelaws.corpus.progress import shown_by
 from moelaws.records import progress
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
-from moelaws.records.progress import reporting, watch
+from moelaws.records.progress import reporting
 
 
 class Clock:
@@ -19,9 +17,6 @@ class Clock:
 
     def monotonic(self):
         return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
 
 
 @pytest.fixture
@@ -74,21 +69,3 @@ def test_a_terminal_gets_a_bar_for_each_stage(monkeypatch):
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
     assert "reading" in shown
     assert re.search(r"run .*loss 4.1, [\d,]+ tokens/s", shown)
-
-
-def test_the_time_left_of_a_sweep_is_weighted_by_flops(tmp_path, clock, capsys, monkeypatch):
-    results, order = Results(tmp_path), iter("cba")
-    write_json(results.summary("a"), {})
-
-    def sleep(seconds):
-        clock.now += seconds
-        write_json(results.summary(next(order)), {})
-
-    monkeypatch.setattr(clock, "sleep", sleep)
-    monkeypatch.setattr(progress.threading.Thread, "start", lambda thread: thread.run())
-    watch(results, {"a": 1.0, "b": 6.0, "c": 3.0}, every=10.0)
-    assert capsys.readouterr().err.splitlines() == [
-        "moelaws: 1/3 runs, 10% of the FLOPs",
-        "moelaws: 2/3 runs, 40% of the FLOPs, 20 s left",
-        "moelaws: 3/3 runs, 100% of the FLOPs",
-    ]

@@ -24,7 +24,7 @@ def measured(results, config):
 
 def test_a_kill_anywhere_leaves_nothing_and_changes_nothing(configure, train, tmp_path):
     config = configure(steps=STEPS)
-    options = {"keep_weights": True, "checkpoint_seconds": 0.0}
+    options = {"keep_weights": True, "checkpoint_seconds": 0.0, "history_seconds": 0.0}
     whole = Results(tmp_path / "whole")
     train(config, results=whole, **options)
     point, killed = 0, True

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from moelaws.records.progress import watch
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
 from moelaws.workflow.jobs import Jobs, relative
+from moelaws.workflow.terminal import CallReport
+from moelaws.workflow.trained import Trained
 
 try:
     JOBS = Jobs.load(config)
@@ -21,6 +22,12 @@ except UserError as error:
     # The message is all that the user needs, not where the Snakefile met it.
     print(f"moelaws: {error}", file=sys.stderr)
     sys.exit(2)
+
+# What this call shows. In the logs of these rules there may be warnings that a user should see: an
+# optimum or a learning rate at the edge of those tried.
+CALL = CallReport(logger, workflow.output_settings, {"aggregate", "derive", "fit"})
+if workflow.is_main_process:  # not where Snakemake runs one job of a cluster
+    logger.addHandler(CALL)
 
 TIER, RESULTS, FOLDER = JOBS.project.tier, JOBS.results, JOBS.folder
 

@@ -23,5 +23,4 @@ rule fit:
         entry=lambda w: JOBS.entry("fits", w.study, w.name).canonical_json(),
     shell:
         "moelaws fit {input.table} --study {params.study:q} --spec {params.entry:q} "
-        "--threads {threads} --out {output.json} > {log} 2>&1 && "
-        "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"
+        "--threads {threads} --out {output.json} > {log} 2>&1"

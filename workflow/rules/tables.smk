@@ -41,9 +41,7 @@ else:
         shell:
             "moelaws aggregate {params.study:q} "
             + SETTINGS
-            + " --out {output} > {log} 2>&1 && "
-            # A learning rate at the edge of those tried is worth a line on the terminal.
-            "sed -n 's/^.*warning: /moelaws: {wildcards.study}: warning: /p' {log} >&2"
+            + " --out {output} > {log} 2>&1"
 
 
 rule derive:
@@ -65,6 +63,4 @@ rule derive:
         study=study_of,
         files=files_of("derived"),
     shell:
-        "moelaws derive {wildcards.name} --study {params.study:q} {params.files} --out {output} > {log} 2>&1 && "
-        # An optimum at the edge of the grid is worth a line on the terminal.
-        "sed -n 's/^.*warning: /moelaws: {wildcards.study}, {wildcards.name}: warning: /p' {log} >&2"
+        "moelaws derive {wildcards.name} --study {params.study:q} {params.files} --out {output} > {log} 2>&1"

@@ -36,6 +36,7 @@ COMMANDS = {
     "judge": "Judge a study's claims by rule, from its tables and fits.",
     "claims": "Write the papers' claims beside what these runs show, as one page.",
     "cover": "Write the report's first page, with the digest of all that it shows.",
+    "watch": "Watch a sweep: runs done, running and failed, losses, speed, time left.",
     "runs": "List the runs on record: status, loss, times; which ones other code made.",
     "show": "Show all on record of one run, or what a figure, table or fit was made of.",
     "verify": "Read everything that was made, and tell what is damaged, stale or orphaned.",

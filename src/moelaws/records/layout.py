@@ -8,6 +8,7 @@ from pathlib import Path
 
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
+HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains: no rule's output
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # of a run: what people wrote of it
@@ -28,8 +29,9 @@ class Results:
         return self.root / "runs"
 
     def run(self, run_id: str) -> Path:
-        """config.json, three Parquet files (history, load, documents), provenance.json, log,
-        summary.json and, where somebody annotated the run, notes.json."""
+        """config.json, three Parquet files (history, load, documents), provenance.json, log and
+        summary.json; notes.json where somebody annotated the run; while it trains, a lock and its
+        history so far."""
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:
@@ -39,6 +41,10 @@ class Results:
     def annotations(self, run_id: str) -> Path:
         """Tags and the note that people gave to a run; no rule reads them."""
         return self.run(run_id) / ANNOTATIONS
+
+    def history_so_far(self, run_id: str) -> Path:
+        """The steps of a run that still trains, or that was interrupted; gone once it is done."""
+        return self.run(run_id) / HISTORY_SO_FAR
 
     def lacked_memory(self, run_id: str) -> Path:
         """Written each time that the run ended out of memory, after its summary."""

@@ -97,14 +97,33 @@ def acquire(
                 lock.path.unlink(missing_ok=True)
 
 
-def holder(folder: Path, stale: float = STALE) -> dict[str, Any]:
-    """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does."""
+def holder(folder: Path, stale: float = STALE, now: float | None = None) -> dict[str, Any]:
+    """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does.
+
+    ``now`` is the file system's time where the caller knows it (``file_system_time``), who then
+    asks of many folders, and perhaps may not write to them.
+    """
     path = folder / LOCK
     try:
         owner = _read(path)
-        return owner if owner and not _is_dead(path, owner, stale) else {}
+        return owner if owner and not _is_dead(path, owner, stale, now) else {}
     except OSError:  # a folder that this user may read and not write, such as a colleague's
         return {}
+
+
+def file_system_time(folder: Path) -> float:
+    """Returns the time by the clock of the file system that holds ``folder``, in seconds.
+
+    This machine's clock where the folder cannot be written to.
+    """
+    probe = temporary(folder / "clock")
+    try:
+        probe.touch()
+        return probe.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        discard(probe)
 
 
 def is_abandoned(folder: Path, stale: float = STALE) -> bool:
@@ -140,7 +159,7 @@ def _try_create(lock: Lock) -> bool:
     return lock.held()
 
 
-def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
+def _is_dead(path: Path, owner: dict[str, Any], stale: float, now: float | None = None) -> bool:
     here = process_of(os.getpid())
     if owner.get("process") and here and owner["process"][0] == here[0]:
         alive = lives(owner["pid"], owner["process"][1])
@@ -149,8 +168,10 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float) -> bool:
     # The file system's clock, not this node's: compare with a file touched now.
     probe = temporary(path)
     try:
-        probe.touch()
-        return probe.stat().st_mtime - path.stat().st_mtime > stale
+        if now is None:
+            probe.touch()
+            now = probe.stat().st_mtime
+        return now - path.stat().st_mtime > stale
     except FileNotFoundError:  # the lock is free, or its new holder has swept the probe
         return False
     finally:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
-
-from moelaws.records.layout import Results
 
 LINES = 5.0  # seconds between the lines of a stage
 DRAWINGS = 0.1  # seconds between the drawings of a bar
@@ -47,30 +44,6 @@ def reporting(lines: bool = True) -> Iterator[Report]:
             bars.update(tasks[stage], completed=done, total=total, text=text, refresh=True)
 
         yield _Stages(draw, DRAWINGS, at_once=True)
-
-
-def watch(results: Results, flops: Mapping[str, float], every: float = 5.0) -> None:
-    """Prints a line on standard error whenever runs (id -> training FLOPs) were finished.
-
-    A thread of its own looks ``every`` so many seconds. It ends with the process, or when all is
-    done; where nothing is left to train it is silent.
-    """
-
-    def finished() -> list[str]:
-        return [run for run in flops if results.summary(run).exists()]
-
-    def follow() -> None:
-        report, total, count = _Stages(_print, 0.0), sum(flops.values()), -1
-        while count < len(flops):
-            runs = finished()
-            if len(runs) != count:
-                count, spent = len(runs), sum(flops[run] for run in runs)
-                note = f"{count}/{len(flops)} runs, {spent / total:.0%} of the FLOPs"
-                report("moelaws", spent, total, note)
-            time.sleep(every)
-
-    if len(finished()) < len(flops):
-        threading.Thread(target=follow, daemon=True).start()
 
 
 class _Stages:

@@ -148,6 +148,7 @@ def retry(results: Results, record: Record) -> None:
         (results.run(record.run_id) / name).unlink(missing_ok=True)
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     shutil.rmtree(results.weights(record.run_id), ignore_errors=True)
+    results.history_so_far(record.run_id).unlink(missing_ok=True)
     results.summary(record.run_id).unlink(missing_ok=True)
 
 

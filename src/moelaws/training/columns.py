@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 
 def write_columns(
-    path: Path, about: Mapping[str, tuple[str, str]], columns: Mapping[str, NDArray[Any]]
+    path: Path,
+    about: Mapping[str, tuple[str, str]],
+    columns: Mapping[str, NDArray[Any]],
+    made_of: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning)."""
+    """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning).
+
+    ``made_of`` stands in the file's footer.
+    """
     import pyarrow as pa
 
     from moelaws.records.parquet import write_parquet
@@ -30,4 +36,4 @@ def write_columns(
         metadata = {"unit": unit, "description": description}
         fields.append(pa.field(name, array.type, nullable=False, metadata=metadata))
         arrays.append(array)
-    write_parquet(path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    write_parquet(path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), made_of)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +46,7 @@ class History:
         self._pending.append((before, measured, seconds))
 
     def settle(self) -> None:
-        """Fetchs what is pending: one wait for the device however many steps there are."""
+        """Fetches what is pending: one wait for the device however many steps there are."""
         if self._pending:
             values = torch.stack([m for _, m, _ in self._pending]).tolist()
             for (before, _, seconds), value in zip(self._pending, values, strict=True):
@@ -88,8 +90,11 @@ class History:
         self._pending.clear()
         self._seen, self._above = 0, 0
 
-    def write(self, path: Path) -> None:
-        """Writes Parquet with units: every step, or every n-th and the last of long runs."""
+    def write(self, path: Path, made_of: Mapping[str, Any] | None = None) -> None:
+        """Writes the settled steps as Parquet with units: each, or every n-th and the last of many.
+
+        ``made_of`` stands in the file's footer.
+        """
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
@@ -97,4 +102,4 @@ class History:
             name: np.array([row[i] for row in kept], "int64" if name in WHOLE else "float64")
             for i, name in enumerate(COLUMNS)
         }
-        write_columns(path, COLUMNS, columns)
+        write_columns(path, COLUMNS, columns, made_of)

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from moelaws.corpus.batches import Batches, Validation, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.backends import Backend
 from moelaws.model.transformer import Transformer
+from moelaws.records.layout import HISTORY_SO_FAR
 from moelaws.records.lock import Lock
 from moelaws.records.progress import Report, reporting
 from moelaws.records.provenance import collect
@@ -58,6 +60,7 @@ class TrainingOptions:
     keep_weights: bool = False
     progress: bool = False  # report the progress on standard error
     checkpoint_seconds: float = 30.0  # wall time between checkpoints
+    history_seconds: float = 10.0  # wall time between writings of the history so far
 
 
 DEFAULTS = TrainingOptions()
@@ -278,15 +281,18 @@ class TrainingJob:
         A signal on the way leaves a checkpoint and raises Stopped.
         """
         options = self.plan.options
-        last_saved = time.monotonic()
+        last_saved, last_written = time.monotonic(), -math.inf
         try:
             with reporting() as report:
 
                 def after_step() -> None:
-                    nonlocal last_saved
+                    nonlocal last_saved, last_written
                     self.attempts.end()
                     self.stop.check()
                     self.show(trainer, report)
+                    if time.monotonic() - last_written >= options.history_seconds:
+                        self.write_history_so_far(trainer)
+                        last_written = time.monotonic()
                     if time.monotonic() - last_saved >= options.checkpoint_seconds:
                         try:
                             self.save(trainer)
@@ -307,6 +313,18 @@ class TrainingJob:
             self.attempts.end()
             raise
         return evaluation if math.isfinite(evaluation.loss) else None
+
+    def write_history_so_far(self, trainer: Trainer) -> None:
+        """Writes the history for those who watch: nothing else reads it, so that it may fail.
+
+        Raises:
+            TakenOver: where another trainer took the run.
+        """
+        self.lock.check()
+        known = {key: self.provenance[key] for key in ("host", "device", "started")}
+        with suppress(UserError):  # no room on the disk
+            # Settled steps alone, a few behind: no waiting for the device.
+            trainer.history.write(self.plan.folders.record / HISTORY_SO_FAR, known)
 
     def show(self, trainer: Trainer, report: Report) -> None:
         """Reports the step and its loss, where progress is asked for."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import DOCUMENTS, LACKED_MEMORY, Results
+from moelaws.records.layout import DOCUMENTS, HISTORY_SO_FAR, LACKED_MEMORY, Results
 from moelaws.records.seal import DamagedError
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
@@ -89,6 +89,7 @@ def write_record(folder: Path, outcome: Outcome) -> None:
     evaluation = outcome.evaluation
     held_out = evaluation.counts_LE if evaluation else None
     outcome.history.write(folder / "history.parquet")
+    drop_history_so_far(folder)
     outcome.expert_load.write(folder / "load.parquet", held_out)
     if evaluation:
         evaluation.documents.write(folder / DOCUMENTS)
@@ -97,6 +98,11 @@ def write_record(folder: Path, outcome: Outcome) -> None:
     write_json(folder / "provenance.json", outcome.provenance)
     write_json(folder / "summary.json", outcome.summary.model_dump(mode="json"))
     note_lack_of_memory(folder, outcome.summary)
+
+
+def drop_history_so_far(folder: Path) -> None:
+    """Removes what a training wrote of its history on the way, for those who watch it."""
+    (folder / HISTORY_SO_FAR).unlink(missing_ok=True)
 
 
 def note_lack_of_memory(folder: Path, summary: RunSummary) -> None:

@@ -25,7 +25,13 @@ from moelaws.training.job import (
     TrainingPlan,
     to_stderr,
 )
-from moelaws.training.record import RunFolders, finished, note_lack_of_memory, write_record
+from moelaws.training.record import (
+    RunFolders,
+    drop_history_so_far,
+    finished,
+    note_lack_of_memory,
+    write_record,
+)
 from moelaws.training.signals import Stop, stoppable
 
 
@@ -141,6 +147,7 @@ def _train_and_record(
             weights.save_none(folders.weights, summary.status)
         lock.check()  # gigabytes take a while
     if recorded is not None and summary.status != "completed":
+        drop_history_so_far(folders.record)
         note_lack_of_memory(folders.record, summary)
         return recorded  # what was measured stays
     write_record(folders.record, outcome)

@@ -1,0 +1,147 @@
+"""How ``moelaws watch`` shows a sweep: a drawing for a terminal, a line for a log, JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moelaws.records.progress import duration
+from moelaws.records.watching import Course, Snapshot
+
+SHOWN = 16  # rows of a table
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 30  # of the bar of FLOPs
+
+
+def totals(snapshot: Snapshot) -> str:
+    """Returns the sweep in a sentence: runs by state, share of the FLOPs, time left."""
+    counts, total = snapshot.counts, len(snapshot.asked)
+    words = [f"{counts['done']} of {total} runs done"]
+    words += [f"{n} {state}" for state, n in counts.items() if n and state != "done"]
+    words.append(f"{snapshot.share:.0%} of the FLOPs")
+    if (left := snapshot.seconds_left) is not None:
+        words.append(f"about {duration(left)} left")
+    return ", ".join(words)
+
+
+def idle(tier: str) -> str:
+    """Returns what to do where runs are left and nobody trains."""
+    return (
+        "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
+        f"what is left: snakemake --cores all --config tier={tier}"
+    )
+
+
+def drawn(snapshot: Snapshot, tier: str) -> RenderableType:
+    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
+    full = round(WIDTH * snapshot.share)
+    parts: list[RenderableType] = [
+        Text(f"Sweep of tier {tier}", style="bold"),
+        Text("█" * full + "░" * (WIDTH - full) + f"  {totals(snapshot)}"),
+    ]
+    if running := snapshot.of("running"):
+        parts += ["", _running(snapshot, running), *_more(running)]
+    if stopped := snapshot.of("interrupted"):
+        parts += ["", Text("Stopped before their end; the next call of snakemake resumes them:")]
+        parts += [_reasons(stopped, snapshot), *_more(stopped)]
+    if failed := snapshot.of("failed"):
+        parts += ["", Text("Failed; `moelaws runs --retry` has them trained again:")]
+        parts += [_reasons(failed, snapshot), *_more(failed)]
+    if snapshot.finished:
+        parts += ["", Text("All runs are over. `moelaws runs` lists them.")]
+    elif not running:
+        parts += ["", Text(idle(tier))]
+    return Group(*parts)
+
+
+def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
+    """Returns the same as numbers; ``runs`` has those that are running, interrupted or failed."""
+    shown = snapshot.of("running", "interrupted", "failed")
+    return {
+        "tier": tier,
+        "finished": snapshot.finished,
+        "runs_asked": len(snapshot.asked),
+        "counts": snapshot.counts,
+        "flops": snapshot.total_flops,
+        "flops_left": snapshot.flops_left,
+        "seconds_left": snapshot.seconds_left,
+        "runs": [
+            {"run_id": run, **vars(snapshot.asked[run]), "steps_done": course.step}
+            | {key: value for key, value in vars(course).items() if key != "step"}
+            for run, course in shown.items()
+        ],
+    }
+
+
+def sparkline(values: tuple[float, ...]) -> str:
+    """Returns numbers as a row of bars, the lowest and the highest at the ends of their height."""
+    if not values:
+        return ""
+    low, span = min(values), max(values) - min(values)
+    steps = [round((value - low) / span * (len(BARS) - 1)) if span else 0 for value in values]
+    return "".join(BARS[step] for step in steps)
+
+
+def _running(snapshot: Snapshot, running: dict[str, Course]) -> Table:
+    table = _table("run", "study")
+    for name in ("parameters", "active", "step", "loss"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("lately", no_wrap=True)
+    for name in ("tokens/s", "left"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("where", overflow="ellipsis", no_wrap=True)
+    for run, course in _first(running).items():
+        asked = snapshot.asked[run]
+        pace, left = course.tokens_per_second, course.seconds_left
+        where = [course.device, course.host, f"job {course.job}" if course.job else ""]
+        cells = [
+            *(run, ", ".join(asked.studies)),
+            *(_count(asked.parameters), _count(asked.active_parameters)),
+            f"{course.step}/{asked.steps}" if course.step else "begins",
+            "-" if course.loss is None else f"{course.loss:.4f}",
+            sparkline(course.losses),
+            "-" if pace is None else f"{pace:,.0f}",
+            "-" if left is None else duration(left),
+            " ".join(word for word in where if word),
+        ]
+        # As texts: a host or a study of one's own may have a name that looks like markup.
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
+    table = _table("run", "study")
+    table.add_column("step", justify="right", no_wrap=True)
+    table.add_column("what is known", overflow="fold")
+    for run, course in _first(runs).items():
+        asked = snapshot.asked[run]
+        cells = (run, ", ".join(asked.studies), f"{course.step}/{asked.steps}", course.reason)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _first(runs: dict[str, Course]) -> dict[str, Course]:
+    return dict(list(runs.items())[:SHOWN])
+
+
+def _more(runs: dict[str, Course]) -> list[Text]:
+    hidden = len(runs) - SHOWN
+    return [Text(f"and {hidden} more (--once --json lists all)")] if hidden > 0 else []
+
+
+def _count(n: float) -> str:
+    """A number of parameters as people say it: 950, 12.3k, 1.4M."""
+    for power, unit in ((9, "B"), (6, "M"), (3, "k")):
+        if n >= 10**power:
+            return f"{n / 10**power:.3g}{unit}"
+    return f"{n:.0f}"

@@ -1,0 +1,234 @@
+"""How far a sweep is, read from its files alone.
+
+Nothing is asked of Snakemake, Slurm or a trainer: whoever sees the folder can watch, from any node,
+while runs are under way and after.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.records.lock import file_system_time, holder
+from moelaws.records.parquet import read_origin, read_parquet
+from moelaws.spec.errors import UserError
+
+State = Literal["done", "running", "failed", "interrupted", "waiting"]
+STATES: tuple[State, ...] = get_args(State)
+POINTS = 24  # of a curve of losses
+LOG_END = 2000  # bytes of a log that are looked at for its last line
+OUT_OF_MEMORY = "it ran out of memory"
+REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run that a sweep asks for."""
+
+    studies: tuple[str, ...]
+    flops: float  # of its training
+    steps: int
+    parameters: int
+    active_parameters: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far one run is; what is not known is None or empty.
+
+    Attributes:
+        reason: why it failed or where it stopped.
+        step: steps that its history or its summary tells of.
+        seconds: spent on these steps; of a run that is over, on its evaluation too.
+        loss: training loss of the last of them (nats a token); of a run that is done, its
+            validation loss.
+        losses: means over parts of the later half of the steps so far, at most ``POINTS``.
+        tokens_per_second, seconds_left: at the pace of the later half.
+        started: when the process began that trains it.
+    """
+
+    state: State
+    reason: str = ""
+    step: int = 0
+    seconds: float = 0.0
+    loss: float | None = None
+    losses: tuple[float, ...] = ()
+    tokens_per_second: float | None = None
+    seconds_left: float | None = None
+    device: str = ""
+    host: str = ""
+    job: str = ""
+    started: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A sweep at one moment: what is asked for and how far each run is, by id."""
+
+    asked: Mapping[str, Asked]
+    courses: Mapping[str, Course]
+
+    @property
+    def counts(self) -> dict[State, int]:
+        """Returns how many runs are in each state."""
+        found = Counter(course.state for course in self.courses.values())
+        return {state: found[state] for state in STATES}
+
+    def of(self, *states: State) -> dict[str, Course]:
+        """Returns the runs in one of ``states``."""
+        return {run: course for run, course in self.courses.items() if course.state in states}
+
+    @property
+    def finished(self) -> bool:
+        """Tells whether there is nothing more to train: each run is done or failed."""
+        return not self.of("running", "interrupted", "waiting")
+
+    @property
+    def total_flops(self) -> float:
+        return sum(asked.flops for asked in self.asked.values())
+
+    @property
+    def flops_left(self) -> float:
+        """Returns the training FLOPs of the steps that are still to be done."""
+        return sum(
+            self.asked[run].flops - self._spent(run)
+            for run in self.of("running", "interrupted", "waiting")
+        )
+
+    @property
+    def share(self) -> float:
+        """Returns the share of the training FLOPs that is behind, 0 to 1."""
+        return 1 - self.flops_left / self.total_flops if self.total_flops else 1.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Returns the time that the sweep still takes, for as many trainers as there are now.
+
+        By FLOPs, at the mean speed of all steps done. None where nobody trains or no speed is
+        known yet.
+        """
+        spent = [(self._spent(run), c.seconds) for run, c in self.courses.items() if c.seconds > 0]
+        flops, seconds = (sum(column) for column in zip(*spent, strict=True)) if spent else (0, 0)
+        trainers = len(self.of("running"))
+        if not (flops and trainers):
+            return None
+        # What is left of one run is no less than what its own pace tells.
+        longest = max((c.seconds_left or 0.0) for c in self.of("running").values())
+        return max(self.flops_left / (flops / seconds) / trainers, longest)
+
+    def _spent(self, run: str) -> float:
+        asked = self.asked[run]
+        return asked.flops * min(1.0, self.courses[run].step / asked.steps)
+
+
+@dataclass
+class Watching:
+    """Looks at the runs of a sweep again and again; what did not change is read once."""
+
+    results: Results
+    asked: Mapping[str, Asked]
+    _known: dict[Path, tuple[int, Course | None]] = field(default_factory=dict)
+
+    def look(self) -> Snapshot:
+        """Returns how far each run is now."""
+        folders = self.results.runs
+        begun = {path.name for path in folders.iterdir()} if folders.is_dir() else set()
+        now = file_system_time(folders) if begun else 0.0
+        courses = {
+            run: self._course(run, now) if run in begun else Course("waiting") for run in self.asked
+        }
+        return Snapshot(self.asked, courses)
+
+    def _course(self, run: str, now: float) -> Course:
+        over = self._read(self.results.summary(run), _ended)
+        if over is not None and over.reason != OUT_OF_MEMORY:
+            return over
+        folder, steps = self.results.run(run), self.asked[run].steps
+        owner = holder(folder, now=now)
+        if over is not None and not owner:
+            return over
+        course = self._read(self.results.history_so_far(run), lambda path: _under_way(path, steps))
+        course = course or Course("running")
+        if owner:
+            host, job = str(owner.get("host", "")), str(owner.get("job", ""))
+            return replace(course, host=host, job=job)
+        if not (folder / "config.json").exists():  # the trainer itself has not begun
+            return Course("waiting")
+        reason = _last_line(folder / "log")
+        return replace(course, state="interrupted", reason=reason, seconds_left=None)
+
+    def _read(self, path: Path, read: Callable[[Path], Course | None]) -> Course | None:
+        """What ``read`` makes of a file; None where it is not there."""
+        try:
+            time = path.stat().st_mtime_ns
+        except OSError:
+            return None
+        if path not in self._known or self._known[path][0] != time:
+            self._known[path] = time, read(path)
+        return self._known[path][1]
+
+
+def _ended(path: Path) -> Course | None:
+    """The course of a run that is over, by its summary; None where that is gone by now."""
+    try:
+        summary = read_json(path)
+        status, steps = str(summary["status"]), int(summary["steps"])
+        seconds, pace = float(summary["wall_seconds"]), float(summary["tokens_per_second"])
+    except (UserError, KeyError, TypeError, ValueError):
+        if not path.exists():
+            return None
+        return Course("failed", reason="its summary.json is damaged")
+    over = Course("done", step=steps, seconds=seconds, tokens_per_second=pace)
+    if status == "completed":
+        return replace(over, loss=summary.get("loss"))
+    return replace(over, state="failed", reason=REASONS.get(status, status))
+
+
+def _under_way(path: Path, steps: int) -> Course | None:
+    """The course of a run that trains, by its history so far; None where it cannot be read."""
+    try:
+        table, origin = read_parquet(path), read_origin(path)
+    except (UserError, OSError):  # the run ended this very moment
+        return None
+    device, host, started = (str(origin.get(key, "")) for key in ("device", "host", "started"))
+    begun = Course("running", device=device, host=host, started=started)
+    if not table.num_rows:
+        return begun
+    step, tokens, seconds, loss = (
+        table[name].to_numpy() for name in ("step", "tokens", "seconds", "loss")
+    )
+    late = len(step) // 2 if len(step) > 2 else 0
+    passed = seconds[-1] - seconds[late]
+    left = pace = None
+    if passed > 0:
+        pace = float((tokens[-1] - tokens[late]) / passed)
+        left = float((steps - step[-1]) * passed / (step[-1] - step[late]))
+    parts = np.array_split(loss[late:], min(POINTS, len(loss) - late))
+    return replace(
+        begun,
+        step=int(step[-1]),
+        seconds=float(seconds[-1]),
+        loss=float(loss[-1]) if math.isfinite(loss[-1]) else None,
+        losses=tuple(float(part.mean()) for part in parts if np.isfinite(part).all()),
+        tokens_per_second=pace,
+        seconds_left=left,
+    )
+
+
+def _last_line(log: Path) -> str:
+    """The last line of a run's log; empty where there is none."""
+    with suppress(OSError), log.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - LOG_END))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return ""

@@ -1,0 +1,194 @@
+"""What a terminal shows of a Snakemake call: a line of progress, warnings, and what failed.
+
+Snakemake's option --quiet cuts its terminal and its log alike, and hides the jobs that fail. Here
+the terminal alone is quiet. Snakemake's events come as records
+of the standard library's logging, so that nothing of Snakemake is imported.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from moelaws.records.progress import duration
+from moelaws.workflow.status_line import StatusLine
+from moelaws.workflow.trained import Trained
+
+LAST_LINES = 15  # of a failed job's log
+TICK = 1.0  # seconds between two looks
+# How messages begin that say, with a page of shell, what is said of the failed job here.
+TOLD_HERE = ("RuleException:\nCalledProcessError", "Exiting because a job", "Cannot restore")
+OWN = "moelaws: "
+# ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
+# the jobs of a call that was killed.
+SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
+FAMILIAR = 3  # rules at work that are named
+
+
+class CallReport(logging.Handler):
+    """Reports a call from the events that Snakemake logs; shows nothing of a dry run.
+
+    ``--quiet rules``, which the profile sets, asks for it; with another --quiet, and with --verbose
+    or --printshellcmds, Snakemake shows its own messages as well.
+    """
+
+    def __init__(
+        self, logger: logging.Logger, settings: Any, warning_rules: Collection[str]
+    ) -> None:
+        """Takes Snakemake's logger and output settings.
+
+        ``warning_rules`` are the rules in whose logs warnings stand that a user should see.
+        """
+        super().__init__()
+        self.logger, self.settings, self.warning_rules = logger, settings, warning_rules
+        self.trained: Trained | None = None
+        self.line = StatusLine()
+        self.jobs: dict[int, dict[str, Any]] = {}
+        self.running: dict[int, str] = {}
+        self.failed: dict[int, str] = {}
+        self.done = self.total = 0
+        self.began = time.monotonic()
+        self.ended = threading.Event()
+        self.follower = threading.Thread(target=self._follow, daemon=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        take = getattr(self, f"_on_{getattr(record, 'event', None)}", None)
+        if take is not None and (not self.settings.dryrun or take == self._on_workflow_started):
+            try:
+                take(record)
+            except Exception:  # as Snakemake's own handler does: a message stops no job
+                self.handleError(record)
+
+    def begin(self, trained: Trained) -> None:
+        """Begins to show the progress of the jobs, and of the runs that ``trained`` counts."""
+        self.trained = trained
+        self.follower.start()
+
+    def end(self, logs: Iterable[str], succeeded: bool) -> None:
+        """Says how the call ended."""
+        if self.follower.is_alive():
+            self.ended.set()
+            self.follower.join()
+        self.line.show(self.text(), last=True)
+        took = duration(time.monotonic() - self.began)
+        if succeeded:
+            self.line.say(f"{OWN}all {self.total} jobs are done, in {took}")
+            return
+        names = list(self.failed.values())
+        failed = f"{len(names)} of {self.total} jobs failed: {', '.join(names[:5])}"
+        more = ", ..." if len(names) > 5 else ""
+        self.line.say(
+            f"{OWN}{failed}{more}. What was made stays made: correct the cause and give the same "
+            f"call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+        )
+
+    def text(self) -> str:
+        """Returns the line of progress."""
+        names = Counter(list(self.running.values()))  # a copy: another thread changes it
+        at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
+        words = [*(self.trained.words() if self.trained else ()), f"{self.done}/{self.total} jobs"]
+        if at_work:
+            words.append(f"now: {', '.join(at_work)}")
+        return OWN + ", ".join(words)
+
+    # ---- events, by their names
+
+    def _on_workflow_started(self, record: logging.LogRecord) -> None:
+        """Sets Snakemake's handlers for the call, which exist by now."""
+        chosen = {value.name for value in self.settings.quiet or ()}
+        shown = self.settings.verbose or self.settings.printshellcmds
+        quiet = not shown and bool({"RULES", "ALL"} & chosen)
+        for handler in self.logger.handlers:
+            if not any(hasattr(known, "quiet") for known in handler.filters):
+                continue  # this one, and those of plugins
+            if isinstance(handler, logging.FileHandler):
+                _ask_for(handler, {"RULES", "PROGRESS", "ALL", "HOST", "REASON"})
+            elif shown:
+                _ask_for(handler, {"RULES", "PROGRESS", "ALL"})
+            elif quiet and not self.settings.dryrun:
+                _ask_for(handler, {"ALL"})
+                handler.addFilter(self._passes)
+        self.line.is_alone = quiet
+
+    def _on_run_info(self, record: logging.LogRecord) -> None:
+        counts: dict[str, int] = dict(getattr(record, "stats", {}))
+        self.total = counts.pop("total", 0)
+        if self.line.is_alone:
+            each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
+            self.line.say(f"{OWN}{self.total} jobs: {each}")
+
+    def _on_job_info(self, record: logging.LogRecord) -> None:
+        about = vars(record)
+        self.jobs[about["jobid"]] = about
+        self.running[about["jobid"]] = about["rule_name"]
+
+    def _on_progress(self, record: logging.LogRecord) -> None:
+        self.done, self.total = vars(record)["done"], vars(record)["total"]
+
+    def _on_job_finished(self, record: logging.LogRecord) -> None:
+        job = vars(record)["job_id"]
+        self.running.pop(job, None)
+        self.failed.pop(job, None)  # where it was tried again
+        known = self.jobs.pop(job, None)
+        if known and known["rule_name"] in self.warning_rules:
+            for log in known["log"]:
+                for line in _lines(Path(log), 1000):
+                    if "warning: " in line:
+                        what = ", ".join(dict(known["wildcards"]).values())
+                        self.line.say(f"{OWN}{what}: warning: {line.rpartition('warning: ')[2]}")
+
+    def _on_job_error(self, record: logging.LogRecord) -> None:
+        about = vars(record)
+        known = self.jobs.get(about["jobid"], about)
+        self.running.pop(about["jobid"], None)
+        words = [about["rule_name"], *dict(known.get("wildcards") or {}).values()]
+        self.failed[about["jobid"]] = " ".join(words)
+        if not self.line.is_alone:
+            return  # Snakemake has shown it
+        logs = [Path(log) for log in about["log"]]
+        lines = next((lines for log in logs if (lines := _lines(log))), [])
+        told = f"{OWN}the job {' '.join(words)} failed"
+        if lines:
+            told += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
+        if logs:
+            told += f"\n{OWN}the whole log: {', '.join(map(str, logs))}"
+        self.line.say(told)
+
+    # ----
+
+    def _passes(self, record: logging.LogRecord) -> bool:
+        """Whether Snakemake's own handler shows a record beside the line of progress."""
+        text = str(record.msg)
+        if text.startswith(TOLD_HERE):
+            return False
+        if record.levelno < logging.WARNING and not text.startswith(SHOWN):
+            return False
+        self.line.clear()
+        return True
+
+    def _follow(self) -> None:
+        while not self.ended.wait(TICK):
+            if self.trained:
+                self.trained.look()
+            self.line.show(self.text())
+
+
+def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
+    """Has a handler of Snakemake show ``kinds`` of messages about which it was to be quiet."""
+    for filter in handler.filters:
+        if quiet := getattr(filter, "quiet", None):
+            filter.quiet = {kind for kind in quiet if kind.name not in kinds}  # type: ignore[union-attr]
+
+
+def _lines(log: Path, most: int = LAST_LINES) -> list[str]:
+    """Returns the last lines of a job's log; none where it cannot be read."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return list(deque((line.rstrip() for line in file if line.strip()), most))
+    except OSError:
+        return []

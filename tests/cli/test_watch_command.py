@@ -1,0 +1,113 @@
+"""``moelaws watch``: a sweep in every state, told from files alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.records import watching
+from moelaws.records.files import write_json
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
+from moelaws.training.columns import write_columns
+from moelaws.training.history import COLUMNS
+from repository import copy_repository
+
+SUMMARY = {"wall_seconds": 10.0, "tokens_per_second": 500.0, "loss": 3.0}
+
+
+def call(*words):
+    done = CliRunner().invoke(cli, ["watch", "--study", "sparsity", *words])
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done.stdout
+
+
+def begin(results, run, steps, lock_age):
+    """A run that another host's trainer brought to its half, and touched so many seconds ago."""
+    about = {name: np.arange(1.0, steps // 2 + 1) for name in COLUMNS}
+    about["loss"] = np.linspace(8.0, 4.0, steps // 2)
+    write_json(results.run(run) / "config.json", {})
+    (results.run(run) / "log").write_text("resumed\nthe network went away\n")
+    write_columns(results.history_so_far(run), COLUMNS, about, {"device": "H100 [red]"})
+    lock = results.run(run) / "lock"
+    owner = {"token": "t", "host": "node7", "pid": 1, "process": ["elsewhere", "1"], "job": "42"}
+    lock.write_text(json.dumps(owner))
+    os.utime(lock, (time.time() - lock_age,) * 2)
+
+
+@pytest.fixture
+def sweep(tmp_path, monkeypatch):
+    """The runs of a copy of the repository (id -> steps), of which none has begun."""
+    copy_repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    grid = CliRunner().invoke(cli, ["grid", "sparsity", "--json"]).stdout
+    return {run["run_id"]: run["steps"] for run in json.loads(grid)}
+
+
+def test_every_state_of_a_run_is_told(sweep, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "snakemake --cores all --config tier=demo" in call("--once")
+    results, (done, lost, working, dead, *waiting) = Results(), sweep
+    for run, status in ((done, "completed"), (lost, "diverged")):
+        summary = {"status": status, "steps": sweep[run], **SUMMARY}
+        write_json(results.summary(run), summary)
+    begin(results, working, sweep[working], lock_age=30)
+    begin(results, dead, sweep[dead], lock_age=300)
+    told = json.loads(call("--once", "--json"))
+    assert told["counts"] == {
+        "done": 1, "running": 1, "failed": 1, "interrupted": 1, "waiting": len(waiting),
+    }  # fmt: skip
+    assert 0 < told["flops_left"] < told["flops"]
+    runs = {run["run_id"]: run for run in told["runs"]}
+    assert runs[working]["steps_done"] == sweep[working] // 2
+    assert runs[working]["loss"] == pytest.approx(4.0)
+    assert runs[working]["tokens_per_second"] == pytest.approx(1.0)
+    assert runs[working]["seconds_left"] == pytest.approx(sweep[working] - sweep[working] // 2)
+    shown = call("--once")
+    assert "H100 [red] node7 job 42" in shown  # a name that looks like markup
+    assert "the network went away" in shown
+    assert "its loss diverged" in shown
+    assert "moelaws runs --retry" in shown
+
+
+def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
+    results = Results()
+    for run, steps in sweep.items():
+        write_json(results.summary(run), {"status": "completed", "steps": steps, **SUMMARY})
+    everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
+    assert everything in call()  # it ends by itself
+    asked = {run: watching.Asked(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
+    watcher = watching.Watching(results, asked)
+    assert watcher.look().finished
+
+    def refuse(path):
+        raise AssertionError(f"{path} was read again")
+
+    monkeypatch.setattr(watching, "read_json", refuse)
+    assert watcher.look().finished
+
+
+def test_what_trains_nothing_is_refused(sweep):
+    for words, message in (
+        (["--study", "routing"], "no run is trained for routing"),
+        (["--set", "source=simulated"], "add --set source=trained"),
+    ):
+        with pytest.raises(UserError, match=message):
+            CliRunner().invoke(cli, ["watch", "--once", *words], catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it(sweep):
+    words = [sys.executable, "-m", "moelaws.cli", "watch", "--every", "0.1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "0 of" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert "Traceback" not in process.communicate(timeout=60)[1]
+    assert process.returncode == 130

@@ -1,0 +1,126 @@
+"""What a Snakemake call shows: a line of progress, warnings, what failed; the log has the rest."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from moelaws.records.files import write_json
+from moelaws.records.layout import Results
+from moelaws.workflow import status_line, trained
+from repository import REPOSITORY
+
+SNAKEFILE = """
+from moelaws.workflow.terminal import CallReport
+CALL = CallReport(logger, workflow.output_settings, {"make"})
+logger.addHandler(CALL)
+onstart: CALL.begin(None)
+onsuccess: CALL.end(log, True)
+onerror: CALL.end(log, False)
+rule all:
+    input: "good.txt", "bad.txt"
+rule make:
+    output: "{name}.txt"
+    log: "{name}.log"
+    shell:
+        "echo 'moelaws: warning: at the edge' > {log}; "
+        "test {wildcards.name} = good; touch {output}"
+"""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass when the test says so."""
+    clock = SimpleNamespace(now=100.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(trained, "time", clock)
+    monkeypatch.setattr(status_line, "time", clock)
+    return clock
+
+
+def test_the_time_left_of_a_sweep_is_weighted_by_flops(tmp_path, clock):
+    results = Results(tmp_path)
+    write_json(results.summary("a"), {})
+    runs = trained.Trained(results, {"a": 1.0, "b": 6.0, "c": 3.0})
+    assert runs.words() == ["1/3 runs", "10% of the FLOPs"]
+    write_json(results.summary("c"), {})
+    clock.now += 10.0
+    runs.look()
+    clock.now += 2.0
+    assert runs.words() == ["2/3 runs", "40% of the FLOPs", "18 s left"]
+    write_json(results.summary("b"), {})
+    clock.now += 10.0
+    runs.look()
+    assert runs.words() == ["3/3 runs", "100% of the FLOPs"]
+    assert trained.Trained(results, {"a": 1.0}).words() == []
+
+
+def test_a_log_gets_a_line_for_a_change_and_one_in_a_silent_minute(clock, capsys):
+    line = status_line.StatusLine()
+    for second in range(80):
+        clock.now += 1.0
+        line.show("half" if second >= 10 else "begun")
+    assert capsys.readouterr().err.split() == ["begun", "half", "half"]
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Calls Snakemake on a workflow of one good and one failing job, with the default profile."""
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    shutil.copytree(REPOSITORY / "profiles/default", tmp_path / "profiles/default")
+
+    def make(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "snakemake", "--cores", "1", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+            capture_output=True,
+            text=True,
+        )
+
+    return make
+
+
+@pytest.mark.slow
+def test_a_failed_job_is_shown_with_its_log_and_no_job_block_is(call, tmp_path):
+    done = call("--keep-going")
+    assert done.returncode == 1
+    assert "3 jobs: make 2, all 1" in done.stderr
+    assert "moelaws: the job make bad failed; its log ends so:\n    moelaws: warning" in done.stderr
+    assert "moelaws: good: warning: at the edge\n" in done.stderr
+    assert "moelaws: 1/3 jobs" in done.stderr
+    assert "1 of 3 jobs failed: make bad. What was made stays" in done.stderr
+    for hidden in ("localrule", "Finished jobid", "Select jobs", "CalledProcessError"):
+        assert hidden not in done.stderr
+    (log,) = (tmp_path / ".snakemake/log").iterdir()
+    assert f"messages: {log}" in done.stderr
+    for kept in ("localrule make", "Finished jobid", "Job stats", "Error in rule make"):
+        assert kept in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_good_call_prints_a_few_lines_and_another_none_of_jobs(call):
+    lines = call("good.txt").stderr.splitlines()
+    assert len(lines) <= 6
+    assert re.fullmatch("moelaws: all 1 jobs are done, in .* s", lines[-1])
+    assert "Nothing to be done" in call("good.txt").stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--quiet", "host"], ["--printshellcmds"]], ids=" ".join)
+def test_the_command_line_brings_snakemakes_messages_back(call, words):
+    shown = call("good.txt", *words).stderr
+    assert "localrule make" in shown
+    assert "1 of 1 steps (100%) done" in shown
+
+
+@pytest.mark.slow
+def test_a_dry_run_shows_the_table_of_jobs(call):
+    shown = call("-n").stdout
+    assert re.search(r"Job stats:\n.*total +3", shown, re.S)
+    assert "rule make" not in shown
+    assert "rule make" in call("-n", "-p").stdout
