@@ -1,0 +1,2 @@
+"""Stub."""
+def answers(*a): return []
