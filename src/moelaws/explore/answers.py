@@ -1,2 +1,0 @@
-"""Stub."""
-def answers(*a): return []
