@@ -33,6 +33,9 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"spec", "accounting", "laws", "records", "tables", "fitting"},
     "figures": {"spec", "laws", "records", "tables", "fitting", "analysis"},
     "claims": {"spec", "laws", "records", "tables", "fitting", "analysis"},
+    "explore": {
+        "spec", "laws", "records", "grids", "tables", "fitting", "analysis", "claims",
+    },
     "probing": {"spec", "corpus", "model", "training"},
     "workflow": {"spec", "accounting", "laws", "records", "corpus", "grids", "tables"},
 }
@@ -48,6 +51,8 @@ HOMES: dict[str, set[str]] = {
     "torch": {"corpus", "model", "training", "probing"},
     "scipy": {"fitting"},
     "matplotlib": {"figures", "studies"},
+    "plotly": {"explore"},
+    "PIL": {"explore"},
     "datasets": {"corpus"},
     "click": {"cli"},
     "snakemake": set(),
