@@ -25,7 +25,7 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     """
     from moelaws.explore.gather import gather
     from moelaws.explore.material import Material
-    from moelaws.explore.page import plotly_script, render
+    from moelaws.explore.page import render
     from moelaws.records.files import write_text
     from moelaws.spec.project import chosen_studies
 
@@ -34,7 +34,6 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
         project = project.model_copy(update={"source": "simulated"})
     studies = tuple(study.at_tier(project.tier) for study in chosen_studies(project))
     material = Material(project, studies, project.source == "simulated")
-    plotly = plotly_script()  # first, for without it all else is in vain
     data = gather(material)
     if not (data["runs"]["count"] or data["studies"]):
         raise UserError(
@@ -43,7 +42,7 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
             f"tier={project.tier}` first, or name another tier with --tier"
         )
     out = out or material.folder.explore
-    write_text(out, render(data, plotly))
+    write_text(out, render(data))
     size = out.stat().st_size / 1e6
     if as_json:
         counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}

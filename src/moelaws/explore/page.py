@@ -18,19 +18,18 @@ SCRIPTS = (
 )  # fmt: skip
 
 
-def render(data: dict[str, Any], plotly: str) -> str:
-    """Returns the whole page for ``data``, which needs no other file and no host.
+def render(data: dict[str, Any]) -> str:
+    """Returns the whole page for what ``gather.gather`` returned; it needs no file and no host.
 
-    Args:
-        data: as ``gather.gather`` returns it.
-        plotly: the text of plotly.min.js.
+    Raises:
+        UserError: where the package plotly is not installed.
     """
     page = files("moelaws.explore") / "page"
     parts = {
         "title": html.escape(data["title"]),
         "style": (page / "style.css").read_text(encoding="utf-8"),
         "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        "plotly": packed(plotly),
+        "plotly": packed(_plotly()),
         "data": packed(to_json(data)),
     }
     template = (page / "index.html").read_text(encoding="utf-8")
@@ -38,12 +37,8 @@ def render(data: dict[str, Any], plotly: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
-def plotly_script() -> str:
-    """Returns the text of plotly.min.js, which draws the page's plots.
-
-    Raises:
-        UserError: where the package plotly is not installed.
-    """
+def _plotly() -> str:
+    """Returns the text of plotly.min.js, which draws the page's plots."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
