@@ -1,0 +1,1 @@
+"""One page to read a tier by: its answers, runs, curves, laws, figures and claims."""
