@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
     """Yields the fits of losses that are there, by study and in the order of its entries."""
     for study in material.studies:
         for entry in study.fits:
-            found = material.attempt(lambda s=study, e=entry: _loss_fit(material, runs, s, e))
+            found = material.attempt(partial(_loss_fit, material, runs, study, entry))
             if found is not None:
                 yield found
 
@@ -98,9 +99,7 @@ def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossF
     spec = parse(Fit, report.spec, path)
     given = read_variables(law, table, spec, units)
     row = runs.rows_of(study.study, table)
-    return LossFit(
-        study, path, report, law, spec, table, row, given.values, given.sources.columns
-    )
+    return LossFit(study, path, report, law, spec, table, row, given.values, given.sources.columns)
 
 
 def _table(

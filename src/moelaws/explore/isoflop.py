@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class IsoFlop:
 
 def isoflops(material: Material, fits: Iterable[LossFit]) -> list[IsoFlop]:
     """Returns the fits that are split by budget and have a size among their variables."""
-    made = (material.attempt(lambda f=fit: _isoflop(f)) for fit in fits)
+    made = [material.attempt(partial(_isoflop, fit)) for fit in fits]
     return [each for each in made if each is not None]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class Axis:
 
 def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[dict[str, Any]]:
     """Returns the laws of all fits of losses that are not split, as the page reads them."""
-    made = (material.attempt(lambda f=fit: _law(material, f)) for fit in fits if not fit.spec.split_by)
+    whole = [fit for fit in fits if not fit.spec.split_by]
+    made = [material.attempt(partial(_law, material, fit)) for fit in whole]
     return [law for law in made if law is not None]
 
 

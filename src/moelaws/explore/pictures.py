@@ -28,7 +28,8 @@ def embedded(path: Path) -> str:
     if picture.width > WIDEST:
         height = max(1, round(picture.height * WIDEST / picture.width))
         picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
-    quantised = picture.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    # An octree finds its colours in half the time of a median cut, and lines keep theirs.
+    few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
-    quantised.save(buffer, "PNG", optimize=True)
+    few.save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -101,10 +101,10 @@ def read_runs(material: Material) -> Runs:
         sweep = _sweep(material, study)
         asked[study.study] = len(sweep) if sweep else 0 if table is None else len(table)
         for run in sweep:
-            if (study.study, run.run_id) not in rows and (
-                row := _under_way(material, study, run, records)
-            ):
-                _join(rows, study, row)
+            if (study.study, run.run_id) not in rows:
+                found = _under_way(material, study, run, records)
+                if found is not None:
+                    _join(rows, study, found)
     frame = pd.DataFrame(_once(rows))
     frame = pd.DataFrame(columns=["run_id", "study", "status"]) if frame.empty else frame
     whole = {run: record for run, record in records.items() if record and not record.damaged}
@@ -144,9 +144,7 @@ def _under_way(
     }
 
 
-def _record(
-    material: Material, run_id: str, records: dict[str, Record | None]
-) -> Record | None:
+def _record(material: Material, run_id: str, records: dict[str, Record | None]) -> Record | None:
     """Returns the record of a run, read once; None where the run has no folder."""
     if run_id not in records:
         there = material.results.run(run_id).is_dir()
@@ -170,7 +168,7 @@ def _sweep(material: Material, study: Study) -> tuple[Run, ...]:
     """Returns the runs that the study's grid asks for; none where they cannot be told."""
     if material.simulated or material.project.tier not in study.grids:
         return ()
-    sweep = material.attempt(lambda: expand_study(study, material.project))
+    sweep = material.attempt(partial(expand_study, study, material.project))
     return sweep.runs if sweep else ()
 
 

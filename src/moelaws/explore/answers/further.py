@@ -56,8 +56,7 @@ def further(
 def _largest(runs: Runs, outlook: pd.DataFrame) -> float:
     """Returns the largest budget that was trained, 6 N_active D."""
     own = runs.frame[runs.frame["source"] == "trained"] if "source" in runs.frame else runs.frame
-    known = own["C_6N"].dropna() if "C_6N" in own else ()
-    return float(known.max()) if len(known) else float("nan")
+    return float(own["C_6N"].max()) if "C_6N" in own else float("nan")
 
 
 def _plans(robust: pd.DataFrame, largest: float) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moelaws.claims.base import JudgedStudy, Verdict
 from moelaws.claims.contests import read_contest
-from moelaws.explore.answers.words import answer, count, listed, table
+from moelaws.explore.answers.words import answer, listed, table
 from moelaws.explore.fits import LossFit
 from moelaws.explore.material import Material
 from moelaws.explore.studies import verdicts_of
@@ -35,7 +35,8 @@ def support(material: Material, fits: Sequence[LossFit]) -> dict[str, Any]:
     if contests:
         paragraphs.append(
             "Laws were also compared by how well they predict runs that they were not fitted to. "
-            "The list says which one predicts best, and from which others it cannot be told apart."
+            "The list says which one predicts best, and from which others it cannot be told apart. "
+            "Refits to runs that are drawn anew predict a little worse than the fit itself."
         )
     shaky = [line for fit in fits if (line := _shaky(fit))]
     if shaky:
@@ -58,10 +59,10 @@ def _verdicts(judged: Sequence[JudgedStudy]) -> Iterator[str]:
         return
     numbers = {v: sum(claim["verdict"] == v for claim in claims) for v in Verdict}
     yield (
-        f"{count(len(claims), 'claim')} of the papers were checked by fixed rules. Of these "
-        f"{numbers[Verdict.SUPPORTED]} are supported, {numbers[Verdict.NOT_SUPPORTED]} are not "
-        f"supported, and of {numbers[Verdict.CANNOT_TELL]} these runs cannot tell: they are too "
-        "few, too small or too noisy. The section of each study has the rule and the numbers."
+        f"Claims of the papers were checked by fixed rules: {numbers[Verdict.SUPPORTED]} of "
+        f"{len(claims)} are supported, {numbers[Verdict.NOT_SUPPORTED]} not supported, and for "
+        f"{numbers[Verdict.CANNOT_TELL]} the runs cannot tell, being too few, too small or too "
+        "noisy. The section of each study has the rule and the numbers."
     )
 
 
@@ -88,9 +89,11 @@ def _split(split: JudgedSplit) -> str:
     first, *others = split["laws"]
     ends = first.get("rmse_interval") or []
     known = len(ends) == 2 and all(end is not None for end in ends)
-    within = f", interval {ends[0]:.3f} to {ends[1]:.3f}" if known else ""
+    within = f"; {ends[0]:.3f} to {ends[1]:.3f} for refits" if known else ""
     rivals = [law["law"] for law in others if not law.get("told_apart", False)]
-    besides = f"It cannot be told apart from {listed(rivals)}." if rivals else "No other is as good."
+    besides = "No other is as good."
+    if rivals:
+        besides = f"It cannot be told apart from {listed(rivals)}."
     return (
         f"to predict {split['use']}, the law {first['law']} errs least, by {first['rmse']:.3f} "
         f"nats per token (root mean square{within}). {besides}"

@@ -121,5 +121,6 @@ def _status(status: str) -> str:
 
 def _span(frame: pd.DataFrame, column: str) -> str:
     """Returns the range of a column; empty where it holds nothing."""
-    known = frame[column].dropna() if column in frame else ()
-    return span(float(known.min()), float(known.max())) if len(known) else ""
+    if column not in frame or not (known := frame[column].dropna().astype(float)).size:
+        return ""
+    return span(known.min(), known.max())
