@@ -92,7 +92,7 @@ def _outcome(sweep: Sweep) -> str:
     if sweep.is_whole:
         return outcome
     return (
-        f"{outcome} Without its targets, Snakemake would\nwrite the pages of the whole tier again."
+        f"{outcome}\nWithout its targets, Snakemake would write the pages of the whole tier again."
     )
 
 
