@@ -91,9 +91,8 @@ def _outcome(sweep: Sweep) -> str:
     outcome = "The last line says that nothing is to be done: the sweep is finished."
     if sweep.is_whole:
         return outcome
-    return (
-        f"{outcome}\nWithout its targets, Snakemake would write the pages of the whole tier again."
-    )
+    pages = "Without its targets, Snakemake would write the pages of the whole tier again."
+    return f"{outcome}\n{pages}"
 
 
 def _text(sweep: Sweep) -> str:
