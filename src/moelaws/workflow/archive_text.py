@@ -74,7 +74,7 @@ def _steps(sweep: Sweep, checkout: Checkout) -> str:
         *(
             f"mkdir -p {quote(above)} && cp -r {OWN}/{key}/. {quote(above)}"
             for key, above in places.items()
-            if place_of(key, Path(above)).parts[0] == OWN
+            if place_of(key, Path(above)) == Path(OWN, key)
         ),
         "python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .",
     ]
