@@ -1,9 +1,9 @@
 """How long `moelaws runs` takes over 10,000 runs on record, as a multiple of reading their files.
 
 The runs are made up, in a temporary folder: records of the size that a training leaves, ten seeds
-of each configuration, one run in a hundred tagged. The times of the calls are compared with that of
-`cat`ting and parsing the same files in plain Python, in turns within one process's life, for other
-work on the machine slows all of them alike. Prints one JSON object.
+of each configuration, one run in a hundred tagged. The calls take turns with a plain loop that
+reads and parses the same files: other work on the machine slows all of them alike. `start` is the
+command's help, which reads no run. Prints one JSON object.
 
     python benchmarks/run_list.py --runs 10000
 """

@@ -74,7 +74,7 @@ def _steps(sweep: Sweep, checkout: Checkout) -> str:
         *(
             f"mkdir -p {quote(above)} && cp -r {OWN}/{key}/. {quote(above)}"
             for key, above in places.items()
-            if place_of(key, Path(above)).parts[0] == OWN
+            if place_of(key, Path(above)) == Path(OWN, key)
         ),
         "python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .",
     ]
@@ -91,9 +91,8 @@ def _outcome(sweep: Sweep) -> str:
     outcome = "The last line says that nothing is to be done: the sweep is finished."
     if sweep.is_whole:
         return outcome
-    return (
-        f"{outcome} Without its targets, Snakemake would\nwrite the pages of the whole tier again."
-    )
+    pages = "Without its targets, Snakemake would write the pages of the whole tier again."
+    return f"{outcome}\n{pages}"
 
 
 def _text(sweep: Sweep) -> str:
