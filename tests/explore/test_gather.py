@@ -11,10 +11,13 @@ import pytest
 
 from moelaws import laws
 from moelaws.explore.gather import gather
+from moelaws.explore.material import Material
 from moelaws.explore.page import render
 from moelaws.fitting.report import read_fit
+from moelaws.grids.sweep import expand_study
+from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet, write_parquet
-from moelaws.spec.project import load_study
+from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY, moelaws
 
 
@@ -90,7 +93,7 @@ def test_an_optimum_is_the_least_point_of_its_curve(data):
 
 def test_the_answers_hold_what_the_files_say(data):
     trained, best, support, further = data["answers"]
-    assert "126 models were trained here: 126 completed" in trained["paragraphs"][0]
+    assert "Trained here: 126 models, of which 126 completed" in trained["paragraphs"][0]
     assert {row[2] for row in best["table"]["rows"]} == {"1e+12", "3e+12", "1e+13"}
     assert any("errs least" in point for point in support["points"])
     assert "no outlook" in " ".join(further["paragraphs"])
@@ -132,7 +135,7 @@ def test_nothing_to_show_says_what_to_do(tmp_path):
     (tmp_path / "config").symlink_to(REPOSITORY / "config")
     done = moelaws("explore", "--tier", "demo", "--set", "studies=sparsity", cwd=tmp_path)
     assert done.returncode == 2
-    assert "snakemake --cores all --config tier=demo" in done.stderr
+    assert "snakemake --cores all --config tier=demo source=trained" in done.stderr
     assert not list(tmp_path.rglob("*.html"))
 
 
@@ -143,6 +146,24 @@ def test_every_study_lends_itself_to_an_empty_page(own):
     data = gather(type(own)(own.project, studies, results=own.results))
     assert data["runs"]["count"] == 0
     assert data["laws"] == data["isoflop"] == data["studies"] == []
+
+
+def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    project = Project(tier="demo", studies=("sparsity",))
+    study = load_study("sparsity")
+    run, *_ = expand_study(study, project).runs
+    folder = Results().run(run.run_id)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(run.config.canonical_json())
+    data = gather(Material(project, (study,)))
+    columns = {each["name"]: each for each in data["runs"]["columns"]}
+    assert data["runs"]["count"] == 1
+    assert columns["status"]["levels"] == ["interrupted"]
+    assert numbers(columns["D"]["values"], "<f8")[0] == run.config.tokens
+    assert any("71 of the 72 runs" in note for note in data["notes"])
+    assert any("Not finished: 1 run." in point for point in data["answers"][3]["points"])
 
 
 @pytest.mark.slow
