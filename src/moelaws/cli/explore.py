@@ -39,7 +39,7 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
         raise UserError(
             f"{material.folder.root} has no table, figure or verdict, and {material.results.runs} "
             f"no run of the tier {project.tier}. Run `snakemake --cores all --config "
-            f"tier={project.tier}` first, or name another tier with --tier"
+            f"tier={project.tier} source={project.source}` first, or name another tier with --tier"
         )
     out = out or material.folder.explore
     write_text(out, render(data))
