@@ -65,12 +65,12 @@ function button(label, pressed, attributes = {}) {
 
 /** A table in a box that scrolls by itself; `numeric[i]` sets column i to the right. */
 function plainTable(columns, rows, numeric = [], label = "Table") {
-  const side = (i) => ({ class: numeric[i] ? "number" : "" });
+  const side = (i, cell = "") => ({ class: numeric[i] ? "number" : String(cell ?? "").length > 30 ? "long" : "" });
   const shown = (cell) => (typeof cell === "number" ? formatNumber(cell) : String(cell ?? ""));
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
     h("table", {},
       h("thead", {}, h("tr", {}, columns.map((name, i) => h("th", { scope: "col", ...side(i) }, name)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", side(i), shown(cell))))))));
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", side(i, cell), shown(cell))))))));
 }
 
 /** A section of the page, reached from the navigation by its id. */
