@@ -9,7 +9,7 @@ function variableWords({ name, description }) {
 }
 
 function variableTitle(variable) {
-  return variable.unit && variable.unit !== "1" ? `${variableWords(variable)} (${variable.unit})` : variableWords(variable);
+  return variable.unit && variable.unit !== "1" ? `${isNarrow() ? variable.name : variableWords(variable)} (${variable.unit})` : variableWords(variable);
 }
 
 /** An axis for a variable: itself, its logarithm, or its grid's index where the steps are uneven. */

@@ -25,7 +25,7 @@ function logTicks(axis, values) {
   if (axis.type !== "log" || axis.tickvals || (!known.length && !axis.range)) return {};
   const [low, high] = axis.range ?? [Math.log10(known.reduce((a, b) => Math.min(a, b))), Math.log10(known.reduce((a, b) => Math.max(a, b)))];
   const every = Math.ceil((high - low) / 8);
-  const digits = high - low > 3 ? [1] : high - low > 1 ? [1, 2, 5] : high - low > 0.4 ? [1, 2, 3, 4, 5, 6, 8] : null;
+  const digits = high - low > (isNarrow() ? 1.4 : 3) ? [1] : high - low > 1 ? [1, 2, 5] : high - low > 0.4 ? [1, 2, 3, 4, 5, 6, 8] : null;
   if (!digits) return { tickformat: ".4~g", nticks: 7 };
   const ticks = [];
   for (let power = Math.floor(low) - 1; power <= Math.ceil(high); power += 1) {

@@ -20,7 +20,7 @@ function runWords(data, row, names) {
 function axisFor(column, rows, log) {
   const known = rows.map(column.number).filter((value) => !Number.isNaN(value));
   const type = !column.numeric ? "category" : log && known.every((value) => value > 0) ? "log" : "linear";
-  return { title: plain(columnTitle(column)), type };
+  return { title: plain(columnTitle(column, isNarrow() ? 20 : 60)), type };
 }
 
 function place(column, row) {
@@ -88,9 +88,12 @@ function scatterSection(data) {
     logX: true,
     logY: false,
   };
+  const absent = h("p", { class: "hint", role: "status" });
   const describe = () => {
-    const rows = shownRows();
     const [x, y] = [data.column(pick.x), data.column(pick.y)];
+    const rows = shownRows().filter((row) => !x.missing(row) && !y.missing(row));
+    const left = shownRows().length - rows.length;
+    absent.textContent = left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "";
     const [xaxis, yaxis] = [axisFor(x, rows, pick.logX), axisFor(y, rows, pick.logY)];
     const top = data.column(pick.color)?.numeric ? 76 : 34;
     return {
@@ -114,6 +117,6 @@ function scatterSection(data) {
       choice("Across", options, pick.x, set("x")), tick("log", pick.logX, set("logX")),
       choice("Up", options, pick.y, set("y")), tick("log", pick.logY, set("logY")),
       choice("Colour", [["", "none"], ...options], pick.color, set("color"))),
-    drawn.element,
+    drawn.element, absent,
     h("p", { class: "hint" }, "Draw a box around points to select their runs everywhere; a double click clears the selection; a click on a point opens its run. The tools above the plot zoom, pan and draw a lasso. A log axis is used where all values are positive."));
 }

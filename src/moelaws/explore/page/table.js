@@ -1,7 +1,7 @@
 // Every run: a filter, a sortable table in pages of 50, and the selection in words.
 
 const PAGE_ROWS = 50;
-const FIRST_COLUMNS = ["run_id", "study", "source", "status", "tags", "C", "S", "N_total", "N_active", "D", "E", "k", "L", "L_se", "seconds"];
+const FIRST_COLUMNS = ["run_id", "study", "status", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "source", "tags", "seconds"];
 
 /** Rows in the table's order; missing values come last whichever way it is sorted. */
 function sortedRows(data) {
@@ -128,7 +128,7 @@ function runTable(data) {
   const draw = () => {
     const rows = sortedRows(data);
     if (first >= rows.length) first = 0;
-    const columns = data.columns.filter((column) => names.has(column.name));
+    const columns = [...names].map(data.column);
     const focusedColumn = document.activeElement?.dataset.column;
     const focusedRow = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.row : null;
     head.replaceChildren(h("th", { scope: "col" }, h("span", { class: "unseen" }, "Selected")), ...columns.map(headerCell));
