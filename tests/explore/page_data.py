@@ -1,4 +1,4 @@
-"""Data for the page, as the command gathers them: small, and with names that would break a careless page."""
+"""Data for the page, as the command gathers them: few runs, and names that hold markup."""
 
 import base64
 import itertools
@@ -12,7 +12,10 @@ NASTY = [
     "&amp; \"quoted\" 'names'",
     "größe 模型 <b>b</b>",
 ]
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
+PIXEL = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
+)
 
 
 def packed(values, kind):
@@ -58,7 +61,10 @@ def page_data(count=60, points=20):
         "answers": [
             {
                 "heading": heading, "paragraphs": NASTY, "points": NASTY,
-                "table": {"columns": ["budget (FLOPs)", IMAGE], "rows": [["1e13", NASTY[1]]], "numeric": [True, False]},
+                "table": {
+                    "columns": ["budget (FLOPs)", IMAGE], "rows": [["1e13", NASTY[1]]],
+                    "numeric": [True, False],
+                },
             }
             for heading in ("What was trained", IMAGE)
         ],
@@ -76,19 +82,23 @@ def page_data(count=60, points=20):
             number("L", "nats/token", "validation loss", np.where(lost, np.nan, loss)),
         ]},
         "details": [
-            {"config": {"model.d_model": 64 + int(i), IMAGE: NASTY[1]}, "provenance": {"host": NASTY[2]}}
+            {
+                "config": {"model.d_model": 64 + int(i), IMAGE: NASTY[1]},
+                "provenance": {"host": NASTY[2]},
+            }
             for i in run
         ],
         "curves": {
             "offset": packed(np.r_[0, np.cumsum(steps)], "<i4"),
             "step": packed(np.tile(10.0 * np.arange(1, points + 1), trained.sum()), "<f4"),
-            "loss": packed(np.concatenate([value + 1 / np.arange(1, points + 1) for value in loss[trained]]), "<f4"),
+            "loss": packed(np.add.outer(loss[trained], 1 / np.arange(1, points + 1)), "<f4"),
             "seconds": packed(np.tile(0.5 * np.arange(1, points + 1), trained.sum()), "<f4"),
         },
         "load": {
-            "layers": packed(np.where(trained, 2, 0), "<i4"), "experts": packed(np.where(trained, 4, 0), "<i4"),
+            "layers": packed(np.where(trained, 2, 0), "<i4"),
+            "experts": packed(np.where(trained, 4, 0), "<i4"),
             "offset": packed(np.r_[0, np.cumsum(np.where(trained, 8, 0))], "<i4"),
-            "share": packed(np.tile([0.1, 0.2, 0.3, 0.4, 0.25, 0.25, 0.25, 0.25], trained.sum()), "<f4"),
+            "share": packed(np.tile([0.1, 0.2, 0.3, 0.4] + 4 * [0.25], trained.sum()), "<f4"),
         },
         "isoflop": [isoflop(loss, size)],
         "laws": [law("first", run[trained], size[trained], tokens[trained], loss[trained])],
@@ -101,8 +111,8 @@ def isoflop(loss, size):
     xs = np.geomspace(1e5, 3.2e6, 5)
     series = [
         {
-            "C": C, "S": S, "label": f"C = {C:g}, {IMAGE}", "run": [1, 2, 3], "x": size[1:4].tolist(),
-            "L": loss[1:4].tolist(),
+            "C": C, "S": S, "label": f"C = {C:g}, {IMAGE}", "run": [1, 2, 3],
+            "x": size[1:4].tolist(), "L": loss[1:4].tolist(),
             "curve": {"x": xs.tolist(), "mean": [2.0] * 5, "low": [1e-3] * 5, "high": [1e3] * 5},
             "optimum": {"x": 4e5, "low": None, "high": None, "L": 2.0, "bound": True},
         }
@@ -120,26 +130,40 @@ def law(name, run, size, tokens, loss):
     mean = law_value(*np.meshgrid(N, D, indexing="ij"))
     variable = {"unit": "1", "description": IMAGE, "log": True}
     return {
-        "id": name, "law": name, "title": NASTY[1], "equation": IMAGE, "study": "one", "source": "simulated",
+        "id": name, "law": name, "title": NASTY[1], "equation": IMAGE,
+        "study": "one", "source": "simulated",
         "response": {"name": "L", "unit": "nats/token", "log": True}, "level": 0.9,
         "variables": [
             {**variable, "name": "N", "grid": N.tolist(), "fitted": [1e5, 3.2e6]},
             {**variable, "name": "D", "grid": D.tolist(), "fitted": [1e6, 6.4e7]},
         ],
-        "mean": packed(mean, "<f4"), "low": packed(0.9 * mean, "<f4"), "high": packed(1.1 * mean, "<f4"),
+        "mean": packed(mean, "<f4"), "low": packed(0.9 * mean, "<f4"),
+        "high": packed(1.1 * mean, "<f4"),
         "params": [{"name": IMAGE, "estimate": 0.1, "low": None, "high": None}],
         "metrics": {"n": len(run), "r2": 0.99, "rmse": 0.01}, "holdout": None, "warnings": NASTY,
-        "points": {"run": run.tolist(), "values": {"N": size.tolist(), "D": tokens.tolist()}, "L": loss.tolist()},
+        "points": {
+            "run": run.tolist(), "values": {"N": size.tolist(), "D": tokens.tolist()},
+            "L": loss.tolist(),
+        },
     }  # fmt: skip
 
 
 def study():
     return {
         "key": "one", "title": NASTY[0], "source": "simulated",
-        "figures": [{"name": "F1", "caption": NASTY[1], "image": PIXEL, "csv": "figures/one/F1.csv", "pdf": "figures/one/F1.pdf"}],
-        "tables": [{"name": "T1", "caption": NASTY[2], "csv": "figures/one/T1.csv", "columns": ["a", IMAGE], "rows": [[1.5, IMAGE], [None, "b"]]}],
+        "figures": [{
+            "name": "F1", "caption": NASTY[1], "image": PIXEL,
+            "csv": "figures/one/F1.csv", "pdf": "figures/one/F1.pdf",
+        }],
+        "tables": [{
+            "name": "T1", "caption": NASTY[2], "csv": "figures/one/T1.csv",
+            "columns": ["a", IMAGE], "rows": [[1.5, IMAGE], [None, "b"]],
+        }],
         "claims": [
-            {"title": IMAGE, "paper": "p", "claim": NASTY[2], "verdict": verdict, "numbers": NASTY[1], "rule": "r", "figure": "F1"}
+            {
+                "title": IMAGE, "paper": "p", "claim": NASTY[2], "verdict": verdict,
+                "numbers": NASTY[1], "rule": "r", "figure": "F1",
+            }
             for verdict in ("supported", "not supported", "cannot tell")
         ],
     }  # fmt: skip
