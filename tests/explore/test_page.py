@@ -241,6 +241,7 @@ def test_markup_is_shown_as_text(visit, file):
     page = visit(file)
     for name in SECTIONS:
         show(page, name)
+    page.fill("#filter", "L=missing")  # run 0 is one of these
     page.locator('#runs-table tr[data-row="0"] td').nth(1).click()
     assert page.locator("#detail h2").inner_text() == IMAGE
     page.keyboard.press("Escape")
@@ -252,6 +253,8 @@ def test_markup_is_shown_as_text(visit, file):
     for text in NASTY:
         assert text in page.locator("#answers").inner_text()
     # Colours by study put the names into Plotly's labels and legend.
+    page.fill("#filter", "")
+    show(page, "scatter")
     page.locator("#scatter").get_by_label("Up").select_option("study")
     page.locator("#scatter").get_by_label("Colour").select_option("study")
     labels = page.locator("#scatter-plot .ytick")
@@ -293,5 +296,5 @@ def test_a_thousand_runs_are_small_and_quick(visit, tmp_path):
     began = time.monotonic()
     page.fill("#filter", "N_total>1e6")
     page.get_by_role("button", name="Select all that match").click()
-    until(lambda: "333 runs selected" in count(page) or "334 runs selected" in count(page))
+    until(lambda: "332 runs selected" in count(page))
     assert time.monotonic() - began < 5

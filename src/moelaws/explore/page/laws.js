@@ -29,7 +29,7 @@ function curvePoints(law, indices, d) {
   return Array.from({ length: CURVE_POINTS }, (_, i) => {
     const index = ((variable.grid.length - 1) * i) / (CURVE_POINTS - 1);
     const x = gridValue(variable, index);
-    return { x, outside: others || isOutside(variable, x), ...lookUpAll(law, indices.with(d, index)) };
+    return { x, outside: others || isOutside(variable, x), ...lookUpAll(law, Object.assign([...indices], { [d]: index })) };
   });
 }
 

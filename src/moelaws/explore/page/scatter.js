@@ -70,7 +70,7 @@ function scatterTraces(data, pick, rows) {
       x: group.rows.map((row) => place(x, row)),
       y: group.rows.map((row) => place(y, row)),
       customdata: group.rows,
-      text: group.rows.map((row) => runWords(data, row, [pick.x, pick.y, pick.color, "study", "status"])),
+      text: group.rows.map((row) => runWords(data, row, [pick.x, pick.y, pick.color, "study", "source", "status"])),
       hoverinfo: "text",
       marker: { size: 8, line: { width: 0.6, color: css("paper") }, ...marker },
       selectedpoints: state.selected.size ? group.rows.flatMap((row, at) => (state.selected.has(row) ? [at] : [])) : null,
@@ -92,8 +92,10 @@ function scatterSection(data) {
   const describe = () => {
     const [x, y] = [data.column(pick.x), data.column(pick.y)];
     const rows = shownRows().filter((row) => !x.missing(row) && !y.missing(row));
+    const elsewhere = data.column("source") ? groupsOf(data.column("source"), rows).filter((group) => group.name !== "trained") : [];
     const left = shownRows().length - rows.length;
-    absent.textContent = left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "";
+    const sources = elsewhere.map((group) => `${plural(group.rows.length, "run")} of these ${group.rows.length === 1 ? "is" : "are"} ${group.name}. `).join("");
+    absent.textContent = sources + (left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "");
     const [xaxis, yaxis] = [axisFor(x, rows, pick.logX), axisFor(y, rows, pick.logY)];
     const top = data.column(pick.color)?.numeric ? 76 : 34;
     return {

@@ -50,5 +50,6 @@ function studyPart(study) {
 }
 
 function studiesSection(data) {
-  return section("studies", "Studies: claims, figures and tables", data.studies.map(studyPart));
+  const links = data.studies.map((study) => h("li", {}, h("a", { href: `#study-${study.key}` }, study.title)));
+  return section("studies", "Studies: claims, figures and tables", h("ul", { class: "contents" }, links), data.studies.map(studyPart));
 }

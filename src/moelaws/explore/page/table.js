@@ -110,12 +110,12 @@ function tableKeys(event, turn) {
   event.preventDefault();
 }
 
-function focusRow(rows, at) {
+function focusRow(rows, at, options) {
   if (!rows.length) return;
   for (const row of rows) row.tabIndex = -1;
   const row = rows[Math.max(0, Math.min(at, rows.length - 1))];
   row.tabIndex = 0;
-  row.focus();
+  row.focus(options);
 }
 
 /** Returns the table's `element` and its `chooser` of columns. */
@@ -137,7 +137,7 @@ function runTable(data) {
     where.textContent = rows.length ? `Runs ${first + 1} to ${last} of ${rows.length}` : "No run matches. Change the filter or clear it.";
     pager.hidden = rows.length <= PAGE_ROWS;
     if (focusedColumn) head.querySelector(`[data-column="${CSS.escape(focusedColumn)}"]`)?.focus();
-    if (focusedRow) focusRow([...body.children], [...body.children].findIndex((one) => one.dataset.row === focusedRow));
+    if (focusedRow) focusRow([...body.children], [...body.children].findIndex((one) => one.dataset.row === focusedRow), { preventScroll: true });
   };
   const turn = (pages) => {
     const goal = first + pages * PAGE_ROWS;
@@ -151,7 +151,7 @@ function runTable(data) {
     const row = event.target.closest("tr[data-row]");
     if (row && !event.target.closest("input")) change({ chosen: Number(row.dataset.row) });
   };
-  const table = h("table", { id: "runs-table", "aria-describedby": "table-help", onkeydown: (event) => tableKeys(event, turn), onclick: pressed },
+  const table = h("table", { id: "runs-table", role: "grid", "aria-multiselectable": "true", "aria-describedby": "table-help", onkeydown: (event) => tableKeys(event, turn), onclick: pressed },
     h("caption", { class: "unseen" }, "Runs"), h("thead", {}, head), body);
   watch(["rows", "selected", "onlySelected", "sort"], draw);
   return {
