@@ -1,7 +1,17 @@
-"""explore.html in a browser: what a reader does with it, and what must not happen to them."""
+"""explore.html in a headless Chromium, by Playwright: what a reader does with it, and what must not
+happen to them.
 
+    pip install --no-deps --target OVERLAY -r envs/browser.txt     (and a Chromium of the system)
+    PYTHONPATH=OVERLAY pytest tests/explore/test_page.py -m slow
+
+With MOELAWS_BROWSER=required a test that would be skipped for lack of either fails.
+"""
+
+import os
 import re
+import shutil
 import time
+from urllib.parse import quote
 
 import pytest
 from page_data import IMAGE, NASTY, law_value, page_data
@@ -10,7 +20,65 @@ from moelaws.explore.page import render
 
 pytestmark = pytest.mark.slow
 SECTIONS = ["answers", "runs", "scatter", "parallel", "curves", "isoflop", "laws", "studies"]
-PLOTS = ["scatter", "curves", "isoflop", "law"]
+# A browser that runs as root in a container has no sandbox; it asks no host for anything.
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    stop = pytest.fail if os.environ.get("MOELAWS_BROWSER") == "required" else pytest.skip
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        stop("Playwright is not installed; how to run these: tests/explore/test_page.py")
+    if not program:
+        stop("there is no chromium on the PATH; how to run these: tests/explore/test_page.py")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def file(tmp_path_factory):
+    """The page of 60 runs as a file."""
+    path = tmp_path_factory.mktemp("page") / "explore.html"
+    path.write_text(render(page_data()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; at the end nothing may have gone wrong on it, and no host been asked."""
+    wrong, contexts = [], []
+
+    def open_(path, width=1280, scheme="light", place=""):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda asked: requested(asked.url, path))
+        page.goto(path.as_uri() + place)
+        page.wait_for_selector("#answers")
+        return page
+
+    def requested(url, path):
+        if url.split("#")[0] != path.as_uri() and not url.startswith(("data:", "blob:")):
+            wrong.append(f"asked for {url}")
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert wrong == []
 
 
 def show(page, place):
@@ -135,6 +203,7 @@ def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
     assert picked_rows(page) == [i for i in small if i in picked_rows(page)]
     page.get_by_label("Show selected runs only").check()
     until(lambda: picked_rows(page), small)
+    show(page, "scatter")
     until(lambda: drawn_runs(page), small)
 
 
@@ -170,9 +239,18 @@ def test_a_click_shows_configuration_curve_and_load(visit, file):
 
 
 def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
-    page = visit(file, place="#runs&run=run-10")
-    assert page.locator("#detail h2").inner_text() == "run-10"
+    page = visit(file, place=f"#runs&run={quote(IMAGE)}")
+    assert page.locator("#detail h2").inner_text() == IMAGE
     assert "No training curve of this run is at hand." in page.locator("#detail").inner_text()
+    page.keyboard.press("Escape")
+    assert "run=" not in page.url
+
+
+def test_a_browser_that_cannot_unpack_is_told_so(visit, file):
+    page = visit(file, place="#%")
+    page.add_init_script("delete window.DecompressionStream")
+    page.reload()
+    assert "cannot unpack the page's data" in page.locator("#failure").inner_text()
 
 
 def test_the_keyboard_alone_finds_opens_picks_and_sorts(visit, file):

@@ -33,9 +33,10 @@ function curvePoints(law, indices, d) {
   });
 }
 
-/** Limits of the response from the curve and the runs: an interval may leave them. */
+/** Limits of the response from the curve in the fitted range and the runs: an interval may leave them. */
 function lawRange(law, points) {
-  const values = [...points.map((point) => point.mean), ...law.points.L].filter((value) => Number.isFinite(value) && value !== null && (!law.response.log || value > 0));
+  const inside = points.filter((point) => !point.outside);
+  const values = [...(inside.length ? inside : points).map((point) => point.mean), ...law.points.L].filter((value) => Number.isFinite(value) && value !== null && (!law.response.log || value > 0));
   const scale = law.response.log ? Math.log10 : (value) => value;
   const low = scale(values.reduce((a, b) => Math.min(a, b)));
   const high = scale(values.reduce((a, b) => Math.max(a, b)));
@@ -170,5 +171,5 @@ function lawsSection(data) {
   refill();
   watch(["selected", "theme"], drawn.update);
   return section("laws", "Laws", controls, sliders, said, drawn.element,
-    h("p", { class: "hint" }, "The band is the interval of the prediction; it may leave the plot, for the upright axis follows the curve and the runs. Shaded is what lies outside of the fitted runs' range; the law is dashed there. A run is drawn the fainter, the further the sliders are from its other variables: at a tenth of a slider's length it keeps 70 % of its ink. Selected runs are drawn in full."), facts);
+    h("p", { class: "hint" }, "The band is the interval of the prediction; it may leave the plot, for the upright axis follows the runs and the curve within their range. Shaded is what lies outside of the fitted runs' range; the law is dashed there. A run is drawn the fainter, the further the sliders are from its other variables: at a tenth of a slider's length it keeps 70 % of its ink. Selected runs are drawn in full."), facts);
 }

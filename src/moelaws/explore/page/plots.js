@@ -10,7 +10,7 @@ const PLOT_CONFIG = {
 
 function axisLook(axis = {}) {
   const grid = css("grid");
-  const title = typeof axis.title === "string" ? { text: axis.title, standoff: 8 } : axis.title;
+  const title = typeof axis.title === "string" ? { text: axis.title, standoff: 14 } : axis.title;
   return { gridcolor: grid, linecolor: css("faint"), zeroline: false, automargin: true, exponentformat: "power", ...axis, title };
 }
 
@@ -79,6 +79,7 @@ function plot(describe, events = {}) {
     const Plotly = await plotly();
     const { data, layout, label } = describe();
     box.setAttribute("aria-label", label);
+    if (layout.height) box.style.minHeight = `${layout.height}px`;
     showLegend(legend, data, self);
     const key = (trace) => trace.legendgroup ?? trace.name;
     const traces = data.map((trace) => ({ ...trace, name: plain(trace.name ?? ""), visible: !self.hidden.has(key(trace)) }));
