@@ -51,5 +51,5 @@ function studyPart(study) {
 
 function studiesSection(data) {
   const links = data.studies.map((study) => h("li", {}, h("a", { href: `#study-${study.key}` }, study.title)));
-  return section("studies", "Studies: claims, figures and tables", h("ul", { class: "contents" }, links), data.studies.map(studyPart));
+  return section("studies", "Studies: claims, figures and tables", links.length > 1 ? h("ul", { class: "contents" }, links) : null, data.studies.map(studyPart));
 }
