@@ -100,8 +100,8 @@ function watchDetail(data) {
     dialog.replaceChildren(h("div", { class: "sheet" }, ...detailHeading(data, row, close),
       part("Loss curve", drawn[0].element),
       part("Experts' load at the end of training", drawn[1].element),
-      part("Configuration", keyValues(data.details[row].config, "No configuration of this run is at hand.")),
-      part("Provenance", keyValues(data.details[row].provenance, "No provenance of this run is at hand.")),
+      part("Configuration", keyValues(data.details[row].config ?? {}, "No configuration of this run is at hand.")),
+      part("Provenance", keyValues(data.details[row].provenance ?? {}, "No provenance of this run is at hand.")),
       part("All columns of the table", keyValues(results(data, row), ""), false)));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;

@@ -35,14 +35,19 @@ function withUnit(text, unit) {
 }
 
 /** "L: validation loss (nats/token)", without the part of a description that goes into detail. */
-function columnTitle(column) {
+function columnTitle(column, most = 60) {
   const words = column.description.split(/[;:]/)[0];
-  const short = words && words.length <= 60 ? `${column.name}: ${words}` : column.name;
+  const short = words && words.length <= most ? `${column.name}: ${words}` : column.name;
   return column.unit ? `${short} (${column.unit})` : short;
 }
 
 function plural(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Whether the window is as narrow as a phone's. */
+function isNarrow() {
+  return window.innerWidth < 600;
 }
 
 /** A labelled select; `options` are [value, words]; `changed` gets the new value. */
@@ -65,12 +70,12 @@ function button(label, pressed, attributes = {}) {
 
 /** A table in a box that scrolls by itself; `numeric[i]` sets column i to the right. */
 function plainTable(columns, rows, numeric = [], label = "Table") {
-  const side = (i) => ({ class: numeric[i] ? "number" : "" });
+  const side = (i, cell = "") => ({ class: `${numeric[i] ? "number" : ""} ${String(cell ?? "").length > 16 ? "long" : ""}` });
   const shown = (cell) => (typeof cell === "number" ? formatNumber(cell) : String(cell ?? ""));
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
-    h("table", {},
+    h("table", { class: "plain" },
       h("thead", {}, h("tr", {}, columns.map((name, i) => h("th", { scope: "col", ...side(i) }, name)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", side(i), shown(cell))))))));
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", side(i, cell), shown(cell))))))));
 }
 
 /** A section of the page, reached from the navigation by its id. */

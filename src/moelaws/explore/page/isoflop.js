@@ -59,7 +59,7 @@ function isoflopSection(data) {
     const series = shown();
     const sizes = series.flatMap((own) => own.x);
     return {
-      data: series.flatMap((own) => isoflopTraces(data, one, own, seriesStyle(one.series.indexOf(own)), pick.bands || series.length === 1)),
+      data: series.flatMap((own, i) => isoflopTraces(data, one, own, seriesStyle(i), pick.bands || series.length === 1)),
       layout: {
         xaxis: { title: `${plain(one.x.name)} (${plain(one.x.unit)})`, type: isWide(sizes) || sizes.every((size) => size > 0) ? "log" : "linear" },
         yaxis: { title: "validation loss (nats/token)", range: lossRange(series) },

@@ -3,9 +3,13 @@
 const NEAR = 0.12; // of a slider's length: the width of the bell by which points fade
 const CURVE_POINTS = 161;
 
+function variableWords({ name, description }) {
+  const words = (description || "").replace(/\s*\(the column .*?\)/, "");
+  return words && words.length <= 60 ? `${name}: ${words}` : name;
+}
+
 function variableTitle(variable) {
-  const words = variable.description && variable.description.length <= 60 ? `${variable.name}: ${variable.description}` : variable.name;
-  return variable.unit && variable.unit !== "1" ? `${words} (${variable.unit})` : words;
+  return variable.unit && variable.unit !== "1" ? `${isNarrow() ? variable.name : variableWords(variable)} (${variable.unit})` : variableWords(variable);
 }
 
 /** An axis for a variable: itself, its logarithm, or its grid's index where the steps are uneven. */
@@ -25,12 +29,22 @@ function curvePoints(law, indices, d) {
   return Array.from({ length: CURVE_POINTS }, (_, i) => {
     const index = ((variable.grid.length - 1) * i) / (CURVE_POINTS - 1);
     const x = gridValue(variable, index);
-    return { x, outside: others || isOutside(variable, x), ...lookUpAll(law, indices.with(d, index)) };
+    return { x, outside: others || isOutside(variable, x), ...lookUpAll(law, Object.assign([...indices], { [d]: index })) };
   });
 }
 
-function lawTraces(law, indices, d, axis) {
-  const points = curvePoints(law, indices, d);
+/** Limits of the response from the curve in the fitted range and the runs: an interval may leave them. */
+function lawRange(law, points) {
+  const inside = points.filter((point) => !point.outside);
+  const values = [...(inside.length ? inside : points).map((point) => point.mean), ...law.points.L].filter((value) => Number.isFinite(value) && value !== null && (!law.response.log || value > 0));
+  const scale = law.response.log ? Math.log10 : (value) => value;
+  const low = scale(values.reduce((a, b) => Math.min(a, b)));
+  const high = scale(values.reduce((a, b) => Math.max(a, b)));
+  const margin = 0.06 * (high - low || 0.1);
+  return [low - margin, high + margin];
+}
+
+function lawTraces(law, points, d, axis) {
   const { color } = seriesStyle(0);
   const x = points.map((point) => axis.coordinate(point.x));
   // A point at the border belongs to both lines, so that they join.
@@ -79,10 +93,14 @@ function readout(law, indices) {
   return `At ${values.join(", ")} the law gives ${law.response.name} = ${formatNumber(mean)}${unit}, with a ${formatNumber(law.level * 100)} % interval from ${formatNumber(low)} to ${formatNumber(high)}.${outside.length ? ` This is an extrapolation: ${outside.join(" and ")} ${outside.length > 1 ? "lie" : "lies"} outside of the fitted range.` : ""}`;
 }
 
+function sliderStep({ grid }) {
+  return (grid.length - 1) / 400 || 1;
+}
+
 function slider(variable, index, moved) {
   const id = `slider-${variable.name}`;
   const output = h("output", { for: id });
-  const input = h("input", { type: "range", id, min: 0, max: variable.grid.length - 1, step: (variable.grid.length - 1) / 400 || 1, value: index });
+  const input = h("input", { type: "range", id, min: 0, max: variable.grid.length - 1, step: sliderStep(variable), value: index });
   const tell = () => {
     const value = gridValue(variable, Number(input.value));
     output.textContent = withUnit(formatNumber(Number(value.toPrecision(4))), variable.unit) + (isOutside(variable, value) ? ", extrapolated" : "");
@@ -90,15 +108,21 @@ function slider(variable, index, moved) {
   };
   input.addEventListener("input", () => { tell(); moved(Number(input.value)); });
   tell();
-  return h("div", { class: "slider" }, h("label", { for: id }, variableTitle(variable)), input, output);
+  return h("div", { class: "slider" }, h("label", { for: id }, variableWords(variable)), input, output);
+}
+
+/** "54 runs, R² = 0.983, root mean square error 0.034", of what the fit reports. */
+function metricWords({ n, r2, rmse }) {
+  const known = [[n, (value) => plural(value, "run")], [r2, (value) => `R² = ${formatNumber(value)}`], [rmse, (value) => `root mean square error ${formatNumber(value)}`]];
+  return known.filter(([value]) => typeof value === "number").map(([value, words]) => words(value)).join(", ");
 }
 
 function lawFacts(law) {
-  const holdout = law.holdout ? Object.entries(law.holdout).map(([key, value]) => `${key} ${typeof value === "number" ? formatNumber(value) : value}`).join(", ") : "";
-  const metrics = Object.entries(law.metrics ?? {}).map(([key, value]) => `${key} = ${typeof value === "number" ? formatNumber(value) : value}`).join(", ");
+  const holdout = law.holdout ? metricWords(law.holdout) : "";
+  const metrics = metricWords(law.metrics ?? {});
   return [
     h("p", { class: "equation" }, law.equation),
-    metrics ? h("p", {}, `The fit: ${metrics}.${holdout ? ` On the runs that were held out: ${holdout}.` : ""}`) : null,
+    metrics ? h("p", {}, `On the runs that it was fitted to: ${metrics}.${holdout ? ` On those held out: ${holdout}.` : ""}`) : null,
     law.warnings.length ? h("div", { class: "notes" }, h("h3", {}, "What the fit warns of"), h("ul", {}, law.warnings.map((text) => h("li", {}, text)))) : null,
     h("details", {}, h("summary", {}, "Parameters"), plainTable(["parameter", "estimate", "from", "to"], law.params.map((one) => [one.name, one.estimate, one.low, one.high]), [false, true, true, true], "Parameters of the law")),
   ];
@@ -106,7 +130,10 @@ function lawFacts(law) {
 
 /** The sliders start at the middle of what was fitted. */
 function startIndices(law) {
-  return law.variables.map((variable) => (gridIndex(variable, variable.fitted[0]) + gridIndex(variable, variable.fitted[1])) / 2);
+  return law.variables.map((variable) => {
+    const middle = (gridIndex(variable, variable.fitted[0]) + gridIndex(variable, variable.fitted[1])) / 2;
+    return Math.round(middle / sliderStep(variable)) * sliderStep(variable);
+  });
 }
 
 function lawsSection(data) {
@@ -115,11 +142,12 @@ function lawsSection(data) {
   const describe = () => {
     const { law, d, indices } = pick;
     const axis = lawAxis(law.variables[d]);
+    const points = curvePoints(law, indices, d);
     const at = axis.coordinate(gridValue(law.variables[d], indices[d]));
     const unit = law.response.unit === "1" ? "" : ` (${plain(law.response.unit)})`;
     return {
-      data: [...lawTraces(law, indices, d, axis), lawPoints(data, law, indices, d, axis)],
-      layout: { xaxis: axis.look, yaxis: { title: `${plain(law.response.name)}${unit}`, type: law.response.log ? "log" : "linear", exponentformat: "none", nticks: 7 }, shapes: [...rangeShapes(law.variables[d], axis), valueLine(at)] },
+      data: [...lawTraces(law, points, d, axis), lawPoints(data, law, indices, d, axis)],
+      layout: { xaxis: axis.look, yaxis: { title: `${plain(law.response.name)}${unit}`, type: law.response.log ? "log" : "linear", range: lawRange(law, points) }, shapes: [...rangeShapes(law.variables[d], axis), valueLine(at)] },
       label: `${law.title}: ${readout(law, indices)}`,
     };
   };
@@ -143,5 +171,5 @@ function lawsSection(data) {
   refill();
   watch(["selected", "theme"], drawn.update);
   return section("laws", "Laws", controls, sliders, said, drawn.element,
-    h("p", { class: "hint" }, "The band is the interval of the prediction. Shaded is what lies outside of the fitted runs' range; the law is dashed there. A run is drawn the fainter, the further the sliders are from its other variables: at a tenth of a slider's length it keeps 70 % of its ink. Selected runs are drawn in full."), facts);
+    h("p", { class: "hint" }, "The band is the interval of the prediction; it may leave the plot, for the upright axis follows the runs and the curve within their range. Shaded is what lies outside of the fitted runs' range; the law is dashed there. A run is drawn the fainter, the further the sliders are from its other variables: at a tenth of a slider's length it keeps 70 % of its ink. Selected runs are drawn in full."), facts);
 }

@@ -38,10 +38,18 @@ function watchSections(seen) {
   for (const id of links.keys()) watcher.observe(document.getElementById(id));
 }
 
+function decoded(text) {
+  try {
+    return text && decodeURIComponent(text);
+  } catch {
+    return text; // a lone % stays what it is
+  }
+}
+
 function readAddress() {
-  const parts = decodeURIComponent(location.hash.slice(1)).split("&");
+  const parts = location.hash.slice(1).split("&");
   const run = parts.find((part) => part.startsWith("run="))?.slice(4);
-  return { run, place: parts.find((part) => !part.includes("=")) };
+  return { run: decoded(run), place: decoded(parts.find((part) => !part.includes("="))) };
 }
 
 /** The address holds "#section&run=ID", so that a link shows a colleague the same. */

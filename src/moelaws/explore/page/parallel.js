@@ -8,12 +8,14 @@ function parallelAxis(column, rows) {
   if (!column.numeric) {
     const names = [...new Set(rows.filter((row) => !column.missing(row)).map((row) => column.text(row)))].sort();
     const height = new Map(names.map((name, i) => [name, names.length > 1 ? i / (names.length - 1) : 0.5]));
-    return { column, at: (row) => height.get(column.text(row)) ?? null, low: names[0] ?? "", high: names.at(-1) ?? "" };
+    return { column, at: (row) => height.get(column.text(row)) ?? null, low: names[0] ?? "", high: names.at(-1) ?? "", ticks: names.length > 8 ? [] : names.slice(1, -1).map((name) => [height.get(name), name]) };
   }
   const values = rows.map(column.number).filter((value) => !Number.isNaN(value));
   const scale = isWide(values) ? Math.log : (value) => value;
   const [low, high] = values.length ? [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))] : [0, 1];
   const span = scale(high) - scale(low) || 1;
+  const log = scale === Math.log;
+  const inverse = (height) => (log ? low * (high / low) ** height : low + (high - low) * height);
   const position = (value) => (high === low ? 0.5 : (scale(value) - scale(low)) / span);
   return {
     column,
@@ -21,7 +23,8 @@ function parallelAxis(column, rows) {
     at: (row) => (column.missing(row) ? null : position(column.number(row))),
     low: formatNumber(low),
     high: formatNumber(high),
-    log: scale === Math.log,
+    log,
+    ticks: high === low ? [] : [0.25, 0.5, 0.75].map((height) => [height, formatNumber(Number(inverse(height).toPrecision(3)))]),
   };
 }
 
@@ -69,6 +72,7 @@ function axisParts(axis, brush) {
     words(axis.low, PARALLEL.height - 1),
     svgElement("line", { x1: x, x2: x, y1: y(0), y2: y(1), class: "axis" }),
   ];
+  for (const [height, text] of axis.ticks) parts.push(words(text, y(height) + 4, { class: "tick", x: x + 4, "text-anchor": "start" }));
   if (brush) {
     parts.push(svgElement("rect", { x: x - 8, width: 16, y: y(brush[1]), height: Math.max(2, y(brush[0]) - y(brush[1])), class: "brush" }));
   }

@@ -10,12 +10,33 @@ const PLOT_CONFIG = {
 
 function axisLook(axis = {}) {
   const grid = css("grid");
-  const title = typeof axis.title === "string" ? { text: axis.title, standoff: 8 } : axis.title;
-  const power = axis.type === "log" ? { exponentformat: "power", dtick: undefined } : {};
-  return { gridcolor: grid, linecolor: css("faint"), zeroline: false, automargin: true, ...power, ...axis, title };
+  const title = typeof axis.title === "string" ? { text: axis.title, standoff: 14 } : axis.title;
+  return { gridcolor: grid, linecolor: css("faint"), zeroline: false, automargin: true, exponentformat: "power", ...axis, title };
 }
 
-function layoutLook(layout) {
+function powerWords(digit, power) {
+  if (power >= -3 && power <= 4) return String(Number(`${digit}e${power}`));
+  return `${digit === 1 ? "" : `${digit}×`}10<sup>${String(power).replace("-", "−")}</sup>`;
+}
+
+/** Ticks of a log axis as whole numbers, not as Plotly's lone digits between powers of ten. */
+function logTicks(axis, values) {
+  const known = values.filter((value) => typeof value === "number" && value > 0);
+  if (axis.type !== "log" || axis.tickvals || (!known.length && !axis.range)) return {};
+  const [low, high] = axis.range ?? [Math.log10(known.reduce((a, b) => Math.min(a, b))), Math.log10(known.reduce((a, b) => Math.max(a, b)))];
+  const every = Math.ceil((high - low) / 8);
+  const digits = high - low > (isNarrow() ? 1.4 : 3) ? [1] : high - low > 1 ? [1, 2, 5] : high - low > 0.4 ? [1, 2, 3, 4, 5, 6, 8] : null;
+  if (!digits) return { tickformat: ".4~g", nticks: 7 };
+  const ticks = [];
+  for (let power = Math.floor(low) - 1; power <= Math.ceil(high); power += 1) {
+    if (every > 1 && power % every) continue;
+    for (const digit of digits) ticks.push([digit, power]);
+  }
+  return { tickvals: ticks.map(([digit, power]) => Number(`${digit}e${power}`)), ticktext: ticks.map(([digit, power]) => powerWords(digit, power)) };
+}
+
+function layoutLook(layout, data) {
+  const along = (key) => ({ ...layout[`${key}axis`], ...logTicks(layout[`${key}axis`] ?? {}, data.flatMap((trace) => trace[key] ?? [])) });
   const font = { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("ink") };
   return {
     font,
@@ -28,8 +49,8 @@ function layoutLook(layout) {
     dragmode: "zoom",
     showlegend: false,
     ...layout,
-    xaxis: axisLook(layout.xaxis),
-    yaxis: axisLook(layout.yaxis),
+    xaxis: axisLook(along("x")),
+    yaxis: axisLook(along("y")),
   };
 }
 
@@ -58,10 +79,11 @@ function plot(describe, events = {}) {
     const Plotly = await plotly();
     const { data, layout, label } = describe();
     box.setAttribute("aria-label", label);
+    if (layout.height) box.style.minHeight = `${layout.height}px`;
     showLegend(legend, data, self);
     const key = (trace) => trace.legendgroup ?? trace.name;
     const traces = data.map((trace) => ({ ...trace, name: plain(trace.name ?? ""), visible: !self.hidden.has(key(trace)) }));
-    await Plotly.react(box, traces, layoutLook(layout), PLOT_CONFIG);
+    await Plotly.react(box, traces, layoutLook(layout, data), PLOT_CONFIG);
     if (!ready) for (const [name, told] of Object.entries(events)) box.on(name, told);
     ready = true;
   };

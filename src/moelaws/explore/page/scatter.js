@@ -17,14 +17,14 @@ function runWords(data, row, names) {
   return [runName(data, row), ...lines].map(plain).join("<br>");
 }
 
-function axisFor(column, rows, log) {
+function axisFor(column, rows, log, most) {
   const known = rows.map(column.number).filter((value) => !Number.isNaN(value));
   const type = !column.numeric ? "category" : log && known.every((value) => value > 0) ? "log" : "linear";
-  return { title: plain(columnTitle(column)), type };
+  return { title: plain(columnTitle(column, isNarrow() ? 20 : most)), type };
 }
 
 function place(column, row) {
-  return column.numeric ? column.number(row) : plain(column.text(row));
+  return column.numeric ? column.number(row) : plain(column.text(row) || "(empty)");
 }
 
 /** Rows grouped by what colours them: [{name, rows}], or null where a number does. */
@@ -32,7 +32,7 @@ function groupsOf(column, rows) {
   if (!column || column.numeric) return null;
   const counts = new Map();
   for (const row of rows) {
-    const key = column.text(row) || "(missing)";
+    const key = column.text(row) || "(empty)";
     if (!counts.has(key)) counts.set(key, []);
     counts.get(key).push(row);
   }
@@ -70,7 +70,7 @@ function scatterTraces(data, pick, rows) {
       x: group.rows.map((row) => place(x, row)),
       y: group.rows.map((row) => place(y, row)),
       customdata: group.rows,
-      text: group.rows.map((row) => runWords(data, row, [pick.x, pick.y, pick.color, "study", "status"])),
+      text: group.rows.map((row) => runWords(data, row, [pick.x, pick.y, pick.color, "study", "source", "status"])),
       hoverinfo: "text",
       marker: { size: 8, line: { width: 0.6, color: css("paper") }, ...marker },
       selectedpoints: state.selected.size ? group.rows.flatMap((row, at) => (state.selected.has(row) ? [at] : [])) : null,
@@ -88,10 +88,15 @@ function scatterSection(data) {
     logX: true,
     logY: false,
   };
+  const absent = h("p", { class: "hint", role: "status" });
   const describe = () => {
-    const rows = shownRows();
     const [x, y] = [data.column(pick.x), data.column(pick.y)];
-    const [xaxis, yaxis] = [axisFor(x, rows, pick.logX), axisFor(y, rows, pick.logY)];
+    const rows = shownRows().filter((row) => !x.missing(row) && !y.missing(row));
+    const elsewhere = data.column("source") ? groupsOf(data.column("source"), rows).filter((group) => group.name !== "trained") : [];
+    const left = shownRows().length - rows.length;
+    const sources = elsewhere.map((group) => `${plural(group.rows.length, "run")} of these ${group.rows.length === 1 ? "is" : "are"} ${group.name}. `).join("");
+    absent.textContent = sources + (left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "");
+    const [xaxis, yaxis] = [axisFor(x, rows, pick.logX, 60), axisFor(y, rows, pick.logY, 32)];
     const top = data.column(pick.color)?.numeric ? 76 : 34;
     return {
       data: scatterTraces(data, pick, rows),
@@ -111,9 +116,9 @@ function scatterSection(data) {
   const options = axisOptions(data);
   return section("scatter", "Two columns against each other",
     h("div", { class: "bar" },
-      choice("Across", options, pick.x, set("x")), tick("log", pick.logX, set("logX")),
-      choice("Up", options, pick.y, set("y")), tick("log", pick.logY, set("logY")),
+      h("span", { class: "pair" }, choice("Across", options, pick.x, set("x")), tick("log", pick.logX, set("logX"))),
+      h("span", { class: "pair" }, choice("Up", options, pick.y, set("y")), tick("log", pick.logY, set("logY"))),
       choice("Colour", [["", "none"], ...options], pick.color, set("color"))),
-    drawn.element,
+    drawn.element, absent,
     h("p", { class: "hint" }, "Draw a box around points to select their runs everywhere; a double click clears the selection; a click on a point opens its run. The tools above the plot zoom, pan and draw a lasso. A log axis is used where all values are positive."));
 }

@@ -28,11 +28,11 @@ function figureCard(figure, study) {
 
 function claimItem(claim, study) {
   const link = claim.figure && study.figures.some((figure) => figure.name === claim.figure)
-    ? h("a", { href: `#figure-${study.key}-${claim.figure}` }, ` See ${claim.figure}.`) : null;
+    ? h("a", { href: `#figure-${study.key}-${claim.figure}` }, `See ${claim.figure}.`) : null;
   return h("li", { class: `claim ${claim.verdict.replaceAll(" ", "-")}` },
     h("p", {}, h("strong", { class: "verdict" }, `${VERDICTS[claim.verdict] ?? "?"} ${claim.verdict}`), ` ${claim.title} `, h("small", {}, `(${claim.paper})`)),
     h("p", {}, claim.claim),
-    h("p", {}, `On these runs: ${claim.numbers}`, link),
+    h("p", {}, `On these runs: ${claim.numbers} `, link),
     h("details", {}, h("summary", {}, "The rule"), h("p", {}, claim.rule)));
 }
 
@@ -50,5 +50,6 @@ function studyPart(study) {
 }
 
 function studiesSection(data) {
-  return section("studies", "Studies: claims, figures and tables", data.studies.map(studyPart));
+  const links = data.studies.map((study) => h("li", {}, h("a", { href: `#study-${study.key}` }, study.title)));
+  return section("studies", "Studies: claims, figures and tables", links.length > 1 ? h("ul", { class: "contents" }, links) : null, data.studies.map(studyPart));
 }

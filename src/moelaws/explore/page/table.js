@@ -1,7 +1,7 @@
 // Every run: a filter, a sortable table in pages of 50, and the selection in words.
 
 const PAGE_ROWS = 50;
-const FIRST_COLUMNS = ["run_id", "study", "source", "status", "tags", "C", "S", "N_total", "N_active", "D", "E", "k", "L", "L_se", "seconds"];
+const FIRST_COLUMNS = ["run_id", "study", "status", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "source", "tags", "seconds"];
 
 /** Rows in the table's order; missing values come last whichever way it is sorted. */
 function sortedRows(data) {
@@ -110,12 +110,12 @@ function tableKeys(event, turn) {
   event.preventDefault();
 }
 
-function focusRow(rows, at) {
+function focusRow(rows, at, options) {
   if (!rows.length) return;
   for (const row of rows) row.tabIndex = -1;
   const row = rows[Math.max(0, Math.min(at, rows.length - 1))];
   row.tabIndex = 0;
-  row.focus();
+  row.focus(options);
 }
 
 /** Returns the table's `element` and its `chooser` of columns. */
@@ -128,7 +128,7 @@ function runTable(data) {
   const draw = () => {
     const rows = sortedRows(data);
     if (first >= rows.length) first = 0;
-    const columns = data.columns.filter((column) => names.has(column.name));
+    const columns = [...names].map(data.column);
     const focusedColumn = document.activeElement?.dataset.column;
     const focusedRow = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.row : null;
     head.replaceChildren(h("th", { scope: "col" }, h("span", { class: "unseen" }, "Selected")), ...columns.map(headerCell));
@@ -137,7 +137,7 @@ function runTable(data) {
     where.textContent = rows.length ? `Runs ${first + 1} to ${last} of ${rows.length}` : "No run matches. Change the filter or clear it.";
     pager.hidden = rows.length <= PAGE_ROWS;
     if (focusedColumn) head.querySelector(`[data-column="${CSS.escape(focusedColumn)}"]`)?.focus();
-    if (focusedRow) focusRow([...body.children], [...body.children].findIndex((one) => one.dataset.row === focusedRow));
+    if (focusedRow) focusRow([...body.children], [...body.children].findIndex((one) => one.dataset.row === focusedRow), { preventScroll: true });
   };
   const turn = (pages) => {
     const goal = first + pages * PAGE_ROWS;
@@ -151,7 +151,7 @@ function runTable(data) {
     const row = event.target.closest("tr[data-row]");
     if (row && !event.target.closest("input")) change({ chosen: Number(row.dataset.row) });
   };
-  const table = h("table", { id: "runs-table", "aria-describedby": "table-help", onkeydown: (event) => tableKeys(event, turn), onclick: pressed },
+  const table = h("table", { id: "runs-table", role: "grid", "aria-multiselectable": "true", "aria-describedby": "table-help", onkeydown: (event) => tableKeys(event, turn), onclick: pressed },
     h("caption", { class: "unseen" }, "Runs"), h("thead", {}, head), body);
   watch(["rows", "selected", "onlySelected", "sort"], draw);
   return {

@@ -1,0 +1,378 @@
+"""explore.html in a headless Chromium, by Playwright: what a reader does with it, and what must not
+happen to them.
+
+    pip install --no-deps --target OVERLAY -r envs/browser.txt     (and a Chromium of the system)
+    PYTHONPATH=OVERLAY pytest tests/explore/test_page.py -m slow
+
+With MOELAWS_BROWSER=required a test that would be skipped for lack of either fails.
+"""
+
+import os
+import re
+import shutil
+import time
+from urllib.parse import quote
+
+import pytest
+from page_data import IMAGE, NASTY, law_value, page_data
+
+from moelaws.explore.page import render
+
+pytestmark = pytest.mark.slow
+SECTIONS = ["answers", "runs", "scatter", "parallel", "curves", "isoflop", "laws", "studies"]
+# A browser that runs as root in a container has no sandbox; it asks no host for anything.
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    stop = pytest.fail if os.environ.get("MOELAWS_BROWSER") == "required" else pytest.skip
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        stop("Playwright is not installed; how to run these: tests/explore/test_page.py")
+    if not program:
+        stop("there is no chromium on the PATH; how to run these: tests/explore/test_page.py")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def file(tmp_path_factory):
+    """The page of 60 runs as a file."""
+    path = tmp_path_factory.mktemp("page") / "explore.html"
+    path.write_text(render(page_data()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; at the end nothing may have gone wrong on it, and no host been asked."""
+    wrong, contexts = [], []
+
+    def open_(path, width=1280, scheme="light", place=""):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda asked: requested(asked.url, path))
+        page.goto(path.as_uri() + place)
+        page.wait_for_selector("#answers")
+        return page
+
+    def requested(url, path):
+        if url.split("#")[0] != path.as_uri() and not url.startswith(("data:", "blob:")):
+            wrong.append(f"asked for {url}")
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def show(page, place):
+    """Brings a section, or an element by its id, into view; returns it when its plots are drawn."""
+    page.locator(f"#{place}").evaluate("element => element.scrollIntoView()")
+    for box in page.locator(f"#{place} .plot, #{place}.plot").all():
+        box.locator(".main-svg").first.wait_for()
+    return page.locator(f"#{place}")
+
+
+def until(ask, answer=True):
+    """Waits for a value; Playwright's own waiting evaluates strings, which the page forbids."""
+    end = time.monotonic() + 20
+    while (got := ask()) != answer and time.monotonic() < end:
+        time.sleep(0.05)
+    assert got == answer
+
+
+def drawn_runs(page):
+    """Runs in the scatter plot."""
+    traces = page.locator("#scatter-plot").evaluate("box => box.data.map(one => one.customdata)")
+    return sorted(row for rows in traces for row in rows)
+
+
+def highlighted_runs(page):
+    """Runs that stand out in the scatter plot."""
+    return page.locator("#scatter-plot").evaluate(
+        "box => box.data.flatMap(one => (one.selectedpoints ?? []).map(i => one.customdata[i]))"
+    )
+
+
+def table_rows(page, which="[data-row]"):
+    rows = page.locator(f"#runs-table tr{which}")
+    return rows.evaluate_all("all => all.map(one => Number(one.dataset.row))")
+
+
+def picked_rows(page):
+    return sorted(table_rows(page, ".picked"))
+
+
+def count(page):
+    return page.locator("#count").inner_text()
+
+
+def test_it_opens_and_draws_every_section_without_a_complaint(visit, file):
+    page = visit(file)
+    for name in SECTIONS:
+        assert show(page, name).locator("h2").inner_text()
+    assert page.locator("#source").inner_text().startswith("Mixed data")
+    assert page.evaluate("document.querySelectorAll('.plot .main-svg').length") > 0
+    links = page.locator("a[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+    assert {"figures/one/F1.csv", "figures/one/F1.pdf", "report.html"} <= set(links)
+    assert not [link for link in links if re.match(r"\w+:|//", link)]
+
+
+def test_a_filter_narrows_table_and_plots(visit, file):
+    page = visit(file)
+    show(page, "scatter")
+    page.fill("#filter", "S>=0.9 status=completed")
+    expected = [i for i in range(60) if i % 4 == 3 and i % 10]
+    until(lambda: drawn_runs(page), expected)
+    assert page.locator("#runs-table tbody tr").count() == len(expected)
+    assert count(page).startswith("15 of 60 runs match")
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("nope=3", "There is no column nope"),
+        ("S>high", "is not a number"),
+        ("L<", "A value is missing after L<"),
+        ("status<3", "holds text"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_says_why(visit, file, written, words):
+    page = visit(file)
+    page.fill("#filter", written)
+    assert words in page.locator("#filter-error").inner_text()
+    assert count(page).startswith("60 of 60 runs match")
+
+
+@pytest.mark.parametrize(
+    ("written", "matching"),
+    [
+        ("run-17", 1),
+        ("L=missing", 6),
+        ("status != diverged S = 0.75", 12),
+        ("", 60),
+        (f'"{IMAGE}"', 15),
+        ("d>6e7", 8),
+    ],
+)
+def test_what_filters_match(visit, file, written, matching):
+    page = visit(file)
+    page.fill("#filter", written)
+    assert page.locator("#filter-error").inner_text() == ""
+    assert count(page).startswith(f"{matching} of 60 runs match")
+
+
+def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
+    page = visit(file)
+    show(page, "scatter")
+    for run in (3, 5):
+        page.locator(f'#runs-table tr[data-row="{run}"] input').check()
+    until(lambda: sorted(highlighted_runs(page)), [3, 5])
+    assert page.locator("#parallel-plot path.rest").count() == 1
+    show(page, "curves")
+    names = page.locator("#curves-plot").evaluate("box => box.data.map(one => one.name)")
+    assert sorted(names) == ["run-3", "run-5"]
+
+
+def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
+    page = visit(file)
+    show(page, "scatter")
+    area = page.locator("#scatter-plot .nsewdrag").bounding_box()
+    page.mouse.move(area["x"] + 5, area["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + area["height"] - 5, steps=5)
+    page.mouse.up()
+    until(lambda: len(picked_rows(page)) > 0)
+    small = [i for i in range(60) if i % 6 < 3 and i % 10]  # the smaller half of the sizes
+    assert picked_rows(page) == [i for i in small if i in picked_rows(page)]
+    page.get_by_label("Show selected runs only").check()
+    until(lambda: picked_rows(page), small)
+    show(page, "scatter")
+    until(lambda: drawn_runs(page), small)
+
+
+def test_a_range_on_a_parallel_axis_picks_runs(visit, file):
+    page = visit(file)
+    plot = show(page, "parallel-plot")
+    axis = plot.locator('.grip[data-axis="S"]').bounding_box()
+    x = axis["x"] + axis["width"] / 2
+    page.mouse.move(x, axis["y"] + 1)
+    page.mouse.down()
+    page.mouse.move(x, axis["y"] + axis["height"] * 0.1, steps=4)
+    page.mouse.up()
+    assert "15 runs selected" in count(page)
+    page.locator("#parallel").get_by_text("Ranges as numbers").click()
+    page.get_by_label("S from").fill("0.6")
+    page.get_by_label("S from").press("Tab")
+    assert "30 runs selected" in count(page)
+
+
+def test_a_click_shows_configuration_curve_and_load(visit, file):
+    page = visit(file)
+    page.locator('#runs-table tr[data-row="7"] td').nth(1).click()
+    detail = page.locator("#detail")
+    detail.locator(".main-svg").nth(4).wait_for(state="attached")
+    assert detail.locator("h2").inner_text() == "run-7"
+    assert "model.d_model\t71" in detail.inner_text()
+    assert NASTY[2] in detail.inner_text()
+    assert "run=run-7" in page.url
+    first = "all => all.map(one => [one.data[0].type, one.data[0].z])"
+    traces = detail.locator(".plot").evaluate_all(first)
+    assert traces[0][0] == "scatter"
+    assert traces[1][1][0] == pytest.approx([0.4, 0.8, 1.2, 1.6], rel=1e-6)
+
+
+def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
+    page = visit(file, place=f"#runs&run={quote(IMAGE)}")
+    assert page.locator("#detail h2").inner_text() == IMAGE
+    assert "No training curve of this run is at hand." in page.locator("#detail").inner_text()
+    page.keyboard.press("Escape")
+    assert "run=" not in page.url
+
+
+def test_a_browser_that_cannot_unpack_is_told_so(visit, file):
+    page = visit(file, place="#%")
+    page.add_init_script("delete window.DecompressionStream")
+    page.reload()
+    assert "cannot unpack the page's data" in page.locator("#failure").inner_text()
+
+
+def test_the_keyboard_alone_finds_opens_picks_and_sorts(visit, file):
+    page = visit(file)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "filter":
+            break
+    page.keyboard.type("S=0.75")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.row"):
+            break
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    row = page.evaluate("document.activeElement.dataset.row")
+    assert picked_rows(page) == [int(row)]
+    page.keyboard.press("Enter")
+    assert page.locator("#detail").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#detail").is_visible()
+    assert page.evaluate("document.activeElement.dataset.row") == row
+    page.locator('[data-column="N_total"]').focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    header = page.locator("th", has=page.locator('[data-column="N_total"]'))
+    assert header.get_attribute("aria-sort") == "descending"
+    assert page.evaluate("document.activeElement.dataset.column") == "N_total"
+
+
+def test_runs_without_a_value_come_last_whichever_way_it_sorts(visit, file):
+    page = visit(file)
+    for _ in range(2):
+        page.locator('[data-column="L"]').click()
+        page.get_by_role("button", name="Next 50").click()
+        assert table_rows(page)[-6:] == [0, 10, 20, 30, 40, 50]
+
+
+def test_sliders_move_the_law(visit, file):
+    page = visit(file)
+    show(page, "laws")
+    curve = "box => box.data.find(one => /within/.test(one.name)).y.filter(Number.isFinite)"
+    before = page.locator("#law-plot").evaluate(curve)
+    page.locator("#slider-D").press("ArrowRight")
+    page.locator("#slider-D").press("End")
+    words = page.locator("#readout").inner_text()
+    N, D, L = (float(re.search(rf"\b{name} = ([\d.e]+)", words)[1]) for name in "NDL")
+    assert pytest.approx(law_value(N, D), rel=1e-3) == L
+    assert pytest.approx(1.28e8) == D
+    assert "This is an extrapolation: D lies outside" in words
+    until(lambda: page.locator("#law-plot").evaluate(curve), [])  # all of it is extrapolated
+    assert len(before) > 50
+
+
+def test_an_isoflop_axis_follows_the_losses_not_the_interval(visit, file):
+    page = visit(file)
+    show(page, "isoflop")
+    low, high = page.locator("#isoflop-plot").evaluate("box => box.layout.yaxis.range")
+    assert 0 < low < high < 10
+
+
+def test_markup_is_shown_as_text(visit, file):
+    page = visit(file)
+    for name in SECTIONS:
+        show(page, name)
+    page.fill("#filter", "L=missing")  # run 0 is one of these
+    page.locator('#runs-table tr[data-row="0"] td').nth(1).click()
+    assert page.locator("#detail h2").inner_text() == IMAGE
+    page.keyboard.press("Escape")
+    page.locator("#studies .picture").click()
+    assert NASTY[1] in page.locator("#enlarged").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator("main script, main b").count() == 0
+    for text in NASTY:
+        assert text in page.locator("#answers").inner_text()
+    # Colours by study put the names into Plotly's labels and legend.
+    page.fill("#filter", "")
+    show(page, "scatter")
+    page.locator("#scatter").get_by_label("Up").select_option("study")
+    page.locator("#scatter").get_by_label("Colour").select_option("study")
+    labels = page.locator("#scatter-plot .ytick")
+    until(lambda: IMAGE in " ".join(labels.all_text_contents()))
+    assert IMAGE in page.locator("#scatter .legend").inner_text()
+
+
+def test_a_phone_scrolls_no_wider_than_its_screen(visit, file):
+    page = visit(file, width=390)
+    for name in SECTIONS:
+        show(page, name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    page.locator('#runs-table tr[data-row="7"] td').nth(1).click()
+    assert page.evaluate("document.getElementById('detail').scrollWidth") <= 390
+
+
+def test_dark_colours_follow_the_system_and_the_button(visit, file):
+    page = visit(file, scheme="dark")
+    show(page, "scatter")
+    colors = """box => [
+        getComputedStyle(document.body).backgroundColor,
+        box.layout.paper_bgcolor, box.layout.font.color,
+    ]"""
+    dark = page.locator("#scatter-plot").evaluate(colors)
+    page.get_by_role("button", name="Light colours").click()
+    until(lambda: page.locator("#scatter-plot").evaluate(colors)[1] != dark[1])
+    light = page.locator("#scatter-plot").evaluate(colors)
+    assert all(before != after for before, after in zip(dark, light, strict=True))
+    page.emulate_media(color_scheme="light")
+    assert page.locator("#scatter-plot").evaluate(colors) == light
+
+
+def test_a_thousand_runs_are_small_and_quick(visit, tmp_path):
+    path = tmp_path / "explore.html"
+    path.write_text(render(page_data(count=1000, points=200)), encoding="utf-8")
+    assert path.stat().st_size < 10e6
+    page = visit(path)
+    show(page, "parallel")
+    began = time.monotonic()
+    page.fill("#filter", "N_total>1e6")
+    page.get_by_role("button", name="Select all that match").click()
+    until(lambda: "332 runs selected" in count(page))
+    assert time.monotonic() - began < 5
