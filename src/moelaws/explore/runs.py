@@ -26,6 +26,8 @@ OWN = {
     "steps_done": ("steps", "optimizer steps done so far"),
     "started": ("1", "when the run's last attempt began"),
     "message": ("1", "what the trainer said of a run that failed"),
+    "tags": ("1", "tags that people gave to the run"),
+    "note": ("1", "what people wrote of the run"),
 }
 
 
@@ -160,6 +162,8 @@ def _of_record(record: Record | None) -> dict[str, Any]:
         "steps_done": record.summary.get("steps"),
         "started": record.provenance.get("started"),
         "message": record.summary.get("message"),
+        "tags": record.annotations.text,
+        "note": record.annotations.note,
     }
     return {name: value for name, value in known.items() if value not in (None, "")}
 
