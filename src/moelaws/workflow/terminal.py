@@ -52,6 +52,8 @@ class CallReport(logging.Handler):
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
         self.done = self.total = 0
+        # With --quiet progress Snakemake tells of no job that ended.
+        self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
         self.began = time.monotonic()
         self.ended = threading.Event()
         self.follower = threading.Thread(target=self._follow, daemon=True)
@@ -74,7 +76,8 @@ class CallReport(logging.Handler):
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
-        self.line.show(self.text(), last=True)
+        if self.text() != OWN:
+            self.line.show(self.text(), last=True)
         took = duration(time.monotonic() - self.began)
         if succeeded:
             self.line.say(f"{OWN}all {self.total} jobs are done, in {took}")
@@ -91,7 +94,9 @@ class CallReport(logging.Handler):
         """Returns the line of progress."""
         names = Counter(list(self.running.values()))  # a copy: another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
-        words = [*(self.trained.words() if self.trained else ()), f"{self.done}/{self.total} jobs"]
+        words = self.trained.words() if self.trained else []
+        if self.counts_jobs:
+            words.append(f"{self.done}/{self.total} jobs")
         if at_work:
             words.append(f"now: {', '.join(at_work)}")
         return OWN + ", ".join(words)
@@ -125,7 +130,8 @@ class CallReport(logging.Handler):
     def _on_job_info(self, record: logging.LogRecord) -> None:
         about = vars(record)
         self.jobs[about["jobid"]] = about
-        self.running[about["jobid"]] = about["rule_name"]
+        if self.counts_jobs:
+            self.running[about["jobid"]] = about["rule_name"]
 
     def _on_progress(self, record: logging.LogRecord) -> None:
         self.done, self.total = vars(record)["done"], vars(record)["total"]
@@ -175,7 +181,8 @@ class CallReport(logging.Handler):
         while not self.ended.wait(TICK):
             if self.trained:
                 self.trained.look()
-            self.line.show(self.text())
+            if self.text() != OWN:
+                self.line.show(self.text())
 
 
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
