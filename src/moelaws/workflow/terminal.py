@@ -80,14 +80,14 @@ class CallReport(logging.Handler):
             self.line.show(self.text(), last=True)
         took = duration(time.monotonic() - self.began)
         if succeeded:
-            self.line.say(f"{OWN}all {self.total} jobs are done, in {took}")
+            self.line.say(f"{OWN}all jobs ({self.total}) are done, in {took}")
             return
         names = list(self.failed.values())
-        failed = f"{len(names)} of {self.total} jobs failed: {', '.join(names[:5])}"
         more = ", ..." if len(names) > 5 else ""
+        failed = f"{len(names)} of {self.total} ({', '.join(names[:5])}{more})"
         self.line.say(
-            f"{OWN}{failed}{more}. What was made stays made: correct the cause and give the same "
-            f"call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and give "
+            f"the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
         )
 
     def text(self) -> str:
@@ -125,7 +125,7 @@ class CallReport(logging.Handler):
         self.total = counts.pop("total", 0)
         if self.line.is_alone:
             each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
-            self.line.say(f"{OWN}{self.total} jobs: {each}")
+            self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
 
     def _on_job_info(self, record: logging.LogRecord) -> None:
         about = vars(record)
@@ -170,7 +170,7 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE):
+        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
