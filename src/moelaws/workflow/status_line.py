@@ -34,6 +34,8 @@ class StatusLine:
         """Shows ``text`` as the line; the ``last`` one stays."""
         with self._lock:
             if self._in_place:
+                if text == self._shown and not last:
+                    return
                 width = shutil.get_terminal_size().columns - 1
                 self._write(ERASE + text[:width] + ("\n" if last else ""))
                 self._shown = "" if last else text
