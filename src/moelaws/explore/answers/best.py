@@ -60,7 +60,7 @@ def best(runs: Runs, curves: Sequence[IsoFlop]) -> dict[str, Any]:
         "lie beyond it."
     ]
     points = [sentence for each, rows in found for sentence in _sentences(each, rows)]
-    columns = ("study", "size counted", "budget (FLOPs)", "best size", "other choices", "loss")
+    columns = ("study", "size counted", "budget (FLOPs)", "best size", "architecture", "loss")
     return answer(heading, paragraphs, points, table(columns, _rows(found), text=2))
 
 
@@ -80,7 +80,9 @@ def _best(curves: list[Curve], level: float) -> Best | None:
         chosen = values[drawn.argmin(axis=0)]
         low, high = map(float, percentiles(chosen, level, "inverted_cdf"))
     value = curve.others[name]
-    edge = len(values) > 1 and value in (values.min(), values.max())
+    # Nothing lies below a sparsity of 0: a dense model is no bound.
+    least = value == values.min() and value > 0
+    edge = len(values) > 1 and (least or value == values.max())
     return Best(curve.C, name, value, low, high, bool(edge), optimum)
 
 
@@ -107,7 +109,12 @@ def _choice(row: Best) -> str:
         return ""
     known = np.isfinite(row.low)
     ends = f" [{row.low:.4g}, {row.high:.4g}]" if known else ""
-    return f"{row.name} = {row.value:.4g}{ends}" + (" (a bound)" if row.edge else "")
+    return f"{called(row.name)} {row.value:.4g}{ends}" + (" (a bound)" if row.edge else "")
+
+
+def called(name: str) -> str:
+    """Returns what a sentence calls a variable."""
+    return {"S": "sparsity", "E": "number of experts"}.get(name, name)
 
 
 def _sentences(isoflop: IsoFlop, rows: list[Best]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.analysis.advice.outlook import COLUMNS
-from moelaws.explore.answers.best import bests
+from moelaws.explore.answers.best import bests, called
 from moelaws.explore.answers.words import amount, answer, count, hours, listed, table
 from moelaws.explore.fits import LossFit
 from moelaws.explore.isoflop import IsoFlop
@@ -34,14 +34,11 @@ def further(
             "Every law was taken as the truth in turn. The robust plan is the one that loses least "
             "under the law that suits it worst. Its regret under a law is how much higher its loss "
             "is than that of the best plan by that law; in brackets stands its interval. The "
-            "budgets lie far above what was trained: take the plans as a direction."
+            "budgets lie far above what was trained: take the plans as a direction.",
+            *_plans(robust, largest),
         ]
-        columns = (
-            *("law taken as the truth", "budget (FLOPs)", "times the largest trained"),
-            *("total parameters", "active parameters", "sparsity", "tokens", "time"),
-            "regret (nats/token)",
-        )
-        plans = table(columns, _plans(robust, largest))
+        columns = ("law taken as the truth", "budget (FLOPs)", "regret (nats/token)")
+        plans = table(columns, _regrets(robust))
         paragraphs += _uncounted(robust, fits)
     points = [*_retries(runs), *_wider(curves), *_unfinished(runs)]
     if outlook is None:
@@ -58,22 +55,25 @@ def _largest(runs: Runs, outlook: pd.DataFrame) -> float:
     return float(own["C_6N"].max()) if "C_6N" in own else float("nan")
 
 
-def _plans(robust: pd.DataFrame, largest: float) -> Iterator[list[str]]:
+def _plans(robust: pd.DataFrame, largest: float) -> Iterator[str]:
+    """Yields the robust plan of each budget in a sentence."""
+    for row in robust.drop_duplicates("budget").to_dict("records"):
+        times = row["budget"] / largest
+        above = f", {times:.3g} times the largest that was trained" if isfinite(times) else ""
+        hour = row["hours"]
+        lasts = f"; at the speed of these runs that takes {hours(3600 * hour)}" * isfinite(hour)
+        yield (
+            f"With {row['budget']:.3g} FLOPs{above}, the robust plan is a model of "
+            f"{amount(row['N'])} parameters, of which each token uses {amount(row['N_active'])} "
+            f"(sparsity {row['S']:.3g}), on {amount(row['D'])} tokens{lasts}."
+        )
+
+
+def _regrets(robust: pd.DataFrame) -> Iterator[list[str]]:
     for row in robust.to_dict("records"):
         ends = row["regret_low"], row["regret_high"]
         within = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if all(map(isfinite, ends)) else ""
-        times = row["budget"] / largest
-        yield [
-            row["judge"],
-            f"{row['budget']:.3g}",
-            f"{times:.3g}" if isfinite(times) else "",
-            amount(row["N"]),
-            amount(row["N_active"]),
-            f"{row['S']:.3g}",
-            amount(row["D"]),
-            hours(3600 * row["hours"]) if isfinite(row["hours"]) else "",
-            f"{row['regret']:.3f}{within}",
-        ]
+        yield [row["judge"], f"{row['budget']:.3g}", f"{row['regret']:.3f}{within}"]
 
 
 def _uncounted(robust: pd.DataFrame, fits: Sequence[LossFit]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _wider(curves: Sequence[IsoFlop]) -> Iterator[str]:
         if edges := [row for row in rows if row.edge]:
             named = listed([f"{row.flops:.3g}" for row in edges])
             yield (
-                f"{where}: at {named} FLOPs the best {edges[0].name} is {edges[0].name} = "
+                f"{where}: at {named} FLOPs the best {called(edges[0].name)} is "
                 f"{listed(sorted({f'{row.value:.4g}' for row in edges}))}, an end of what was "
                 f"trained. Add values beyond it to the grid in {file}, where there are any."
             )
