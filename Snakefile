@@ -36,6 +36,7 @@ rule all:
         JOBS.laws_pages(),
         JOBS.outlooks(),
         FOLDER.report,
+        FOLDER.explore,
         JOBS.weights(),
     localrule: True
 
@@ -70,3 +71,4 @@ include: "workflow/rules/outlook.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/explore.smk"

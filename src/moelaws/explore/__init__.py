@@ -1,1 +1,1 @@
-"""One page to read a tier by: its answers, runs, curves, laws, figures and claims."""
+"""The page of a tier that people open first: all that is known of its runs, in one file."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
-import json
 import re
 from importlib.resources import files
 from typing import Any
+
+from moelaws.explore.encode import packed, to_json
+from moelaws.spec.errors import UserError
 
 # Scripts share one scope, and each may use those before it when it is read.
 SCRIPTS = (
@@ -19,21 +19,32 @@ SCRIPTS = (
 
 
 def render(data: dict[str, Any]) -> str:
-    """Returns the whole page for ``data``, which holds no NaN; it needs no file and no host."""
-    from plotly.offline import get_plotlyjs
+    """Returns the whole page for what ``gather.gather`` returned; it needs no file and no host.
 
+    Raises:
+        UserError: where the package plotly is not installed.
+    """
     page = files("moelaws.explore") / "page"
     parts = {
         "title": html.escape(data["title"]),
         "style": (page / "style.css").read_text(encoding="utf-8"),
         "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        "plotly": _packed(get_plotlyjs()),
-        "data": _packed(json.dumps(data, allow_nan=False, separators=(",", ":"))),
+        "plotly": packed(_plotly()),
+        "data": packed(to_json(data)),
     }
     template = (page / "index.html").read_text(encoding="utf-8")
+    # In one pass: braces in a part stay what they are.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
-def _packed(text: str) -> str:
-    # Without a time, the same data give the same file.
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+def _plotly() -> str:
+    """Returns the text of plotly.min.js, which draws the page's plots."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise UserError(
+            "the page needs the package plotly, which is not installed here; install it with "
+            "`pip install plotly` or with the others that the analysis needs: "
+            "`pip install moelaws[analysis]`"
+        ) from None
+    return str(get_plotlyjs())
