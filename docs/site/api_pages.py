@@ -16,6 +16,7 @@ from moelaws import laws
 
 PAGE = "reference/api.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+WRITTEN = re.compile(r"# src/([\w/]+)\.py\n")  # a file that the reader is to write
 SOURCE = Path("src")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Used = dict[str, dict[str, set[str]]]  # module -> name, or "" for all of it -> pages
@@ -36,12 +37,14 @@ def _used(docs: Path) -> Used:
     used: Used = defaultdict(lambda: defaultdict(set))
     modules_of_laws = {laws.module(ref) for ref in laws.ids()}
     for page in sorted(docs.glob("*.md")):
-        for block in BLOCK.findall(page.read_text()):
+        blocks = BLOCK.findall(page.read_text())
+        own = {match[1].replace("/", ".") for b in blocks if (match := WRITTEN.match(b))}
+        for block in blocks:
             for node in ast.walk(ast.parse(block)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("moelaws"):
                     for alias in node.names:
                         module = f"{node.module}.{alias.name}"
-                        if module in modules_of_laws:
+                        if module in modules_of_laws | own:
                             continue
                         of, name = (module, "") if _file(module) else (node.module or "", alias.name)
                         used[of][name].add(page.name)

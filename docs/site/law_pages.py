@@ -85,6 +85,10 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
 
 
+def _bound(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
+
+
 def _variables(variables: list[dict[str, Any]], kind: str) -> str:
     rows = []
     for v in variables:
@@ -99,8 +103,8 @@ def _parameters(law: dict[str, Any]) -> str:
         (
             code(p["name"]),
             _number(p["published"]) or "not printed",
-            f"{p['low']:g}",
-            f"{p['high']:g}",
+            _bound(p["low"]),
+            _bound(p["high"]),
             p["scale"],
             plain(p["unit"]),
             plain(p["description"]),
