@@ -14,7 +14,7 @@ from moelaws.spec.study import Figure, PaperTable, Study
 
 FOLDER = "reference/gallery/"
 EVIDENCE = "evidence/figures"  # the tier `workstation`, published
-PUBLISHED = "--config tier=workstation corpus=environment"
+PUBLISHED = "tier=workstation corpus=environment "  # how that tier is asked for
 
 
 def on_config(config: Any) -> None:
@@ -88,5 +88,6 @@ def _command(study: Study, entry: Figure | PaperTable, published: Path) -> str:
     tier = "workstation" if published.exists() else "demo"
     suffix = "png" if isinstance(entry, Figure) else "md"
     target = f"results/{tier}/figures/{study.study}/{entry.name}.{suffix}"
-    config = f" {PUBLISHED}" if published.exists() else ""
-    return f"```text\nsnakemake --cores all {target}{config}\n```"
+    tier_and_text = PUBLISHED if published.exists() else ""
+    config = f"--config {tier_and_text}studies={study.study}"
+    return f"```text\nsnakemake --cores all {target} \\\n  {config}\n```"

@@ -62,9 +62,8 @@ def _index() -> str:
 
 
 def _page(law: dict[str, Any], uses: list[str]) -> str:
-    parts = [f"# {law['id']}", f"{plain(law['title'])}. {plain(law['source'])}.", _math(law)]
+    parts = [f"# {law['id']}", f"{plain(law['title'])}. Source: {plain(law['source'])}.", _math(law)]
     parts += ["As plain text: " + code(law["equation"])]
-    parts += [f"!!! note\n\n    {plain(erratum)}" for erratum in law["errata"]]
     parts += ["## Variables", _variables(law["variables"], "variable")]
     parts += ["## Results", _variables(law["results"], "result")]
     if "parameters" in law:
@@ -72,9 +71,15 @@ def _page(law: dict[str, Any], uses: list[str]) -> str:
     elif law["published"]:
         rows = [(code(name), _number(value)) for name, value in law["published"].items()]
         parts += ["## Constants", table(("constant", "published"), rows)]
+    if law["errata"]:
+        parts += ["## Errata and notes", _listed(law["errata"])]
     if law["variants"]:
         parts += ["## Other forms", *_forms(law)]
     return "\n\n".join(parts) + "\n"
+
+
+def _listed(texts: list[str]) -> str:
+    return "\n".join(f"- {plain(text)}" for text in texts)
 
 
 def _math(law: dict[str, Any]) -> str:
@@ -140,7 +145,7 @@ def _forms(law: dict[str, Any]) -> list[str]:
         rows += [(code(name), _number(a), _number(b)) for name, (a, b) in published.items()]
         if rows:
             parts.append(table(("it differs in", law["id"], "this form"), rows))
-        parts += [f"!!! note\n\n    {plain(e)}" for e in form["errata"] if e not in law["errata"]]
+        parts.append(_listed([e for e in form["errata"] if e not in law["errata"]]))
     if more := law["variants"][SHOWN_VARIANTS:]:
         first, last = (f"`{law['id']}:{form['variant']}`" for form in (more[0], more[-1]))
         parts.append(f"{len(more)} more forms go from {first} to {last}; `moelaws laws` has them all.")
