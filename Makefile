@@ -1,6 +1,6 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: bench-train bench-fit explore hostile site
+.PHONY: bench-train bench-fit explore hostile
 
 # The speed of training, as ratios within one run: docs/speed.md.
 bench-train:
@@ -17,7 +17,3 @@ explore:
 # Damaged files, odd configurations, kills and full disks, many more than CI takes: docs/reliability.md.
 hostile:
 	MOELAWS_HOSTILE=1000 $(PYTHON) -m pytest -n 1 -m "" tests/hostile $$(grep -rl --include='test_killed_*.py' killed_at tests)
-
-# The documentation site, in site/, where envs/docs.txt is installed: README.md.
-site:
-	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build

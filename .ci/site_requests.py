@@ -31,8 +31,13 @@ class Page(HTMLParser):
             loads = name in LOADS or (tag in ("link", "image", "use") and "href" in name)
             parts = value.split(",") if name == "srcset" else [value]
             self.found += [part.strip() for part in parts if loads and ELSEWHERE.match(part)]
-        if "mermaid" in given.get("class", "").split() or given.get("data-md-component") == "source":
-            self.found.append(f"<{tag} class={given.get('class')!r}>, for which a script loads more")
+        if (
+            "mermaid" in given.get("class", "").split()
+            or given.get("data-md-component") == "source"
+        ):
+            self.found.append(
+                f"<{tag} class={given.get('class')!r}>, for which a script loads more"
+            )
 
 
 def requests(site: Path) -> list[str]:

@@ -46,7 +46,9 @@ def _used(docs: Path) -> Used:
                         module = f"{node.module}.{alias.name}"
                         if module in modules_of_laws | own:
                             continue
-                        of, name = (module, "") if _file(module) else (node.module or "", alias.name)
+                        of, name = (
+                            (module, "") if _file(module) else (node.module or "", alias.name)
+                        )
                         used[of][name].add(page.name)
     return used
 

@@ -62,7 +62,11 @@ def _index() -> str:
 
 
 def _page(law: dict[str, Any], uses: list[str]) -> str:
-    parts = [f"# {law['id']}", f"{plain(law['title'])}. Source: {plain(law['source'])}.", _math(law)]
+    parts = [
+        f"# {law['id']}",
+        f"{plain(law['title'])}. Source: {plain(law['source'])}.",
+        _math(law),
+    ]
     parts += ["As plain text: " + code(law["equation"])]
     parts += ["## Variables", _variables(law["variables"], "variable")]
     parts += ["## Results", _variables(law["results"], "result")]
@@ -97,8 +101,12 @@ def _bound(value: float | None) -> str:
 def _variables(variables: list[dict[str, Any]], kind: str) -> str:
     rows = []
     for v in variables:
-        default = "may be left out" if v["optional"] and v["default"] is None else _number(v["default"])
-        rows.append((code(v["name"]), plain(v["description"]), plain(v["unit"]), v["allowed"], default))
+        default = (
+            "may be left out" if v["optional"] and v["default"] is None else _number(v["default"])
+        )
+        rows.append(
+            (code(v["name"]), plain(v["description"]), plain(v["unit"]), v["allowed"], default)
+        )
     return table((kind, "meaning", "unit", "allowed", "default"), rows)
 
 
@@ -148,5 +156,7 @@ def _forms(law: dict[str, Any]) -> list[str]:
         parts.append(_listed([e for e in form["errata"] if e not in law["errata"]]))
     if more := law["variants"][SHOWN_VARIANTS:]:
         first, last = (f"`{law['id']}:{form['variant']}`" for form in (more[0], more[-1]))
-        parts.append(f"{len(more)} more forms go from {first} to {last}; `moelaws laws` has them all.")
+        parts.append(
+            f"{len(more)} more forms go from {first} to {last}; `moelaws laws` has them all."
+        )
     return parts
