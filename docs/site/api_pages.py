@@ -122,10 +122,7 @@ def _signature(node: Function) -> str:
 
 def _broken(arguments: ast.arguments) -> str:
     """One argument a line."""
-    call = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
-    assert isinstance(call, ast.FunctionDef)
-    texts, depth, start = [], 0, 0
-    text = ast.unparse(call.args)
+    text, texts, depth, start = ast.unparse(arguments), [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:

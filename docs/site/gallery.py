@@ -7,7 +7,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 from navigation import expand
-from text import code, plain, table
+from text import plain, table
 
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Figure, PaperTable, Study
