@@ -55,7 +55,7 @@ def _index() -> str:
     ]
     return (
         "# Laws\n\nEach page shows one law as the code declares it: the equation, its variables, "
-        "its parameters with the values that the paper prints, what is wrong in print, and how it is "
+        "its parameters with the values in print, what is wrong in print, and how it is "
         "fitted. [What the laws say](../../laws.md) tells them in words, and `moelaws laws` shows "
         "the same in a terminal.\n\n" + table(("law", "title", "kind", "source"), rows) + "\n"
     )
