@@ -44,6 +44,7 @@ rule all:
         JOBS.laws_pages(),
         JOBS.outlooks(),
         FOLDER.report,
+        FOLDER.explore,
         JOBS.weights(),
     localrule: True
 
@@ -78,3 +79,4 @@ include: "workflow/rules/outlook.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/explore.smk"

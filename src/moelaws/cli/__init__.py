@@ -35,6 +35,7 @@ COMMANDS = {
     "table": "Write one of a study's paper tables: CSV, Markdown and LaTeX.",
     "judge": "Judge a study's claims by rule, from its tables and fits.",
     "claims": "Write the papers' claims beside what these runs show, as one page.",
+    "explore": "Write one page to open in a browser: runs, curves, laws, figures, what they say.",
     "cover": "Write the report's first page, with the digest of all that it shows.",
     "watch": "Watch a sweep: runs done, running and failed, losses, speed, time left.",
     "runs": "List the runs on record: status, loss, times; which ones other code made.",

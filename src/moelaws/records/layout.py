@@ -131,6 +131,11 @@ class TierFolder:
         return self.root / "report.rst"
 
     @property
+    def explore(self) -> Path:
+        """The page that people open first: all runs, curves, laws and figures in one file."""
+        return self.root / "explore.html"
+
+    @property
     def report(self) -> Path:
         """Snakemake's report, in one file."""
         return self.root / "report.html"

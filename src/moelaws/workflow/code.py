@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from moelaws.records.code import closure
+from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.references import module_of
@@ -49,6 +49,13 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
     own = ("moelaws.analysis.advice.outlook", "moelaws.analysis.advice.sources")
     shown = ("moelaws.figures.advice", "moelaws.figures.draw", "moelaws.tables.parquet")
     return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
+
+
+def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
+    """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
+    modules = {_law(fit.law) for study in studies for fit in study.fits}
+    own = closure("moelaws.cli.explore", *modules)
+    return own + tuple(sorted(path for path in (PACKAGE / "explore/page").iterdir()))
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:

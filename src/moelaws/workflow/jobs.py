@@ -189,6 +189,18 @@ class Jobs:
         records = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
         return [*records, *self.verdicts(), *self.contests()]
 
+    def explored(self) -> list[Path]:
+        """Returns what the page of the tier shows: all that is made of its runs but pages."""
+        fits = self.fits()
+        of_fits = {
+            self.fitted_table(key, fit.name) for key, s in self.studies.items() for fit in s.fits
+        }
+        draws = [path.with_suffix(".bootstrap.parquet") for path in fits]
+        outlooks = [path.with_suffix(".parquet") for path in self.outlooks()]
+        data = sorted({*self.tables(), *of_fits, *fits, *draws})
+        judged = [*self.verdicts(), *self.contests(), *outlooks]
+        return [*data, *judged, *self.figures(), *self.paper_tables()]
+
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
         return [self.folder.claims] if self.verdicts() else []
@@ -303,6 +315,16 @@ class Jobs:
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
         return relative(code.of_outlook(self.advice)) if self.advice else []
+
+    def explore_code(self) -> list[str]:
+        """Returns the source files behind the page of the tier."""
+        return relative(code.of_explore(self.studies.values()))
+
+    def explored_texts(self) -> str:
+        """Returns a digest of titles, captions, claims and entries, which the page shows."""
+        texts = [study.model_copy(update={"grids": {}}) for study in self.studies.values()]
+        text = "\n".join(study.canonical_json() for study in texts)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""

@@ -1,0 +1,54 @@
+"""``moelaws explore``: one page with all that is known of a tier, to open in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moelaws.cli.output import check_out, json_option, out_option, print_json
+from moelaws.cli.project import project_options, simulated_option
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
+
+
+@click.command(name="explore")
+@project_options
+@simulated_option
+@out_option("The page to write (.html); results/TIER/explore.html by default.")
+@json_option
+def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
+    """Write a page with all runs, curves, fitted laws and figures of a tier, and what they say.
+
+    The page is one file that opens in a browser without a network. It shows what is there, also
+    while runs are under way: call the command again to see more.
+    """
+    from moelaws.explore.gather import gather
+    from moelaws.explore.material import Material
+    from moelaws.explore.page import render
+    from moelaws.records.files import write_text
+    from moelaws.spec.project import chosen_studies
+
+    check_out(out, ".html")
+    if simulated:
+        project = project.model_copy(update={"source": "simulated"})
+    studies = tuple(study.at_tier(project.tier) for study in chosen_studies(project))
+    material = Material(project, studies, project.source == "simulated")
+    data = gather(material)
+    if not (data["runs"]["count"] or data["studies"]):
+        raise UserError(
+            f"{material.folder.root} has no table, figure or verdict, and {material.results.runs} "
+            f"no run of the tier {project.tier}. Run `snakemake --cores all --config "
+            f"tier={project.tier}` first, or name another tier with --tier"
+        )
+    out = out or material.folder.explore
+    write_text(out, render(data))
+    size = out.stat().st_size / 1e6
+    if as_json:
+        counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
+        told = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
+        print_json({**told, **counted, "notes": data["notes"]})
+        return
+    for note in data["notes"]:
+        click.echo(f"moelaws: warning: {note}", err=True)
+    click.echo(f"{out}: {data['runs']['count']} runs, {size:.1f} MB; open it in a browser")

@@ -1,0 +1,79 @@
+"""How training went: each run's loss over its steps, and the load of its experts at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.explore.encode import floats, integers
+from moelaws.explore.material import Material
+from moelaws.explore.runs import Runs
+from moelaws.tables.parquet import read_table
+
+MOST = 200  # points of a curve
+COLUMNS = ("step", "loss", "seconds")
+
+
+def thinned(n: int, most: int = MOST) -> NDArray[np.intp]:
+    """Returns which of ``n`` points are kept: at most ``most``, the first and the last always.
+
+    They lie closer at the beginning, where a loss falls fast.
+    """
+    if n <= most:
+        return np.arange(n)
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, most) ** 2).astype(np.intp))
+
+
+def curves(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the training curves of all runs, one after the other; empty of those without."""
+    parts: list[dict[str, NDArray[np.float64]]] = []
+    for run in runs.frame["run_id"]:
+        path = material.results.run(run) / "history.parquet"
+        frame = material.read(read_table, path) if run in runs.records else None
+        if frame is None or not set(COLUMNS) <= set(frame):
+            parts.append({name: np.empty(0) for name in COLUMNS})
+            continue
+        kept = frame.iloc[thinned(len(frame))]
+        parts.append({name: kept[name].to_numpy(float) for name in COLUMNS})
+    columns = {name: floats(_joined(part[name] for part in parts)) for name in COLUMNS}
+    return {"offset": _offsets(len(part["step"]) for part in parts), **columns}
+
+
+def load(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the share of the tokens that each expert of each layer gets at the end of training.
+
+    It is that of the last validation; of all runs, one after the other.
+    """
+    shares = [_share(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
+    return {
+        "layers": integers([len(share) for share in shares]),
+        "experts": integers([len(share[0]) if share else 0 for share in shares]),
+        "offset": _offsets(sum(map(len, share)) for share in shares),
+        "share": floats(_joined(row for share in shares for row in share)),
+    }
+
+
+def _share(material: Material, run: str) -> list[NDArray[np.float64]]:
+    """Returns the shares (E,) of each layer with experts; empty where no file tells them."""
+    frame = material.read(read_table, material.results.run(run) / "load.parquet")
+    if frame is None or not {"validation", "step", "layer", "assignments"} <= set(frame):
+        return []
+    held_out = frame[frame["validation"].astype(bool)]
+    frame = held_out if len(held_out) else frame
+    last = frame[frame["step"] == frame["step"].max()].sort_values("layer")
+    counts = [np.asarray(row, dtype=float) for row in last["assignments"]]
+    if len({len(row) for row in counts}) != 1:
+        return []
+    return [row / max(row.sum(), 1.0) for row in counts]
+
+
+def _offsets(lengths: Iterable[int]) -> str:
+    """Returns where each run's points begin, and where the last one's end."""
+    return integers(np.cumsum([0, *lengths]))
+
+
+def _joined(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *parts])

@@ -1,0 +1,47 @@
+"""How numbers and texts are embedded in a page: Base64, whose letters mean nothing in HTML."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from moelaws.records.files import finite
+
+
+def floats(values: Any, bits: int = 32) -> str:
+    """Returns numbers as Base64 of little-endian floats of 32 or 64 ``bits``, row-major."""
+    return _base64(np.ascontiguousarray(values, dtype=f"<f{bits // 8}").tobytes())
+
+
+def integers(values: Any) -> str:
+    """Returns whole numbers as Base64 of little-endian 32-bit integers."""
+    return _base64(np.ascontiguousarray(values, dtype="<i4").tobytes())
+
+
+def packed(text: str) -> str:
+    """Returns ``text`` as Base64 of its gzip; the same text gives the same letters."""
+    return _base64(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+
+def to_json(data: Any) -> str:
+    """Returns JSON without spaces, in which numbers that are not finite are null."""
+    return json.dumps(finite(data), allow_nan=False, separators=(",", ":"), default=_plain)
+
+
+def shortened(values: Iterable[float]) -> list[float]:
+    """Returns numbers with seven significant digits, which a page shows no more of."""
+    return [float(f"{value:.7g}") for value in values]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _plain(value: Any) -> Any:
+    """Returns NumPy's numbers and arrays as Python's, and other things as text."""
+    return finite(value.tolist()) if hasattr(value, "tolist") else str(value)

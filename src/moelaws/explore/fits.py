@@ -1,0 +1,110 @@
+"""The fits of losses: each report with its law, its draws and the rows that it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.explore.material import Material
+from moelaws.explore.runs import Runs
+from moelaws.fitting.report import FitPart, FitReport, draws_path, part_draws, read_fit
+from moelaws.fitting.rows import selected_rows
+from moelaws.fitting.variables import read_variables
+from moelaws.laws.base import Array, FittableLaw, Mask, Variable
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Study
+from moelaws.tables.foreign import read_any
+
+LOSS_UNIT = "nats/token"
+MOST_DRAWS = 200
+
+
+@dataclass(frozen=True)
+class LossFit:
+    """A law of the loss fitted to rows of a study.
+
+    Attributes:
+        study: whose fit it is.
+        path: of the report.
+        report: what was fitted, in one part or several.
+        law: the form that was fitted.
+        spec: the fit as it was asked for.
+        table: the rows (n,) that the fit read, used or not.
+        row: (n,) row of the run on the page; None where the table does not name one.
+        values: variable and response -> (n,), NaN where the table has none.
+        sources: variable -> the table's column, of those that are read from one.
+    """
+
+    study: Study
+    path: Path
+    report: FitReport
+    law: FittableLaw
+    spec: Fit
+    table: pd.DataFrame
+    row: list[int | None]
+    values: Mapping[str, Array]
+    sources: Mapping[str, str]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The law's variables that the table gives."""
+        return tuple(v for v in self.law.variables if v.name in self.values)
+
+    def used(self, part: FitPart) -> Mask:
+        """Returns which rows (n,) the part was fitted to, held-out ones among them."""
+        fitted, held = selected_rows(self.table, self.law, self.spec, part.where)
+        return fitted | held
+
+    def draws(self, part: FitPart) -> Array:
+        """Returns at most ``MOST_DRAWS`` draws (B, P) of a part, natural scale.
+
+        Evenly chosen; none where the fit has none.
+        """
+        if not draws_path(self.path).is_file():
+            return np.empty((0, len(self.law.names)))
+        drawn = part_draws(self.path, self.report, part)
+        kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MOST_DRAWS)).round().astype(int)
+        return np.asarray(drawn[kept])
+
+
+def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
+    """Yields the fits of losses that are there, by study and in the order of its entries."""
+    for study in material.studies:
+        for entry in study.fits:
+            found = material.attempt(partial(_loss_fit, material, runs, study, entry))
+            if found is not None:
+                yield found
+
+
+def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossFit | None:
+    """Returns the fit of an entry; None where it is missing or of something else than a loss."""
+    path = material.folder.fit(study.study, entry.name)
+    if not path.is_file() or entry.table in {fit.name for fit in study.fits}:
+        return None
+    report = read_fit(path)
+    law = laws.fittable(report.law)
+    if law.response.unit != LOSS_UNIT:
+        return None
+    if not all(set(part.params) == set(law.names) for part in report.parts):
+        raise UserError(f"{path} does not have the parameters of {law.ref}; make the fit again")
+    table, units = _table(material, runs, study, entry)
+    spec = parse(Fit, report.spec, path)
+    given = read_variables(law, table, spec, units)
+    row = runs.rows_of(study.study, table)
+    return LossFit(study, path, report, law, spec, table, row, given.values, given.sources.columns)
+
+
+def _table(
+    material: Material, runs: Runs, study: Study, entry: Fit
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Returns the table that a fit reads, and the units that it declares."""
+    folder, key = material.folder, study.study
+    return read_any(folder.derived(key, entry.table) if entry.table else folder.table(key))

@@ -1,0 +1,74 @@
+// Training curves of the selected runs over steps, tokens, FLOPs or wall time.
+
+const MOST_CURVES = 35;
+const UNSELECTED_CURVES = 6;
+
+/** Each way to measure how far training is: its axis title and the values of a run's curve. */
+const PROGRESS = {
+  step: { words: "steps", title: "optimizer steps", of: (data, row, curve) => Array.from(curve.step) },
+  tokens: { words: "tokens", title: "training tokens", of: (data, row, curve) => scaled(curve.step, data.column("batch_tokens")?.number(row)) },
+  flops: {
+    words: "FLOPs", title: "training FLOPs (6 N D)",
+    of: (data, row, curve) => scaled(curve.step, data.column("C_6N")?.number(row) / data.column("steps")?.number(row)),
+  },
+  seconds: { words: "wall time", title: "wall time since the start (s)", of: (data, row, curve) => Array.from(curve.seconds) },
+};
+
+function scaled(steps, factor) {
+  return Array.from(steps, (step) => step * (factor ?? NaN));
+}
+
+/** Returns the rows whose curves are drawn, and a sentence that says why these. */
+function curveRows(data) {
+  const { offset } = data.curves;
+  const has = (row) => offset[row + 1] > offset[row];
+  const loss = data.column("L");
+  const picked = [...state.selected].filter((row) => state.rows.includes(row));
+  if (picked.length) {
+    const rows = picked.filter(has).slice(0, MOST_CURVES);
+    const without = picked.filter((row) => !has(row)).length;
+    const left = picked.length - without - rows.length;
+    return { rows, words: `Curves of ${plural(rows.length, "selected run")}.${without ? ` ${plural(without, "selected run")} without a curve at hand.` : ""}${left ? ` The first ${MOST_CURVES} are drawn; ${left} more are left out.` : ""}` };
+  }
+  const order = (row) => (loss && !loss.missing(row) ? loss.number(row) : Infinity);
+  const rows = state.rows.filter(has).sort((a, b) => order(a) - order(b)).slice(0, UNSELECTED_CURVES);
+  return { rows, words: rows.length ? `No run is selected: these are the ${rows.length} of lowest validation loss among those that match the filter. Select runs to see theirs.` : "No run that matches the filter has a training curve at hand." };
+}
+
+function curvesSection(data) {
+  const pick = { by: "step", logX: false, logY: false };
+  const words = h("p", { role: "status" });
+  const describe = () => {
+    const { rows } = curveRows(data);
+    const progress = PROGRESS[pick.by];
+    const traces = rows.map((row, i) => {
+      const style = seriesStyle(i);
+      const curve = curveOf(data, row);
+      return {
+        type: "scatter", mode: "lines", name: runName(data, row), x: progress.of(data, row, curve), y: Array.from(curve.loss),
+        line: { color: style.color, dash: style.dash, width: 1.8 }, customdata: Array(curve.step.length).fill(row),
+        text: Array.from(curve.loss, (loss, at) => `${runWords(data, row, ["N_total", "S", "L"])}<br>training loss ${formatNumber(loss)} nats/token at step ${formatNumber(curve.step[at])}`),
+        hoverinfo: "text",
+      };
+    });
+    return {
+      data: traces,
+      layout: {
+        xaxis: { title: progress.title, type: pick.logX ? "log" : "linear" },
+        yaxis: { title: "training loss (nats/token)", type: pick.logY ? "log" : "linear" },
+      },
+      label: `Training loss of ${plural(rows.length, "run")} over ${progress.words}.`,
+    };
+  };
+  const drawn = plot(describe, { plotly_click: (event) => change({ chosen: event.points[0].customdata }) });
+  drawn.box.id = "curves-plot";
+  watch(["rows", "selected"], () => { words.textContent = curveRows(data).words; });
+  watch(["rows", "selected", "theme"], drawn.update);
+  const set = (key) => (value) => { pick[key] = value; drawn.update(); };
+  return section("curves", "Training curves", words,
+    h("div", { class: "bar" },
+      choice("Over", Object.entries(PROGRESS).map(([key, { words: name }]) => [key, name]), pick.by, set("by")),
+      tick("log across", false, set("logX")), tick("log up", false, set("logY"))),
+    drawn.element,
+    h("p", { class: "hint" }, "A click on a curve opens its run."));
+}

@@ -1,0 +1,92 @@
+// IsoFLOP curves: loss over size at equal compute, with the fit and its optimum.
+
+function isoflopGroups(one, by) {
+  return [...new Set(one.series.map((series) => series[by]))].filter((value) => value !== null && value !== undefined).sort((a, b) => a - b);
+}
+
+/** Limits of the loss axis from the measured losses, so that a wide interval does not flatten them. */
+function lossRange(series) {
+  const losses = series.flatMap((one) => [...one.L, ...(one.optimum ? [one.optimum.L] : [])]).filter((loss) => loss !== null && Number.isFinite(loss));
+  if (!losses.length) return null;
+  const low = losses.reduce((a, b) => Math.min(a, b));
+  const high = losses.reduce((a, b) => Math.max(a, b));
+  const margin = 0.08 * (high - low || 0.1);
+  return [low - margin, high + margin];
+}
+
+function bandTraces(x, low, high, color, group) {
+  const line = { width: 0, color };
+  const common = { type: "scatter", mode: "lines", x, line, hoverinfo: "skip", showlegend: false, legendgroup: group };
+  return [{ ...common, y: low }, { ...common, y: high, fill: "tonexty", fillcolor: `${color}2b` }];
+}
+
+function isoflopTraces(data, one, series, style, bands) {
+  const { curve, optimum, label } = series;
+  const at = withUnit(one.x.name, "");
+  const traces = [];
+  if (curve && bands) traces.push(...bandTraces(curve.x, curve.low, curve.high, style.color, label));
+  if (curve) {
+    traces.push({ type: "scatter", mode: "lines", x: curve.x, y: curve.mean, line: { color: style.color, dash: style.dash, width: 2 }, legendgroup: label, showlegend: false, name: label, hoverinfo: "skip" });
+  }
+  traces.push({
+    type: "scatter", mode: "markers", name: label, legendgroup: label, x: series.x, y: series.L, customdata: series.run,
+    marker: { color: style.color, symbol: style.symbol, size: 8 }, legendcolor: style.color, hoverinfo: "text",
+    text: series.run.map((row, i) => `${row === null ? "" : `${runWords(data, row, ["C", "S"])}<br>`}${plain(at)} = ${formatNumber(series.x[i])} ${plain(one.x.unit)}, L = ${formatNumber(series.L[i])} nats/token`),
+    selectedpoints: state.selected.size ? series.run.flatMap((row, i) => (state.selected.has(row) ? [i] : [])) : null,
+    selected: { marker: { opacity: 1, size: 11 } }, unselected: { marker: { opacity: 0.3 } },
+  });
+  if (optimum && optimum.x !== null) {
+    const known = optimum.low !== null && optimum.high !== null;
+    traces.push({
+      type: "scatter", mode: "markers", x: [optimum.x], y: [optimum.L], legendgroup: label, showlegend: false, name: `${label}, optimum`,
+      marker: { color: css("paper"), symbol: optimum.bound ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
+      error_x: known ? { type: "data", symmetric: false, array: [optimum.high - optimum.x], arrayminus: [optimum.x - optimum.low], color: style.color, thickness: 1.5 } : undefined,
+      hoverinfo: "text", text: [`${plain(label)}<br>optimum ${formatNumber(optimum.x)}${known ? `, interval ${formatNumber(optimum.low)} to ${formatNumber(optimum.high)}` : ", without an interval"}${optimum.bound ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
+    });
+  }
+  return traces;
+}
+
+function isoflopSection(data) {
+  if (!data.isoflop.length) {
+    return section("isoflop", "IsoFLOP curves", h("p", {}, "No study of this tier has runs of equal compute and differing size, so there is no isoFLOP curve to draw."));
+  }
+  const pick = { at: 0, C: "", S: "", bands: false };
+  const chosen = () => data.isoflop[pick.at];
+  const shown = () => chosen().series.filter((one) => ["C", "S"].every((by) => pick[by] === "" || one[by] === Number(pick[by])));
+  const describe = () => {
+    const one = chosen();
+    const series = shown();
+    const sizes = series.flatMap((own) => own.x);
+    return {
+      data: series.flatMap((own) => isoflopTraces(data, one, own, seriesStyle(one.series.indexOf(own)), pick.bands || series.length === 1)),
+      layout: {
+        xaxis: { title: `${plain(one.x.name)} (${plain(one.x.unit)})`, type: isWide(sizes) || sizes.every((size) => size > 0) ? "log" : "linear" },
+        yaxis: { title: "validation loss (nats/token)", range: lossRange(series) },
+      },
+      label: `IsoFLOP curves of ${plural(series.length, "series")}: validation loss over ${one.x.name}.`,
+    };
+  };
+  const drawn = plot(describe, {
+    plotly_click: (event) => { const row = event.points[0].customdata; if (row !== undefined && row !== null) change({ chosen: row }); },
+  });
+  drawn.box.id = "isoflop-plot";
+  const controls = h("div", { class: "bar" });
+  const set = (key) => (value) => { pick[key] = value; drawn.update(); };
+  const refill = () => {
+    const only = (by, words, unit) => choice(words, [["", "all"], ...isoflopGroups(chosen(), by).map((value) => [value, withUnit(formatNumber(value), unit)])], pick[by], set(by));
+    const settle = (at) => {
+      const sparsities = isoflopGroups(data.isoflop[at], "S");
+      Object.assign(pick, { at: Number(at), C: "", S: data.isoflop[at].series.length > 8 && sparsities.length > 1 ? sparsities[Math.floor(sparsities.length / 2)] : "" });
+    };
+    const change_ = (at) => { settle(at); refill(); drawn.update(); };
+    if (!controls.childNodes.length) settle(pick.at);
+    controls.replaceChildren(
+      choice("Study", data.isoflop.map((one, i) => [i, one.title]), pick.at, change_),
+      only("C", "Budget", "FLOPs"), only("S", "Sparsity S", ""), tick("intervals", pick.bands, set("bands")), sourceBadge(chosen().source) ?? "");
+  };
+  refill();
+  watch(["selected", "theme"], drawn.update);
+  return section("isoflop", "IsoFLOP curves", controls, drawn.element,
+    h("p", { class: "hint" }, "Points are runs, lines the fit at that compute, stars its optimum with the interval as a bar. Where the optimum lies at the end of the trained sizes, its star carries a triangle: it is a bound. The loss axis follows the measured losses; an interval may leave it."));
+}

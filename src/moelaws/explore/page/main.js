@@ -1,0 +1,89 @@
+// The page's start: theme, sections, navigation and the address, which keeps section and run.
+
+function watchTheme() {
+  const control = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  let own = null;
+  const apply = () => {
+    const theme = own ?? (system.matches ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    control.textContent = theme === "dark" ? "Light colours" : "Dark colours";
+    change({ theme });
+  };
+  control.addEventListener("click", () => { own = state.theme === "dark" ? "light" : "dark"; apply(); });
+  system.addEventListener("change", apply);
+  apply();
+}
+
+const NAMES = { answers: "Answers", runs: "Runs", scatter: "Two columns", parallel: "Parallel coordinates", curves: "Training curves", isoflop: "IsoFLOP", laws: "Laws", studies: "Studies" };
+
+/** Marks the section in view in the navigation; `seen(id)` is told. */
+function watchSections(seen) {
+  const list = document.getElementById("sections");
+  const links = new Map(Object.entries(NAMES).map(([id, name]) => [id, h("a", { href: `#${id}` }, name)]));
+  list.append(...[...links.values()].map((link) => h("li", {}, link)));
+  const current = (id) => {
+    for (const [other, link] of links) {
+      if (other === id) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    const link = links.get(id);
+    list.scrollTo({ left: link.offsetLeft - 24 });
+    seen(id);
+  };
+  const watcher = new IntersectionObserver((entries) => {
+    const entered = entries.filter((entry) => entry.isIntersecting);
+    if (entered.length) current(entered.at(-1).target.id);
+  }, { rootMargin: "-30% 0px -65% 0px" });
+  for (const id of links.keys()) watcher.observe(document.getElementById(id));
+}
+
+function readAddress() {
+  const parts = decodeURIComponent(location.hash.slice(1)).split("&");
+  const run = parts.find((part) => part.startsWith("run="))?.slice(4);
+  return { run, place: parts.find((part) => !part.includes("=")) };
+}
+
+/** The address holds "#section&run=ID", so that a link shows a colleague the same. */
+function watchAddress(data) {
+  let place = readAddress().place ?? null;
+  const open = () => {
+    const { run, place: goal } = readAddress();
+    if (goal) document.getElementById(goal)?.scrollIntoView();
+    for (let row = 0; run && row < data.count; row += 1) {
+      if (runName(data, row) === run) return change({ chosen: row });
+    }
+    return undefined;
+  };
+  const write = () => {
+    const run = state.chosen === null ? null : `run=${encodeURIComponent(runName(data, state.chosen))}`;
+    const hash = [place, run].filter(Boolean).join("&");
+    history.replaceState(null, "", `#${hash}`);
+  };
+  watchSections((id) => { place = id; write(); });
+  open();
+  watch(["chosen"], () => { if (place || state.chosen !== null) write(); });
+  window.addEventListener("hashchange", open);
+}
+
+async function start() {
+  if (typeof DecompressionStream === "undefined") {
+    document.getElementById("failure").textContent =
+      "This browser cannot unpack the page's data, for it lacks DecompressionStream. Open the file in Chrome or Edge 80, Firefox 113 or Safari 16.4, or a newer one.";
+    return;
+  }
+  watchTheme();
+  const data = readData(await inflate("data"));
+  const loss = data.column("L");
+  change({ rows: filterRows(data, ""), sort: { name: loss ? "L" : data.columns[0].name, descending: false } });
+  showHeader(data);
+  const parts = [answersSection, tableSection, scatterSection, parallelSection, curvesSection, isoflopSection, lawsSection, studiesSection];
+  document.getElementById("main").replaceChildren(...parts.map((part) => part(data)));
+  watchDetail(data);
+  watchAddress(data);
+}
+
+start().catch((problem) => {
+  document.getElementById("main").replaceChildren(h("p", { class: "banner", role: "alert" }, `The page's data could not be shown: ${problem.message}`));
+  throw problem;
+});

@@ -1,0 +1,45 @@
+"""What is embedded in a page is read back as it was."""
+
+import base64
+import gzip
+import json
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.explore.curves import MOST, thinned
+from moelaws.explore.encode import floats, integers, packed, to_json
+
+
+@given(st.lists(st.floats(width=32)))
+def test_floats_come_back(values):
+    read = np.frombuffer(base64.b64decode(floats(values)), "<f4")
+    assert np.array_equal(read, np.array(values, "<f4"), equal_nan=True)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1)))
+def test_whole_numbers_come_back(values):
+    assert np.frombuffer(base64.b64decode(integers(values)), "<i4").tolist() == values
+
+
+@given(st.text())
+def test_text_comes_back_and_closes_no_element(text):
+    letters = packed(to_json({"message": text + "</script>"}))
+    assert "<" not in letters
+    assert json.loads(gzip.decompress(base64.b64decode(letters)))["message"] == text + "</script>"
+
+
+def test_numbers_that_json_lacks_are_null():
+    assert to_json({"a": [np.float64("nan"), np.inf, np.array([1.0, np.nan])]}) == (
+        '{"a":[null,null,[1.0,null]]}'
+    )
+
+
+@given(st.integers(1, 100_000))
+def test_a_thinned_curve_keeps_its_ends_and_few_points(n):
+    kept = thinned(n)
+    assert len(kept) <= min(n, MOST)
+    assert kept[0] == 0
+    assert kept[-1] == n - 1
+    assert (np.diff(kept) > 0).all()

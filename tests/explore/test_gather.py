@@ -1,0 +1,166 @@
+"""What the page shows of the published runs, and of records that are broken or hostile."""
+
+import base64
+import gzip
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.explore.gather import gather
+from moelaws.explore.page import render
+from moelaws.fitting.report import read_fit
+from moelaws.records.parquet import read_parquet, write_parquet
+from moelaws.spec.project import load_study
+from repository import REPOSITORY, moelaws
+
+
+@pytest.fixture(scope="module")
+def data(published):
+    return gather(published)
+
+
+def numbers(text, kind="<f4"):
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def interpolated(law, point):
+    """The law at a point, as the page does: linear between the grid's points, in ln of the loss."""
+    values = np.log(numbers(law["mean"])).reshape([len(v["grid"]) for v in law["variables"]])
+    for variable in law["variables"]:
+        grid, x = np.array(variable["grid"]), point[variable["name"]]
+        if variable["log"]:
+            grid, x = np.log(grid), np.log(x)
+        i = int(np.clip(np.searchsorted(grid, x) - 1, 0, len(grid) - 2))
+        share = (x - grid[i]) / (grid[i + 1] - grid[i])
+        values = values[i] * (1 - share) + values[i + 1] * share
+    return float(np.exp(values))
+
+
+@pytest.mark.parametrize("name", ["loss", "wang", "chinchilla"])
+def test_a_law_between_the_points_of_its_grid(data, published, name):
+    law = next(each for each in data["laws"] if each["id"] == f"sparsity/{name}")
+    report = read_fit(published.folder.fit("sparsity", name))
+    form, rng = laws.fittable(report.law), np.random.default_rng(0)
+    measured = {name: np.array(x) for name, x in law["points"]["values"].items()}
+    measured["S"] = 1 - measured.get("S", np.zeros(1))
+    errors = []
+    for _ in range(200):  # between two runs, for elsewhere nothing was measured
+        two = rng.integers(len(law["points"]["L"]), size=2)
+        share = rng.uniform()
+        point = {
+            name: float(x[two[0] % len(x)] ** share * x[two[1] % len(x)] ** (1 - share))
+            for name, x in measured.items()
+        }
+        point["S"] = 1 - point["S"]
+        exact = float(form.predict(report.part({}).estimates(), point))
+        errors.append(abs(interpolated(law, point) - exact))
+    assert np.median(errors) < 0.003  # nats
+    assert max(errors) < 0.008
+    low, mean, high = (numbers(law[end]) for end in ("low", "mean", "high"))
+    assert np.mean((low <= mean) & (mean <= high)) > 0.9
+
+
+def test_each_run_is_a_row_and_its_loss_is_that_of_the_table(data, published):
+    table = pd.read_parquet(published.folder.table("sparsity"))
+    columns = {each["name"]: each for each in data["runs"]["columns"]}
+    assert data["runs"]["count"] == len(table) == len(data["details"])
+    assert numbers(columns["L"]["values"], "<f8").tolist() == table["L"].tolist()
+    codes = numbers(columns["run_id"]["codes"], "<i4")
+    assert [columns["run_id"]["levels"][i] for i in codes] == table["run_id"].tolist()
+    assert columns["L"]["unit"] == "nats/token"
+    for series in data["isoflop"][0]["series"]:
+        assert table["L"].iloc[series["run"]].tolist() == pytest.approx(series["L"], rel=1e-6)
+
+
+def test_an_optimum_is_the_least_point_of_its_curve(data):
+    """The surface is quadratic in ln N, so that no minimum lies below the curve's own."""
+    curves = [s for each in data["isoflop"] for s in each["series"]]
+    assert len(curves) == 2 * 3 * 6
+    for series in curves:
+        best, curve = series["optimum"], series["curve"]
+        assert best["L"] <= min(curve["mean"]) + 1e-6
+        assert best["bound"] == (best["x"] in (curve["x"][0], curve["x"][-1]))
+        assert best["low"] <= best["x"] * 1.001
+        assert best["x"] <= best["high"] * 1.001
+
+
+def test_the_answers_hold_what_the_files_say(data):
+    trained, best, support, further = data["answers"]
+    assert "126 models were trained here: 126 completed" in trained["paragraphs"][0]
+    assert {row[2] for row in best["table"]["rows"]} == {"1e+12", "3e+12", "1e+13"}
+    assert any("errs least" in point for point in support["points"])
+    assert "no outlook" in " ".join(further["paragraphs"])
+    for answer in data["answers"]:
+        for text in (*answer["paragraphs"], *answer["points"]):
+            assert text.endswith((".", ")")), text
+            assert "nan" not in text.lower().split()
+
+
+def with_runs(material, run_ids):
+    """The table with the first rows under other identities."""
+    path = material.folder.table("sparsity")
+    table = read_parquet(path)
+    ids = [*run_ids, *table["run_id"].to_pylist()[len(run_ids) :]]
+    column = table.schema.get_field_index("run_id")
+    write_parquet(path, table.set_column(column, table.schema.field(column), [ids]))
+
+
+def test_broken_and_hostile_records_break_no_page(own, record):
+    message = "</script><img src=x onerror=alert(1)>"
+    whole, broken = record(1, message), record(2)
+    with_runs(own, [whole, broken])
+    (own.results.run(broken) / "summary.json").write_text("{")
+    (own.results.run(whole) / "history.parquet").write_bytes(b"no table")
+    data = gather(own)
+    assert data["details"][0]["config"] == {"seed": 1}
+    assert data["details"][1] == {}
+    assert any(f"1 runs are damaged and left out: {broken}" in note for note in data["notes"])
+    assert any("history.parquet" in note for note in data["notes"])
+    told = next(each for each in data["runs"]["columns"] if each["name"] == "message")
+    assert told["levels"] == [message]
+    page = render(data)
+    assert message not in page
+    embedded = re.search(r'id="data">([^<]*)</script>', page)[1]
+    assert json.loads(gzip.decompress(base64.b64decode(embedded))) == json.loads(json.dumps(data))
+
+
+def test_nothing_to_show_says_what_to_do(tmp_path):
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    done = moelaws("explore", "--tier", "demo", "--set", "studies=sparsity", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "snakemake --cores all --config tier=demo" in done.stderr
+    assert not list(tmp_path.rglob("*.html"))
+
+
+def test_every_study_lends_itself_to_an_empty_page(own):
+    """Published runs and studies without runs are gathered as well, whatever of them is there."""
+    names = ("routing", "sectional", "leverage")
+    studies = tuple(load_study(name, REPOSITORY).at_tier("workstation") for name in names)
+    data = gather(type(own)(own.project, studies, results=own.results))
+    assert data["runs"]["count"] == 0
+    assert data["laws"] == data["isoflop"] == data["studies"] == []
+
+
+@pytest.mark.slow
+def test_a_thousand_runs_with_their_curves_make_less_than_ten_megabytes(own, record):
+    rng, n = np.random.default_rng(0), 1000
+    path = own.folder.table("sparsity")
+    table = read_parquet(path).to_pandas()
+    ids = [record(number) for number in range(n)]
+    many = pd.concat([table] * (n // len(table) + 1), ignore_index=True).iloc[:n]
+    import pyarrow as pa
+
+    schema = read_parquet(path).schema
+    many = many.assign(run_id=ids, L=many["L"] + rng.normal(0, 0.01, n))
+    write_parquet(path, pa.Table.from_pandas(many, schema=schema, preserve_index=False))
+    steps = np.arange(1, 1501)
+    for run in ids:
+        loss = 3 + 3 * steps**-0.3 + rng.normal(0, 0.1, len(steps))
+        columns = {"step": steps, "loss": loss, "seconds": steps * 0.01 + rng.random()}
+        write_parquet(own.results.run(run) / "history.parquet", pa.table(columns))
+    page = render(gather(own))
+    assert len(page) < 10e6
