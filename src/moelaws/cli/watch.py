@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
-    from moelaws.records.watching import Asked, Watching
+    from moelaws.records.watching import Asked, Snapshot, Watching
 
 
 @click.command(name="watch")
@@ -48,14 +49,13 @@ def command(
     from moelaws.records.watching import Watching
 
     watching = Watching(Results(), _asked(project, names))
-    if once:
-        every = 0.0
+    snapshots = _snapshots(watching, 0.0 if once else every)
     if as_json:
-        _follow_as_json(watching, project.tier, every)
+        _print_as_json(snapshots, project.tier)
     elif sys.stdout.isatty() or once:
-        _follow_on_terminal(watching, project.tier, every)
+        _draw(snapshots, project.tier)
     else:
-        _follow_in_lines(watching, project.tier, every)
+        _print_lines(snapshots, project.tier)
 
 
 def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
@@ -89,57 +89,54 @@ def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
     return asked
 
 
-def _follow_as_json(watching: Watching, tier: str, every: float) -> None:
-    """Prints a JSON object now and at each change until the sweep is finished."""
-    from moelaws.cli.watch_text import as_dict
-
-    last = None
+def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
+    """Yields the sweep as it is, until it is finished; once alone where ``every`` is 0."""
     while True:
         snapshot = watching.look()
-        if snapshot.courses != last:
-            last = snapshot.courses
-            print_json(as_dict(snapshot, tier))
-            sys.stdout.flush()
+        yield snapshot
         if snapshot.finished or not every:
             return
         time.sleep(every)
 
 
-def _follow_on_terminal(watching: Watching, tier: str, every: float) -> None:
-    """Draws the sweep again and again at the same place until it is finished."""
+def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
+    """Prints a JSON object now and at each change."""
+    from moelaws.cli.watch_text import as_dict
+
+    last = None
+    for snapshot in snapshots:
+        if snapshot.courses != last:
+            last = snapshot.courses
+            print_json(as_dict(snapshot, tier))
+            sys.stdout.flush()
+
+
+def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
+    """Draws the sweep again and again at the same place of the terminal."""
     from rich.console import Console
     from rich.live import Live
 
     from moelaws.cli.watch_text import drawn
 
     console = Console(highlight=False)
-    snapshot = watching.look()
-    if snapshot.finished or not every:
-        console.print(drawn(snapshot, tier))
+    if not console.is_terminal:  # a look that was asked for once
+        console.print(drawn(next(snapshots), tier))
         return
-    # What does not fit into the window is shown at the end.
-    with Live(drawn(snapshot, tier), console=console, auto_refresh=False) as live:
-        while not snapshot.finished:
-            time.sleep(every)
-            snapshot = watching.look()
+    with Live(console=console, auto_refresh=False) as live:
+        for snapshot in snapshots:
             live.update(drawn(snapshot, tier), refresh=True)
 
 
-def _follow_in_lines(watching: Watching, tier: str, every: float) -> None:
+def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
     from moelaws.cli.watch_text import idle, totals
 
     last = None
-    while True:
-        snapshot = watching.look()
+    for snapshot in snapshots:
         counts = snapshot.counts
-        change = (counts, f"{snapshot.share:.0%}")
-        if change != last:
+        if (change := (counts, f"{snapshot.share:.0%}")) != last:
             last = change
             click.echo(totals(snapshot))
             if not (counts["running"] or snapshot.finished):
                 click.echo(idle(tier))
             sys.stdout.flush()
-        if snapshot.finished:
-            return
-        time.sleep(every)
