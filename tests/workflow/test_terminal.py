@@ -89,11 +89,11 @@ def call(tmp_path):
 def test_a_failed_job_is_shown_with_its_log_and_no_job_block_is(call, tmp_path):
     done = call("--keep-going")
     assert done.returncode == 1
-    assert "3 jobs: make 2, all 1" in done.stderr
+    assert "moelaws: jobs to do: 3 (make 2, all 1)" in done.stderr
     assert "moelaws: the job make bad failed; its log ends so:\n    moelaws: warning" in done.stderr
     assert "moelaws: good: warning: at the edge\n" in done.stderr
     assert "moelaws: 1/3 jobs" in done.stderr
-    assert "1 of 3 jobs failed: make bad. What was made stays" in done.stderr
+    assert "moelaws: jobs that failed: 1 of 3 (make bad). What was made stays" in done.stderr
     for hidden in ("localrule", "Finished jobid", "Select jobs", "CalledProcessError"):
         assert hidden not in done.stderr
     (log,) = (tmp_path / ".snakemake/log").iterdir()
@@ -106,7 +106,7 @@ def test_a_failed_job_is_shown_with_its_log_and_no_job_block_is(call, tmp_path):
 def test_a_good_call_prints_a_few_lines_and_another_none_of_jobs(call):
     lines = call("good.txt").stderr.splitlines()
     assert len(lines) <= 6
-    assert re.fullmatch("moelaws: all 1 jobs are done, in .* s", lines[-1])
+    assert re.fullmatch(r"moelaws: all jobs \(1\) are done, in .* s", lines[-1])
     assert "Nothing to be done" in call("good.txt").stderr
 
 

@@ -52,6 +52,8 @@ class CallReport(logging.Handler):
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
         self.done = self.total = 0
+        # With --quiet progress Snakemake tells of no job that ended.
+        self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
         self.began = time.monotonic()
         self.ended = threading.Event()
         self.follower = threading.Thread(target=self._follow, daemon=True)
@@ -74,24 +76,27 @@ class CallReport(logging.Handler):
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
-        self.line.show(self.text(), last=True)
+        if self.text() != OWN:
+            self.line.show(self.text(), last=True)
         took = duration(time.monotonic() - self.began)
         if succeeded:
-            self.line.say(f"{OWN}all {self.total} jobs are done, in {took}")
+            self.line.say(f"{OWN}all jobs ({self.total}) are done, in {took}")
             return
         names = list(self.failed.values())
-        failed = f"{len(names)} of {self.total} jobs failed: {', '.join(names[:5])}"
         more = ", ..." if len(names) > 5 else ""
+        failed = f"{len(names)} of {self.total} ({', '.join(names[:5])}{more})"
         self.line.say(
-            f"{OWN}{failed}{more}. What was made stays made: correct the cause and give the same "
-            f"call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and give "
+            f"the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
         )
 
     def text(self) -> str:
         """Returns the line of progress."""
         names = Counter(list(self.running.values()))  # a copy: another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
-        words = [*(self.trained.words() if self.trained else ()), f"{self.done}/{self.total} jobs"]
+        words = self.trained.words() if self.trained else []
+        if self.counts_jobs:
+            words.append(f"{self.done}/{self.total} jobs")
         if at_work:
             words.append(f"now: {', '.join(at_work)}")
         return OWN + ", ".join(words)
@@ -120,12 +125,13 @@ class CallReport(logging.Handler):
         self.total = counts.pop("total", 0)
         if self.line.is_alone:
             each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
-            self.line.say(f"{OWN}{self.total} jobs: {each}")
+            self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
 
     def _on_job_info(self, record: logging.LogRecord) -> None:
         about = vars(record)
         self.jobs[about["jobid"]] = about
-        self.running[about["jobid"]] = about["rule_name"]
+        if self.counts_jobs:
+            self.running[about["jobid"]] = about["rule_name"]
 
     def _on_progress(self, record: logging.LogRecord) -> None:
         self.done, self.total = vars(record)["done"], vars(record)["total"]
@@ -164,7 +170,7 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE):
+        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
@@ -175,7 +181,8 @@ class CallReport(logging.Handler):
         while not self.ended.wait(TICK):
             if self.trained:
                 self.trained.look()
-            self.line.show(self.text())
+            if self.text() != OWN:
+                self.line.show(self.text())
 
 
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
