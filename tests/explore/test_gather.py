@@ -11,10 +11,13 @@ import pytest
 
 from moelaws import laws
 from moelaws.explore.gather import gather
+from moelaws.explore.material import Material
 from moelaws.explore.page import render
 from moelaws.fitting.report import read_fit
+from moelaws.grids.sweep import expand_study
+from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet, write_parquet
-from moelaws.spec.project import load_study
+from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY, moelaws
 
 
@@ -90,7 +93,7 @@ def test_an_optimum_is_the_least_point_of_its_curve(data):
 
 def test_the_answers_hold_what_the_files_say(data):
     trained, best, support, further = data["answers"]
-    assert "126 models were trained here: 126 completed" in trained["paragraphs"][0]
+    assert "Trained here: 126 models, of which 126 completed" in trained["paragraphs"][0]
     assert {row[2] for row in best["table"]["rows"]} == {"1e+12", "3e+12", "1e+13"}
     assert any("errs least" in point for point in support["points"])
     assert "no outlook" in " ".join(further["paragraphs"])
@@ -132,7 +135,7 @@ def test_nothing_to_show_says_what_to_do(tmp_path):
     (tmp_path / "config").symlink_to(REPOSITORY / "config")
     done = moelaws("explore", "--tier", "demo", "--set", "studies=sparsity", cwd=tmp_path)
     assert done.returncode == 2
-    assert "snakemake --cores all --config tier=demo" in done.stderr
+    assert "snakemake --cores all --config tier=demo source=trained" in done.stderr
     assert not list(tmp_path.rglob("*.html"))
 
 
@@ -145,8 +148,28 @@ def test_every_study_lends_itself_to_an_empty_page(own):
     assert data["laws"] == data["isoflop"] == data["studies"] == []
 
 
+def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").symlink_to(REPOSITORY / "config")
+    project = Project(tier="demo", studies=("sparsity",))
+    study = load_study("sparsity")
+    run, *_ = expand_study(study, project).runs
+    folder = Results().run(run.run_id)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(run.config.canonical_json())
+    data = gather(Material(project, (study,)))
+    columns = {each["name"]: each for each in data["runs"]["columns"]}
+    assert data["runs"]["count"] == 1
+    assert columns["status"]["levels"] == ["interrupted"]
+    assert numbers(columns["D"]["values"], "<f8")[0] == run.config.tokens
+    assert any("71 of the 72 runs" in note for note in data["notes"])
+    assert any("Not finished: 1 run." in point for point in data["answers"][3]["points"])
+
+
 @pytest.mark.slow
-def test_a_thousand_runs_with_their_curves_make_less_than_ten_megabytes(own, record):
+def test_a_thousand_runs_with_their_curves_and_ninety_figures_make_less_than_ten_megabytes(
+    own, record
+):
     rng, n = np.random.default_rng(0), 1000
     path = own.folder.table("sparsity")
     table = read_parquet(path).to_pandas()
@@ -162,5 +185,6 @@ def test_a_thousand_runs_with_their_curves_make_less_than_ten_megabytes(own, rec
         loss = 3 + 3 * steps**-0.3 + rng.normal(0, 0.1, len(steps))
         columns = {"step": steps, "loss": loss, "seconds": steps * 0.01 + rng.random()}
         write_parquet(own.results.run(run) / "history.parquet", pa.table(columns))
-    page = render(gather(own))
-    assert len(page) < 10e6
+    data = gather(own)
+    data["studies"][0]["figures"] = (data["studies"][0]["figures"] * 5)[:90]  # of all studies
+    assert len(render(data)) < 10e6

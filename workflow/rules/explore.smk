@@ -4,6 +4,8 @@
 rule explore:
     input:
         made=JOBS.explored(),
+        # What it leads to.
+        pages=JOBS.claims_pages() + JOBS.laws_pages() + JOBS.outlooks(),
         code=JOBS.explore_code(),
     output:
         FOLDER.explore,
@@ -18,4 +20,6 @@ rule explore:
         texts=JOBS.explored_texts(),
         simulated=SIMULATED,
     shell:
-        "moelaws explore " + SETTINGS + " {params.simulated} --out {output} > {log} 2>&1"
+        "moelaws explore "
+        + SETTINGS
+        + " {params.simulated} --out {output} > {log} 2>&1"

@@ -58,7 +58,7 @@ def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[st
         raise UserError(
             f"{material.folder.root} has no table, figure or verdict, and {material.results.runs} "
             f"no run of the tier {project.tier}. Run `snakemake --cores all --config "
-            f"tier={project.tier}` first, or name another tier with --tier"
+            f"tier={project.tier} source={project.source}` first, or name another tier with --tier"
         )
     out = out or material.folder.explore
     write_text(out, render(data))

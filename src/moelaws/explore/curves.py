@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.explore.encode import floats, integers
+from moelaws.explore.encode import floats, integers, rounded
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
 from moelaws.tables.parquet import read_table
 
 MOST = 200  # points of a curve
+MANTISSA = 13  # bits of a loss and a time: to 0.0002 nats, a thousandth of a batch's noise
 COLUMNS = ("step", "loss", "seconds")
 
 
@@ -38,8 +39,13 @@ def curves(material: Material, runs: Runs) -> dict[str, Any]:
             continue
         kept = frame.iloc[thinned(len(frame))]
         parts.append({name: kept[name].to_numpy(float) for name in COLUMNS})
-    columns = {name: floats(_joined(part[name] for part in parts)) for name in COLUMNS}
-    return {"offset": _offsets(len(part["step"]) for part in parts), **columns}
+    joined = {name: _joined(part[name] for part in parts) for name in COLUMNS}
+    return {
+        "offset": _offsets(len(part["step"]) for part in parts),
+        "step": floats(joined["step"]),
+        "loss": floats(rounded(joined["loss"], MANTISSA)),
+        "seconds": floats(rounded(joined["seconds"], MANTISSA)),
+    }
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
@@ -52,7 +58,7 @@ def load(material: Material, runs: Runs) -> dict[str, Any]:
         "layers": integers([len(share) for share in shares]),
         "experts": integers([len(share[0]) if share else 0 for share in shares]),
         "offset": _offsets(sum(map(len, share)) for share in shares),
-        "share": floats(_joined(row for share in shares for row in share)),
+        "share": floats(rounded(_joined(row for share in shares for row in share), MANTISSA)),
     }
 
 

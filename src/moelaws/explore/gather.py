@@ -20,8 +20,8 @@ LINKS = {
     "outlook.md": "What these runs advise for larger budgets",
     "laws.md": "Which law to use for what",
     "claims.md": "The papers' claims beside these runs",
-    "report.html": "Snakemake's report: every figure, and how it was made",
 }
+REPORT = "Snakemake's report: every figure, and how it was made (snakemake writes it last)"
 
 
 def gather(material: Material) -> dict[str, Any]:
@@ -52,6 +52,7 @@ def gather(material: Material) -> dict[str, Any]:
             {"text": text, "href": name}
             for name, text in LINKS.items()
             if (material.folder.root / name).is_file()
-        ],
+        ]
+        + [{"text": REPORT, "href": material.folder.report.name}],
         "notes": material.notes,
     }

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from moelaws.explore.encode import floats, shortened
+from moelaws.explore.encode import floats, rounded, shortened
 from moelaws.explore.fits import LossFit
 from moelaws.explore.material import Material
 from moelaws.explore.studies import source_of
@@ -23,6 +23,7 @@ BEYOND = 1.5  # a grid ends at this factor below and above the values that were 
 MOST = 4  # variables that have a grid; the others are held
 MOST_POINTS = 6000  # of a grid, over all of its variables
 FEWEST, FINEST = 4, 61  # points of one variable
+MANTISSA = 15  # bits of a loss: to 0.00006 nats
 COARSE = 7  # points of each variable, to see where a law bends
 
 
@@ -115,9 +116,9 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
         "level": fit.report.level,
         "variables": [_variable(fit, *each) for each in zip(axes, grids, strict=True)],
         "held": held,
-        "mean": floats(mean),
-        "low": floats(low),
-        "high": floats(high),
+        "mean": floats(rounded(mean, MANTISSA)),
+        "low": floats(rounded(low, MANTISSA)),
+        "high": floats(rounded(high, MANTISSA)),
         "params": [
             {"name": name, "estimate": p.estimate, "low": p.low, "high": p.high}
             for name, p in part.params.items()

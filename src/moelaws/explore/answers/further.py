@@ -44,11 +44,10 @@ def further(
         plans = table(columns, _plans(robust, largest))
         paragraphs += _uncounted(robust, fits)
     points = [*_retries(runs), *_wider(curves), *_unfinished(runs)]
-    if not (paragraphs or points):
-        paragraphs.append("Nothing is left to do by what is on record.")
-    elif outlook is None:
+    if outlook is None:
         paragraphs.append(
-            "There is no outlook to larger budgets yet: it is made of the fits of trained runs."
+            "There is no outlook to larger budgets. Snakemake makes one, of fits of the loss to "
+            "runs that were trained here."
         )
     return answer("What to do next", paragraphs, points, plans)
 
@@ -97,7 +96,7 @@ def _retries(runs: Runs) -> Iterator[str]:
         names = listed([str(run) for run in failed["run_id"].head(5)])
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
         yield (
-            f"{count(len(failed), 'run')} failed ({names}{more}). `moelaws runs --retry` asks for "
+            f"Failed: {count(len(failed), 'run')} ({names}{more}). `moelaws runs --retry` asks for "
             "them again, and the next call of snakemake trains them. A run that diverged will "
             "diverge again unless its learning rate is lowered in the study's file."
         )
@@ -107,7 +106,7 @@ def _unfinished(runs: Runs) -> Iterator[str]:
     waiting = runs.frame[runs.frame["status"].isin(("running", "interrupted"))]
     if len(waiting):
         yield (
-            f"{count(len(waiting), 'run')} are not finished. Call snakemake again once none is "
+            f"Not finished: {count(len(waiting), 'run')}. Call snakemake again once none is "
             "running: it takes up each where it stopped, and makes this page anew."
         )
 

@@ -51,7 +51,7 @@ def _own(own: pd.DataFrame) -> Iterator[str]:
     others = Counter(own["status"][own["status"] != "completed"])
     what = [f"{n} {_status(status)}" for status, n in others.items()]
     rest = f"; {listed(what)}" if what else ""
-    yield f"{count(len(own), 'model')} were trained here: {len(done)} completed{rest}."
+    yield f"Trained here: {count(len(own), 'model')}, of which {len(done):,} completed{rest}."
     if len(done):
         yield (
             f"The completed ones have {_span(done, 'N_total')} parameters, of which each token "
