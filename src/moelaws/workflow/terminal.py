@@ -86,8 +86,8 @@ class CallReport(logging.Handler):
         more = ", ..." if len(names) > 5 else ""
         failed = f"{len(names)} of {self.total} ({', '.join(names[:5])}{more})"
         self.line.say(
-            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and give "
-            f"the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and "
+            f"give the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
         )
 
     def text(self) -> str:
