@@ -9,7 +9,7 @@ from moelaws.records.parquet import read_parquet
 from moelaws.records.watching import Asked, Watching
 from moelaws.training.history import COLUMNS
 
-STEPS = 400
+STEPS = 200
 
 
 def watch_until(watching, run, holds):
