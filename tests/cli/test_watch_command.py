@@ -111,3 +111,23 @@ def test_ctrl_c_ends_it(sweep):
     process.send_signal(signal.SIGINT)
     assert "Traceback" not in process.communicate(timeout=60)[1]
     assert process.returncode == 130
+
+
+def test_html_writes_the_page_while_runs_train_and_at_the_end(sweep, monkeypatch):
+    results, written = Results(), []
+    *over, last = sweep
+    for run in over:
+        write_json(results.summary(run), {"status": "completed", "steps": sweep[run], **SUMMARY})
+    begin(results, last, sweep[last], lock_age=0)
+
+    def write_page(project):
+        written.append(results.summary(last).exists())
+        if len(written) == 1:  # the last run ends after the first page
+            write_json(
+                results.summary(last), {"status": "completed", "steps": sweep[last], **SUMMARY}
+            )
+        return results.tier(project.tier).explore, {}
+
+    monkeypatch.setattr("moelaws.cli.kept_page.write_page", write_page)
+    assert "results/demo/explore.html: open it" in call("--html", "--every", "0.1")
+    assert written == [False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,15 +24,33 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
+    check_out(out, ".html")
+    if simulated:
+        project = project.model_copy(update={"source": "simulated"})
+    out, data = write_page(project, out)
+    size = out.stat().st_size / 1e6
+    if as_json:
+        counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
+        told = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
+        print_json({**told, **counted, "notes": data["notes"]})
+        return
+    for note in data["notes"]:
+        click.echo(f"moelaws: warning: {note}", err=True)
+    click.echo(f"{out}: {data['runs']['count']} runs, {size:.1f} MB; open it in a browser")
+
+
+def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """Writes the page of the project's tier; returns where it is and what it shows.
+
+    Raises:
+        UserError: where nothing is there to show, or the file cannot be written.
+    """
     from moelaws.explore.gather import gather
     from moelaws.explore.material import Material
     from moelaws.explore.page import render
     from moelaws.records.files import write_text
     from moelaws.spec.project import chosen_studies
 
-    check_out(out, ".html")
-    if simulated:
-        project = project.model_copy(update={"source": "simulated"})
     studies = tuple(study.at_tier(project.tier) for study in chosen_studies(project))
     material = Material(project, studies, project.source == "simulated")
     data = gather(material)
@@ -43,12 +62,4 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
         )
     out = out or material.folder.explore
     write_text(out, render(data))
-    size = out.stat().st_size / 1e6
-    if as_json:
-        counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
-        told = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**told, **counted, "notes": data["notes"]})
-        return
-    for note in data["notes"]:
-        click.echo(f"moelaws: warning: {note}", err=True)
-    click.echo(f"{out}: {data['runs']['count']} runs, {size:.1f} MB; open it in a browser")
+    return out, data

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.kept_page import Page
 from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError
@@ -34,10 +35,16 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Look at the files again after so many seconds.",
 )
+@click.option(
+    "--html",
+    is_flag=True,
+    help="Write explore.html, as moelaws explore does, every minute while runs are under way and "
+    "once at the end.",
+)
 @click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
 @json_option
 def command(
-    project: Project, names: tuple[str, ...], every: float, once: bool, as_json: bool
+    project: Project, names: tuple[str, ...], every: float, html: bool, once: bool, as_json: bool
 ) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
@@ -49,13 +56,16 @@ def command(
     from moelaws.records.watching import Watching
 
     watching = Watching(Results(), _asked(project, names))
-    snapshots = _snapshots(watching, 0.0 if once else every)
+    page = Page(project) if html else None
+    snapshots = _snapshots(watching, 0.0 if once else every, page)
     if as_json:
         _print_as_json(snapshots, project.tier)
     elif sys.stdout.isatty() or once:
         _draw(snapshots, project.tier)
     else:
         _print_lines(snapshots, project.tier)
+    if page:
+        click.echo(f"{page.write_last()}: open it in a browser", err=as_json)
 
 
 def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
@@ -89,13 +99,15 @@ def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
     return asked
 
 
-def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
+def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[Snapshot]:
     """Yields the sweep as it is, until it is finished; once alone where ``every`` is 0."""
     while True:
         snapshot = watching.look()
         yield snapshot
         if snapshot.finished or not every:
             return
+        if page and snapshot.of("running"):
+            page.refresh()
         time.sleep(every)
 
 
