@@ -110,7 +110,7 @@ def read_runs(material: Material) -> Runs:
     frame = pd.DataFrame(_once(rows))
     frame = pd.DataFrame(columns=["run_id", "study", "status"]) if frame.empty else frame
     whole = {run: record for run, record in records.items() if record and not record.damaged}
-    _note_records(material, records)
+    _note_records(material, records, frame)
     _note_unstarted(material, asked, frame)
     return Runs(frame, DECLARED | units, whole, tables, asked)
 
@@ -204,18 +204,21 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
 
 
-def _note_records(material: Material, records: Mapping[str, Record | None]) -> None:
+def _note_records(
+    material: Material, records: Mapping[str, Record | None], frame: pd.DataFrame
+) -> None:
     damaged = [run for run, record in records.items() if record and record.damaged]
-    missing = [run for run, record in records.items() if record is None]
+    shown = set(frame["run_id"])  # the others did not start
+    missing = [run for run, record in records.items() if record is None and run in shown]
     if damaged:
         material.notes.append(
             f"The records of {len(damaged)} runs are damaged and left out: "
             f"{_some(damaged)}. `moelaws verify` says what is wrong with them."
         )
-    if missing and not material.simulated:
+    if missing:
         material.notes.append(
             f"{len(missing)} runs have no record below {material.results.runs}: their "
-            "configuration and their training curves are not shown if they were trained."
+            "configuration and their training curves are not shown."
         )
 
 
