@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from moelaws import laws
@@ -15,6 +16,7 @@ from moelaws.explore.material import Material
 from moelaws.explore.page import render
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
+from moelaws.records.annotations import annotate
 from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet, write_parquet
 from moelaws.spec.project import Project, load_study
@@ -157,10 +159,16 @@ def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
     folder = Results().run(run.run_id)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(run.config.canonical_json())
+    so_far = pa.table({"step": [1, 2], "loss": [6.0, 5.0], "seconds": [0.5, 1.0]})
+    write_parquet(Results().history_so_far(run.run_id), so_far)
+    annotate(Results(), run.run_id, {"baseline": "yes"}, "</script>")
     data = gather(Material(project, (study,)))
     columns = {each["name"]: each for each in data["runs"]["columns"]}
     assert data["runs"]["count"] == 1
     assert columns["status"]["levels"] == ["interrupted"]
+    assert numbers(data["curves"]["loss"]).tolist() == [6, 5]
+    assert columns["tags"]["levels"] == ["baseline=yes"]
+    assert columns["note"]["levels"] == ["</script>"]
     assert numbers(columns["D"]["values"], "<f8")[0] == run.config.tokens
     assert any("71 of the 72 runs" in note for note in data["notes"])
     assert any("Not finished: 1 run." in point for point in data["answers"][3]["points"])
@@ -175,8 +183,6 @@ def test_a_thousand_runs_with_their_curves_and_ninety_figures_make_less_than_ten
     table = read_parquet(path).to_pandas()
     ids = [record(number) for number in range(n)]
     many = pd.concat([table] * (n // len(table) + 1), ignore_index=True).iloc[:n]
-    import pyarrow as pa
-
     schema = read_parquet(path).schema
     many = many.assign(run_id=ids, L=many["L"] + rng.normal(0, 0.01, n))
     write_parquet(path, pa.Table.from_pandas(many, schema=schema, preserve_index=False))

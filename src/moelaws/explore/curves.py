@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.explore.encode import floats, integers, rounded
@@ -32,8 +33,7 @@ def curves(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns the training curves of all runs, one after the other; empty of those without."""
     parts: list[dict[str, NDArray[np.float64]]] = []
     for run in runs.frame["run_id"]:
-        path = material.results.run(run) / "history.parquet"
-        frame = material.read(read_table, path) if run in runs.records else None
+        frame = _history(material, run) if run in runs.records else None
         if frame is None or not set(COLUMNS) <= set(frame):
             parts.append({name: np.empty(0) for name in COLUMNS})
             continue
@@ -46,6 +46,14 @@ def curves(material: Material, runs: Runs) -> dict[str, Any]:
         "loss": floats(rounded(joined["loss"], MANTISSA)),
         "seconds": floats(rounded(joined["seconds"], MANTISSA)),
     }
+
+
+def _history(material: Material, run: str) -> pd.DataFrame | None:
+    """Returns the steps of a run, up to now where it is still training."""
+    whole = material.read(read_table, material.results.run(run) / "history.parquet")
+    if whole is not None:
+        return whole
+    return material.read(read_table, material.results.history_so_far(run))
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
