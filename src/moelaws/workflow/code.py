@@ -55,7 +55,7 @@ def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
     """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
     modules = {_law(fit.law) for study in studies for fit in study.fits}
     own = closure("moelaws.cli.explore", *modules)
-    return own + tuple(sorted(path for path in (PACKAGE / "explore/page").iterdir()))
+    return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:
