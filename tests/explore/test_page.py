@@ -186,8 +186,8 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
     until(lambda: sorted(highlighted_runs(page)), [3, 5])
     assert page.locator("#parallel-plot path.rest").count() == 1
     show(page, "curves")
-    names = page.locator("#curves-plot").evaluate("box => box.data.map(one => one.name)")
-    assert sorted(names) == ["run-3", "run-5"]
+    names = "box => box.data.map(one => one.name).sort()"
+    until(lambda: page.locator("#curves-plot").evaluate(names), ["run-3", "run-5"])
 
 
 def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
@@ -231,7 +231,7 @@ def test_a_click_shows_configuration_curve_and_load(visit, file):
     assert detail.locator("h2").inner_text() == "run-7"
     assert "model.d_model\t71" in detail.inner_text()
     assert NASTY[2] in detail.inner_text()
-    assert "run=run-7" in page.url
+    until(lambda: "run=run-7" in page.evaluate("location.hash"))
     first = "all => all.map(one => [one.data[0].type, one.data[0].z])"
     traces = detail.locator(".plot").evaluate_all(first)
     assert traces[0][0] == "scatter"
@@ -243,7 +243,7 @@ def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
     assert page.locator("#detail h2").inner_text() == IMAGE
     assert "No training curve of this run is at hand." in page.locator("#detail").inner_text()
     page.keyboard.press("Escape")
-    assert "run=" not in page.url
+    until(lambda: "run=" in page.evaluate("location.hash"), False)
 
 
 def test_a_browser_that_cannot_unpack_is_told_so(visit, file):
@@ -274,8 +274,8 @@ def test_the_keyboard_alone_finds_opens_picks_and_sorts(visit, file):
     page.keyboard.press("Enter")
     assert page.locator("#detail").is_visible()
     page.keyboard.press("Escape")
-    assert not page.locator("#detail").is_visible()
-    assert page.evaluate("document.activeElement.dataset.row") == row
+    until(lambda: page.locator("#detail").is_visible(), False)
+    until(lambda: page.evaluate("document.activeElement.dataset.row"), row)
     page.locator('[data-column="N_total"]').focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
