@@ -144,6 +144,19 @@ def test_a_filter_narrows_table_and_plots(visit, file):
     assert count(page).startswith("15 of 60 runs match")
 
 
+def test_published_runs_are_left_out_at_first_by_a_filter_that_shows(visit, tmp_path):
+    data = page_data()
+    sources = next(each for each in data["runs"]["columns"] if each["name"] == "source")
+    sources["levels"] = [name.replace("simulated", "imported") for name in sources["levels"]]
+    path = tmp_path / "explore.html"
+    path.write_text(render(data), encoding="utf-8")
+    page = visit(path)
+    assert page.locator("#filter").input_value() == "source=trained"
+    assert "40 of 60 runs match" in count(page)
+    page.locator("#filter").fill("")
+    assert "60 of 60 runs match" in count(page)
+
+
 @pytest.mark.parametrize(
     ("written", "words"),
     [

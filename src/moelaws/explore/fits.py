@@ -58,10 +58,9 @@ class LossFit:
         """The law's variables that the table gives."""
         return tuple(v for v in self.law.variables if v.name in self.values)
 
-    def used(self, part: FitPart) -> Mask:
-        """Returns which rows (n,) the part was fitted to, held-out ones among them."""
-        fitted, held = selected_rows(self.table, self.law, self.spec, part.where)
-        return fitted | held
+    def rows(self, part: FitPart) -> tuple[Mask, Mask]:
+        """Returns which rows (n,) a part was fitted to, and which were held out."""
+        return selected_rows(self.table, self.law, self.spec, part.where)
 
     def draws(self, part: FitPart) -> Array:
         """Returns at most ``MOST_DRAWS`` draws (B, P) of a part, natural scale.

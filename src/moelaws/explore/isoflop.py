@@ -93,7 +93,8 @@ def _isoflop(fit: LossFit) -> IsoFlop | None:
 
 def _curves(fit: LossFit, part: FitPart, size: Variable) -> Iterator[Curve]:
     """Yields the curves of one budget, one for each value of the other variables."""
-    used, draws = fit.used(part), fit.draws(part)
+    fitted, held_out = fit.rows(part)
+    used, draws = fitted | held_out, fit.draws(part)
     names = [v.name for v in fit.variables if v.name != size.name]
     kinds = np.column_stack([np.zeros(len(used)), *(fit.values[name] for name in names)])
     for kind in np.unique(kinds[used], axis=0):

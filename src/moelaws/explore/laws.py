@@ -33,7 +33,7 @@ class Axis:
 
     Attributes:
         variable: of the law.
-        fitted: the least and the largest value that were measured.
+        fitted: the least and the largest value of the rows that the law was fitted to.
         low, high: the ends of the grid.
         scale: ``log`` of the variable; ``sparse``, the logarithm of 1 - S; or ``linear``.
     """
@@ -60,17 +60,21 @@ def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[dict[str, A
     return [law for law in made if law is not None]
 
 
-def axis(variable: Variable, fitted: tuple[float, float]) -> Axis:
-    """Returns the range of a variable's grid: what was ``fitted`` and somewhat beyond."""
-    low, high = fitted
+def axis(variable: Variable, measured: Array, fitted: Array) -> Axis:
+    """Returns the range of a variable's grid: what was ``measured`` and somewhat beyond.
+
+    ``fitted`` are those of the values that were not held out.
+    """
+    low, high = float(measured.min()), float(measured.max())
+    within = float(fitted.min()), float(fitted.max())
     if variable.domain is SPARSITY:
         ends = max(0.0, 1 - BEYOND * (1 - low)), 1 - (1 - high) / BEYOND
-        return Axis(variable, fitted, *ends, "sparse")
+        return Axis(variable, within, *ends, "sparse")
     if low <= 0:
-        return Axis(variable, fitted, low, high + (high - low) * (BEYOND - 1), "linear")
+        return Axis(variable, within, low, high + (high - low) * (BEYOND - 1), "linear")
     least = 1.0 if variable.domain is AT_LEAST_1 else 0.0
     most = 1.0 if variable.domain is FRACTION else math.inf
-    return Axis(variable, fitted, max(least, low / BEYOND), min(most, high * BEYOND), "log")
+    return Axis(variable, within, max(least, low / BEYOND), min(most, high * BEYOND), "log")
 
 
 def points(bends: Sequence[float]) -> list[int]:
@@ -90,12 +94,13 @@ def points(bends: Sequence[float]) -> list[int]:
 def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
     """Returns one law; None where all variables have one value, so that nothing can be varied."""
     part, law = fit.report.parts[0], fit.law
-    used = fit.used(part)
+    fitted, held_out = fit.rows(part)
+    used = fitted | held_out
     values = {v.name: fit.values[v.name][used] for v in fit.variables}
     varied = [v for v in fit.variables if np.ptp(values[v.name]) > 0][:MOST]
     if not varied:
         return None
-    axes = [axis(v, (float(values[v.name].min()), float(values[v.name].max()))) for v in varied]
+    axes = [axis(v, values[v.name], fit.values[v.name][fitted]) for v in varied]
     names = {v.name for v in varied}
     held = {name: float(np.median(x)) for name, x in values.items() if name not in names}
     counts = points(_bends(fit, part, axes, held))

@@ -83,7 +83,11 @@ async function start() {
   watchTheme();
   const data = readData(await inflate("data"));
   const loss = data.column("L");
-  change({ rows: filterRows(data, ""), sort: { name: loss ? "L" : data.columns[0].name, descending: false } });
+  // Runs that somebody else published are of other sizes: the filter, which the reader sees and can
+  // clear, leaves them out at first.
+  const sources = data.column("source")?.levels ?? [];
+  const filter = sources.includes("trained") && sources.includes("imported") ? "source=trained" : "";
+  change({ filter, rows: filterRows(data, filter), sort: { name: loss ? "L" : data.columns[0].name, descending: false } });
   showHeader(data);
   const parts = [answersSection, tableSection, scatterSection, parallelSection, curvesSection, isoflopSection, lawsSection, studiesSection];
   document.getElementById("main").replaceChildren(...parts.map((part) => part(data)));

@@ -24,7 +24,7 @@ function filterBox(data) {
   const error = h("p", { id: "filter-error", class: "error", role: "alert" });
   const input = h("input", {
     id: "filter", type: "search", autocomplete: "off", spellcheck: "false", "aria-describedby": "filter-help filter-error",
-    placeholder: "S>=0.9 status=completed L<3",
+    placeholder: "S>=0.9 status=completed L<3", value: state.filter,
     oninput: () => {
       try {
         const rows = filterRows(data, input.value);
