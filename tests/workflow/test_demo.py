@@ -34,8 +34,7 @@ COMMAND_LINE = (
     # A contest's entry is checked before its fits: this refuses, and decides no number.
     *("workflow/check.py", "workflow/reads.py", "tables/mapping.py"),
 )
-# To collect a table a grid is expanded; what comes of that, the runs, is a parameter too. So it is
-# for the page of a tier, which counts the runs that are asked for; their tables are its inputs.
+# To collect a table a grid is expanded; what comes of that, the runs, is a parameter too.
 EXPANSION = ("grids/", "corpus/", "accounting/", "laws/", "records/")
 
 
@@ -106,7 +105,7 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
             continue
         inputs = jobs[words[words.index("--out") + 1]]["input"]
         declared = {(demo.root / file).resolve() for file in inputs}
-        own = COMMAND_LINE + (EXPANSION if words[0] in ("aggregate", "explore") else ())
+        own = COMMAND_LINE + (EXPANSION if words[0] == "aggregate" else ())
         loaded = {name for name in files if not name.startswith(own)}
         if more := sorted(name for name in loaded if package / name not in declared):
             undeclared[" ".join(words[:2])] = more
