@@ -67,13 +67,19 @@ class Demo(Copy):
         return jobs
 
     def commands(self):
-        """The words of each command that wrote an output, and the package's files it loaded."""
-        package = self.root / "src/moelaws"
-        for path in self.loaded.glob("*.json"):
+        """The words of each command that wrote an output, and the package's files it loaded.
+
+        Of several calls with other studies that wrote one page, the last, for Snakemake has its
+        job on record.
+        """
+        package, last = self.root / "src/moelaws", {}
+        for path in sorted(self.loaded.glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
             record = json.loads(path.read_text())
-            if "--out" in record["words"]:
-                files = {Path(file).resolve() for file in record["files"]}
-                yield record["words"], {file.relative_to(package).as_posix() for file in files}
+            if "--out" in (words := record["words"]):
+                last[words[words.index("--out") + 1]] = record
+        for record in last.values():
+            files = {Path(file).resolve() for file in record["files"]}
+            yield record["words"], {file.relative_to(package).as_posix() for file in files}
 
     def planned_entries(self):
         """The fits, derived tables, figures, ... that a call would make again."""
