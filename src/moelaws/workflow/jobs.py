@@ -33,7 +33,7 @@ from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
-STARTS_PER_CONTEST_THREAD = 5_000  # a contest's are spread over few rows, and have refits beside
+DESCENTS_PER_BATCH = 250  # of a contest's fits, one after the other: a core takes a batch at a time
 BUSY = 8  # threads of one job, at the most
 PACKAGE = Path(__file__).parents[1]
 
@@ -254,15 +254,13 @@ class Jobs:
         return _busy(starts // STARTS_PER_THREAD)
 
     def contest_threads(self, study: str, name: str) -> int:
-        """Returns the cores that a contest can keep busy, as ``fit_threads``."""
+        """Returns the cores that a contest can keep busy: one, unless its fits are large."""
         contest: Contest = self.studies[study].entry("contests", name)
         # Few blocks have few distinct resamples, and each of these is refitted once.
-        refits = 0 if contest.resample_by else contest.bootstrap
-        fits = 0
+        descents = [0 if contest.resample_by else contest.bootstrap]
         for law in map(laws.fittable, contest.laws):
-            protocol = overridden(law, own_overrides(law, contest.protocol), name)
-            fits += (protocol.n_run + refits) * len(contest.splits)
-        return _busy(fits // STARTS_PER_CONTEST_THREAD)
+            descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
+        return _busy(max(descents) // DESCENTS_PER_BATCH)
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
