@@ -17,6 +17,7 @@ from moelaws import laws
 PAGE = "reference/api.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 WRITTEN = re.compile(r"# src/([\w/]+)\.py\n")  # a file that the reader is to write
+NEXT_ARGUMENT = re.compile(r", (?=\*|\w+:)")  # and no comma within a type
 SOURCE = Path("src")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Used = dict[str, dict[str, set[str]]]  # module -> name, or "" for all of it -> pages
@@ -114,21 +115,11 @@ def _entry(node: ast.stmt, name: str) -> Iterator[str]:
 def _signature(node: Function) -> str:
     decorated = [f"@{ast.unparse(d)}" for d in node.decorator_list if ast.unparse(d) == "property"]
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    line = f"{node.name}({ast.unparse(node.args)}){returns}"
-    if len(line) > 88:
-        line = f"{node.name}({_broken(node.args)}){returns}"
+    arguments = ast.unparse(node.args)
+    if len(f"{node.name}({arguments}){returns}") > 88:
+        arguments = "\n    " + NEXT_ARGUMENT.sub(",\n    ", arguments) + ",\n"
+    line = f"{node.name}({arguments}){returns}"
     return "```python\n" + "\n".join([*decorated, line]) + "\n```"
-
-
-def _broken(arguments: ast.arguments) -> str:
-    """One argument a line."""
-    text, texts, depth, start = ast.unparse(arguments), [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            texts.append(text[start:i].strip())
-            start = i + 1
-    return "\n    " + ",\n    ".join([*texts, text[start:].strip()]) + ",\n"
 
 
 def _fields(node: ast.ClassDef) -> str:
