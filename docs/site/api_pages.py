@@ -17,7 +17,6 @@ from moelaws import laws
 PAGE = "reference/api.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 WRITTEN = re.compile(r"# src/([\w/]+)\.py\n")  # a file that the reader is to write
-NEXT_ARGUMENT = re.compile(r", (?=\*|\w+:)")  # and no comma within a type
 SOURCE = Path("src")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Used = dict[str, dict[str, set[str]]]  # module -> name, or "" for all of it -> pages
@@ -117,7 +116,9 @@ def _signature(node: Function) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     arguments = ast.unparse(node.args)
     if len(f"{node.name}({arguments}){returns}") > 88:
-        arguments = "\n    " + NEXT_ARGUMENT.sub(",\n    ", arguments) + ",\n"
+        names = "|".join(a.arg for a in (*node.args.args, *node.args.kwonlyargs))
+        lines = re.sub(rf", (?=\*|({names}):)", ",\n    ", arguments)  # not in a type or a lambda
+        arguments = f"\n    {lines},\n"
     line = f"{node.name}({arguments}){returns}"
     return "```python\n" + "\n".join([*decorated, line]) + "\n```"
 
