@@ -54,7 +54,7 @@ def test_the_page_names_the_code_that_trained_the_runs(study):
     counts = Counter({row[0]: int(row[place]) for row in rows})
     made = [record.provenance for record in all_records(results)]
     assert Counter(one["commit"] for one in made) == counts
-    assert {one["code"] for one in made} == set(re.findall(r"digest (\w+)", page))
+    assert {one["code"] for one in made} == set(re.findall(r"digest ([0-9a-f]{16})", page))
 
 
 @pytest.mark.parametrize("name", ["chinchilla", "wang", "isoflop_total", "isoflop_active"])
