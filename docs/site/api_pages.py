@@ -114,21 +114,13 @@ def _entry(node: ast.stmt, name: str) -> Iterator[str]:
 def _signature(node: Function) -> str:
     decorated = [f"@{ast.unparse(d)}" for d in node.decorator_list if ast.unparse(d) == "property"]
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    line = f"{node.name}({ast.unparse(node.args)}){returns}"
-    if len(line) > 88:
-        line = f"{node.name}({_broken(node.args)}){returns}"
+    arguments = ast.unparse(node.args)
+    if len(f"{node.name}({arguments}){returns}") > 88:
+        names = "|".join(a.arg for a in (*node.args.args, *node.args.kwonlyargs))
+        lines = re.sub(rf", (?=\*|({names}):)", ",\n    ", arguments)  # not in a type or a lambda
+        arguments = f"\n    {lines},\n"
+    line = f"{node.name}({arguments}){returns}"
     return "```python\n" + "\n".join([*decorated, line]) + "\n```"
-
-
-def _broken(arguments: ast.arguments) -> str:
-    """One argument a line."""
-    text, texts, depth, start = ast.unparse(arguments), [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            texts.append(text[start:i].strip())
-            start = i + 1
-    return "\n    " + ",\n    ".join([*texts, text[start:].strip()]) + ",\n"
 
 
 def _fields(node: ast.ClassDef) -> str:

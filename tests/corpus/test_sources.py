@@ -34,8 +34,8 @@ def test_stdlib_is_sources_and_prose_without_tests_and_parts_packaged_apart(tmp_
     sources.digest()  # all of it is UTF-8
 
 
-# Pinned after the runs of the tier workstation were trained: with these the text, and so each run
-# on it, would be another one.
+# Pinned after the runs in docs/evidence/ were trained: they would make the text another one, and so
+# each run on it.
 LATER = {"narwhals", "plotly"}
 
 

@@ -1,6 +1,8 @@
 """What docs/evidence/ ships: records, the tables made of them, and the fits made of the tables."""
 
+import re
 import tarfile
+from collections import Counter
 
 import pytest
 
@@ -16,25 +18,43 @@ from moelaws.tables.parquet import read_study
 from repository import REPOSITORY
 
 EVIDENCE = REPOSITORY / "docs/evidence"
-TABLES = {
-    "hyperparameters": ["search"],
+ARCHIVES = {  # in the order of README's table of commits
     "sparsity": ["1e12", "3e12", "1e13"],
     "leverage": ["leverage"],
+    "hyperparameters": ["search"],
 }
 
 
-@pytest.mark.parametrize(("study", "archives"), TABLES.items())
-def test_a_table_is_made_of_the_records_beside_it(study, archives, tmp_path):
-    for name in archives:
+@pytest.fixture(scope="module", params=ARCHIVES)
+def study(request, tmp_path_factory):
+    """A study, and the results below which its records are unpacked."""
+    folder = tmp_path_factory.mktemp(request.param)
+    for name in ARCHIVES[request.param]:
         with tarfile.open(EVIDENCE / f"records-{name}.tar.xz") as file:
-            file.extractall(tmp_path, filter="data")
-    table, results = EVIDENCE / f"{study}.parquet", Results(tmp_path)
+            file.extractall(folder, filter="data")
+    return request.param, Results(folder)
+
+
+def test_a_table_is_made_of_the_records_beside_it(study):
+    name, results = study
+    table = EVIDENCE / f"{name}.parquet"
     records = {record.run_id: record for record in all_records(results)}
     origin = read_origin(table)
     assert origin["runs"] == {i: seal.digest(results.summary(i)) for i in records}
     assert origin["documents"] == {i: seal.digest(results.run(i) / DOCUMENTS) for i in records}
     losses = read_study(table).set_index("run_id")["L"].to_dict()
     assert losses == {i: record.summary["loss"] for i, record in records.items()}
+
+
+def test_the_page_names_the_code_that_trained_the_runs(study):
+    name, results = study
+    page = (EVIDENCE / "README.md").read_text()
+    rows = re.findall(r"^\| ([0-9a-f]{40})[^|]*\| (\d+) \| (\d+) \| (\d+) \|$", page, re.M)
+    place = 1 + list(ARCHIVES).index(name)
+    counts = Counter({row[0]: int(row[place]) for row in rows})
+    made = [record.provenance for record in all_records(results)]
+    assert Counter(one["commit"] for one in made) == counts
+    assert {one["code"] for one in made} == set(re.findall(r"digest ([0-9a-f]{16})", page))
 
 
 @pytest.mark.parametrize("name", ["chinchilla", "wang", "isoflop_total", "isoflop_active"])
