@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.gathered import gathered
 from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.cli.project import gathered
 from moelaws.records.runs import STATUSES
 from moelaws.spec.errors import UserError
 
