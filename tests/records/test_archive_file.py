@@ -70,7 +70,20 @@ def test_what_is_not_what_was_written_is_named(path, change, message):
         archive.check(path, silent)
 
 
-def test_any_cut_or_changed_byte_of_a_file_is_seen(path):
+def test_a_changed_byte_is_seen_or_changes_nothing_that_is_unpacked(path):
+    whole, manifest = path.read_bytes(), archive.check(path, silent)
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            kept = archive.check(path, silent)
+        except UserError:
+            continue
+        assert kept == manifest
+    path.write_bytes(whole)
+    assert archive.check(path, silent) == manifest
+
+
+def test_a_cut_or_foreign_file_is_no_archive(path):
     whole = path.read_bytes()
     for content in (whole[:-30], whole[: len(whole) // 2], b"", b"no archive"):
         path.write_bytes(content)

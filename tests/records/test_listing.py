@@ -43,6 +43,7 @@ def ids(*words):
 def test_an_expression_selects_by_headings_keys_and_their_last_words():
     assert ids("--where", "L < 3.1 and tokens >= 10") == ["w2s1"]
     assert ids("--where", "d_model == 2 and seed == 0") == ["w2s0"]
+    assert ids("--where", "config.model.d_model == 2 and summary.loss > 2.6") == ["w2s1"]
     assert ids("--where", "loss != 3.0") == ["w1s1", "w1s2", "w2s0", "w2s1"]  # none without a loss
 
 
@@ -87,3 +88,4 @@ def test_no_runs_are_an_empty_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "empty")
     assert runs("--where", "L < 3", "--sort", "L") == []
     assert runs("--group") == []
+    assert "0 runs; there is no folder" in CliRunner().invoke(cli, ["runs"]).output

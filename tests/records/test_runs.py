@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -121,6 +122,12 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match="Out of range"):
         write_json(path, {"a": float("nan")})
+
+
+def test_an_error_of_another_file_is_not_told_as_one_of_this_write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="other"), replacing(Path("f.json")):
+        Path("other.csv").read_text()
 
 
 FULL = """

@@ -94,11 +94,16 @@ def test_json_that_is_refused(text, message):
     assert "sys." not in str(caught.value)
 
 
+def test_json_may_begin_with_the_mark_of_an_editor():
+    assert parse_json('{"a": 1}'.encode("utf-8-sig"), "a.json") == {"a": 1}
+
+
 def test_every_file_of_a_user_goes_through_these_readers():
     """A loader of one's own would have none of these limits."""
     own = {"spec/from_json.py", "spec/from_yaml.py"}
     own |= {"tables/query.py", "tables/confined.py"}  # what these two write to each other
-    loaders = re.compile(r"\b(json\.loads?|yaml\.\w*load\w*|model_validate_json)\(")
+    readers = r"\b(json\.loads?|json\.JSONDecoder|yaml\.\w*load\w*|model_validate_json)\("
+    loaders = re.compile(readers)
     users = {
         str(path.relative_to(REPOSITORY / "src/moelaws"))
         for path in Path(REPOSITORY / "src").rglob("*.py")

@@ -59,6 +59,7 @@ def test_unpacked_in_a_clone_nothing_is_left_to_do(committed, tmp_path):
 def test_changes_since_the_commit_come_with_it(committed, tmp_path):
     root = committed.root
     clone = clone_of(committed, tmp_path / "clone")
+    git(root, "config", "diff.noprefix", "true")  # a user's setting, which no patch may follow
     committed.edit("README.md", r"\A", "Changed.\n")
     (root / "src/moelaws/new.yaml").write_text("# in work\n")
     (root / "notes.txt").write_text("private")

@@ -50,13 +50,11 @@ def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
 def _annotate(
     runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
 ) -> None:
-    from moelaws.records.annotations import annotate, check_name
+    from moelaws.records.annotations import annotate
     from moelaws.records.layout import Results
     from moelaws.records.runs import find_record
 
     results = Results()
-    for name in tags:
-        check_name(name)
     # All are known before the first is changed.
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}

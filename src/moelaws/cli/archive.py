@@ -11,6 +11,11 @@ from moelaws.cli.output import check_out, json_option, print_json
 from moelaws.cli.project import override_options
 from moelaws.spec.errors import UserError, or_nearest
 
+_VERIFIED = (
+    "every file is what was written; none is missing, none was added. This does not tell whether "
+    "the sweep was up to date: unpacked in a clone, `snakemake -n` does"
+)
+
 
 @click.command(name="archive")
 @click.argument("studies", metavar="[STUDY]...", nargs=-1)
@@ -57,7 +62,7 @@ def command(
             raise UserError("--check verifies one file and takes no study and no other option")
         with reporting() as report:
             manifest = archive.check(checked, report)
-        path, words = checked, "every file is what was written; none is missing, none was added"
+        path, words = checked, _VERIFIED
     else:
         assert out is not None
         check_out(out, ".zip", option="--to")
@@ -69,9 +74,11 @@ def command(
         print_json(manifest)
         return
     size = sum(file["bytes"] for file in manifest["files"].values())
+    stale = manifest["stale_runs"]
     click.echo(
         f"{path}: {', '.join(manifest['studies'])}, tier {manifest['tier']}: {manifest['runs']} "
-        f"runs, {len(manifest['files'])} files, {size / 1e6:.1f} MB unpacked; {words}"
+        f"runs{f' ({stale} of them by other training code)' if stale else ''}, "
+        f"{len(manifest['files'])} files, {size / 1e6:.1f} MB unpacked; {words}"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.project import gathered
+from moelaws.cli.gathered import gathered
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ def command(runs: tuple[str, ...], as_json: bool) -> None:
     value (the first less the second), standard_error, unit, documents; or unpaired, the reason why
     there is no paired error. Of more runs it is a list of such objects, each with its run.
     """
-
     records = [find_record(Results(), run) for run in runs]
     ids = [record.run_id for record in records]
     if len(set(ids)) < max(2, len(ids)):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.gathered import gathered
 from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.cli.project import gathered
 from moelaws.records.runs import STATUSES
 from moelaws.spec.errors import UserError
 
@@ -118,14 +118,16 @@ def command(
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
     from moelaws.records.listing import MEMBERS, Listing
-    from moelaws.records.runs import UNSUCCESSFUL, all_records, find_record
-    from moelaws.tables.retry import retry
+    from moelaws.records.runs import all_records, find_record
 
     results, code = Results(), training_code()
     records = [find_record(results, run) for run in chosen] or all_records(results)
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
     if again:
+        from moelaws.records.runs import UNSUCCESSFUL
+        from moelaws.tables.retry import retry  # loads pyarrow, which takes long
+
         of_all = bool(chosen) or selection.stale
         found = listing.records
         retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
@@ -143,4 +145,5 @@ def command(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     print_table(names, rows)
-    click.echo(f"{len(rows)} {'groups of runs' if view.group else 'runs'}")
+    nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
+    click.echo(f"{len(rows)} {'groups of runs' if view.group else 'runs'}{nowhere}")

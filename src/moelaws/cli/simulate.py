@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.fit import pairs
+from moelaws.cli.gathered import gathered
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
-from moelaws.cli.project import gathered, project_options
+from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.project import gathered, simulated_option
+from moelaws.cli.gathered import gathered
+from moelaws.cli.project import simulated_option
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
     Project,

@@ -66,7 +66,11 @@ def annotate(
     """
     tags = dict(tags or {})
     for name in tags:
-        check_name(name)
+        if not _NAME.fullmatch(name):
+            raise UserError(
+                f"tag {quoted(name)}: the name of a tag begins with a letter and has at most 64 of "
+                "the characters A-Z a-z 0-9 _ . -"
+            )
     for text in (*tags.values(), note or ""):
         try:
             text.encode()
@@ -81,12 +85,3 @@ def annotate(
         elif new != old:
             write_json(results.annotations(run_id), {"tags": new.tags, "note": new.note})
     return new
-
-
-def check_name(name: str) -> None:
-    """Raises UserError where ``name`` cannot be that of a tag."""
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"tag {quoted(name)}: the name of a tag begins with a letter and has at most 64 of the "
-            "characters A-Z a-z 0-9 _ . -"
-        )

@@ -8,6 +8,7 @@ import struct
 import time
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -20,6 +21,8 @@ from moelaws.spec.errors import UserError, listed
 MANIFEST = "manifest.json"
 FORMAT = "moelaws archive 1"
 _CHUNK = 1 << 20
+# The times that an entry can have, in seconds: from 1980, by ZIP's own field, to 2106.
+_FIRST_SECOND, _LAST_SECOND = 315_532_800, 2**32 - 1
 _PACKED = (".parquet", ".png", ".pdf", ".safetensors", ".npy")  # hardly smaller when compressed
 # What Python raises for bytes of a ZIP file that are not what was written.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
@@ -38,14 +41,16 @@ def write(
         about: what the archive is; JSON data.
 
     Raises:
-        UserError: for a file that is damaged or vanished, or an archive that cannot be written.
+        UserError: for a file that is damaged, or an archive that cannot be written.
+        OSError: for a file that vanished or cannot be read.
     """
-    total = sum(len(f) if isinstance(f, bytes) else f.stat().st_size for f in files.values())
+    entries = [_entry(name, file) for name, file in sorted(files.items())]
+    total = sum(entry.file_size for entry in entries)
     done, sums = 0, {}
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name in sorted(files):
-            sha, size = hashlib.sha256(), 0
-            with archive.open(_entry(name, files[name]), "w") as copy:
+        for entry in entries:
+            name, sha, size = entry.filename, hashlib.sha256(), 0
+            with archive.open(entry, "w") as copy:
                 for chunk in _chunks(files[name]):
                     copy.write(chunk)
                     sha.update(chunk)
@@ -104,14 +109,14 @@ def _problems(
 ) -> Iterator[str]:
     """Yields a phrase for each difference between an archive and its manifest's ``files``."""
     entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    yield from (f"{name} is missing" for name in sorted(files.keys() - set(names)))
+    names = Counter(entry.filename for entry in entries)
+    yield from (f"{name} is missing" for name in sorted(files.keys() - names.keys()))
     total, done = sum(entry.file_size for entry in entries), 0
     for entry in entries:
         name = entry.filename
         done += entry.file_size
         report("check", done / 1e6, total / 1e6, f"{done >> 20} MB")
-        if names.count(name) > 1:
+        if names[name] > 1:
             yield f"{name} is in it twice"
         elif not _is_safe(name):
             yield f"{name!r} would be unpacked elsewhere"
@@ -142,14 +147,16 @@ def _is_safe(name: str) -> bool:
 
 def _entry(name: str, file: Path | bytes) -> zipfile.ZipInfo:
     """Returns the entry of a file; times are UTC, also for who unpacks it in another time zone."""
-    stat = None if isinstance(file, bytes) else file.stat()
-    seconds = max(int(stat.st_mtime), 0) if stat else 315_532_800  # 1980, the first of ZIP's years
-    date = time.gmtime(seconds)[:6]
-    entry = zipfile.ZipInfo(name, max(date, (1980, 1, 1, 0, 0, 0)))
-    entry.extra = struct.pack("<HHBI", 0x5455, 5, 1, min(seconds, 2**32 - 1))
+    if isinstance(file, bytes):
+        size, modified = len(file), 0.0
+    else:
+        size, modified = file.stat().st_size, file.stat().st_mtime
+    seconds = min(max(int(modified), _FIRST_SECOND), _LAST_SECOND)
+    entry = zipfile.ZipInfo(name, time.gmtime(seconds)[:6])
+    entry.extra = struct.pack("<HHBI", 0x5455, 5, 1, seconds)
     entry.compress_type = zipfile.ZIP_STORED if name.endswith(_PACKED) else zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
-    entry.file_size = stat.st_size if stat else len(file)  # type: ignore[arg-type]
+    entry.file_size = size  # before it is written: more than 2 GB need another form of entry
     return entry
 
 

@@ -35,7 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         # Errors of other files pass through: they are not about this write.
-        if error.filename is None or str(path.parent) in str(error.filename):
+        if str(error.filename) in map(str, (None, path, temporary, path.parent)):
             raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
         raise
     except BaseException:

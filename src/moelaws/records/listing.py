@@ -67,16 +67,19 @@ class Listing:
         Raises:
             UserError: where it does not parse, or names no column of numbers.
         """
-        rows = self.rows
-        for clause in parse_rows(expression):
-            values = self.column(clause.column)
+        clauses = parse_rows(expression)
+        columns = {clause.column: self.column(clause.column) for clause in clauses}
+        for name, values in columns.items():
             if text := next((v for v in values if isinstance(v, str)), ""):
                 raise UserError(
-                    f"--where {expression!r}: {clause.column} is {text!r} in some run, which is no "
-                    "number; --status and --tag select by text"
+                    f"--where {expression!r}: {name} is {text!r} in some run, which is no number; "
+                    "--status and --tag select by text"
                 )
-            held = {id(r) for r, v in zip(self.rows, values, strict=True) if clause.holds(v)}
-            rows = [row for row in rows if id(row) in held]
+        rows = [
+            row
+            for i, row in enumerate(self.rows)
+            if all(clause.holds(columns[clause.column][i]) for clause in clauses)
+        ]
         return Listing(rows, self.code, self.grouped)
 
     def group(self) -> Listing:
@@ -188,8 +191,9 @@ class Listing:
 
 
 def _seed(record: Record) -> int | None:
-    """A run's seed, 0 where its configuration leaves out the default."""
-    return int(record.config.get("seed", 0)) if record.config else None
+    """A run's seed, 0 where its configuration leaves out the default, None where it is damaged."""
+    seed = record.config.get("seed", 0)
+    return seed if record.config and isinstance(seed, int) else None
 
 
 def _commit(record: Record) -> str:

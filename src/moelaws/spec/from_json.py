@@ -20,24 +20,23 @@ def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
     Raises:
         UserError: for what is not JSON, too deep, or a whole number of thousands of digits.
     """
-
+    # A sweep's records are read by the ten thousand: one decoder serves all that have no options.
+    decoder = json.JSONDecoder(**{"parse_constant": _refuse, **options}) if options else _DECODER
     try:
-        if isinstance(text, str) or options:
-            data = json.loads(text, **{"parse_constant": _refuse, **options})
-        else:  # a sweep's records are read by the ten thousand: one decoder serves them all
-            data = _DECODER.decode(text.decode())
-    except _ConstantError as error:
-        raise UserError(f"{where}: not JSON: {error} is no number of JSON") from None
+        # Some editors and shells put a mark before UTF-8.
+        plain = text if isinstance(text, str) else text.decode("utf-8-sig")
+        data = decoder.decode(plain)
     except RecursionError:
         raise UserError(f"{where}: {TOO_DEEP}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{where} is not valid JSON: byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{where} is not valid JSON: {error}") from None
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     except ValueError:  # of ``int``
         raise UserError(f"{where}: a whole number in it has thousands of digits") from None
-    brackets = ("{", "[") if isinstance(text, str) else (b"{", b"[")
-    if sum(map(text.count, brackets)) <= DEEPEST:  # type: ignore[arg-type]
+    if plain.count("{") + plain.count("[") <= DEEPEST:
         return data  # as of most files: fewer levels than brackets
     level = [data]
     for _ in range(DEEPEST + 1):
@@ -48,12 +47,8 @@ def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
     raise UserError(f"{where}: {TOO_DEEP}")
 
 
-class _ConstantError(Exception):
-    """Holds the name of a number that JSON does not have."""
-
-
 def _refuse(name: str) -> None:
-    raise _ConstantError(name)
+    raise UserError(f"not JSON: {name} is no number of JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -21,7 +21,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 MAX_LENGTH = 1000  # of an expression: nobody reads a longer one, and a message must quote it
 # Each text can be read in one way only, so that a long number is refused as fast as it is read.
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_CLAUSE = re.compile(rf"\s*([A-Za-z_]\w*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
+_CLAUSE = re.compile(rf"\s*([A-Za-z_][\w.]*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
 
 
 @dataclass(frozen=True)

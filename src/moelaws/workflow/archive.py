@@ -14,14 +14,15 @@ from typing import Any
 
 import yaml
 
+from moelaws.records.code import training_code
 from moelaws.records.layout import LOCK
 from moelaws.records.leftovers import temporaries
+from moelaws.records.runs import Record, read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import folder
 from moelaws.workflow.checkout import Checkout
 from moelaws.workflow.jobs import Jobs
 
-EXPLORER = "explore.html"
 OWN = "own"  # holds a user's own studies that lie outside of the project's folder
 _STUDIES = Path("config/studies")
 _LONGEST = 254  # characters of a name in Snakemake's records, where names may have 255
@@ -51,6 +52,16 @@ class Sweep:
         """The runs of the studies, by identity."""
         sweeps = [self.jobs.sweeps[key] for key in self.studies if key in self.jobs.sweeps]
         return sorted({run.run_id for sweep in sweeps for run in sweep.runs})
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """What is on record of those runs."""
+        return [read_record(self.jobs.results, run) for run in self.runs]
+
+    @property
+    def stale(self) -> int:
+        """How many of them were trained by other training code than today's."""
+        return sum(record.is_stale(training_code()) for record in self.records)
 
     @cached_property
     def corpora(self) -> list[str]:
@@ -99,7 +110,8 @@ class Sweep:
         jobs, tier = self.jobs, self.jobs.folder
         beside = (".md", ".parquet", ".pdf", ".png", ".csv")
         outlook = [page.with_suffix(suffix) for page in jobs.outlooks() for suffix in beside]
-        return [*jobs.claims_pages(), *jobs.laws_pages(), *outlook, tier.cover, tier.report]
+        last = (tier.cover, tier.report, tier.explore)
+        return [*jobs.claims_pages(), *jobs.laws_pages(), *outlook, *last]
 
     def files(self) -> dict[str, Path]:
         """Returns name in the archive -> file, for all that lies on disk.
@@ -127,7 +139,7 @@ class Sweep:
             for key in self.studies
             for path in results.log(tier, kind, key, "*").parent.glob("*.log")
         ]
-        pages = [p for p in (*self._pages(), tier.root / EXPLORER) if p.is_file()]
+        pages = [path for path in self._pages() if path.is_file()]
         files = {*made, *beside, *logs, *pages}
         recorded = (record_of(path) for path in {*made, *pages})
         files |= {path for path in recorded if path.is_file()}
@@ -137,12 +149,11 @@ class Sweep:
         """Name in the archive -> file, of a user's own studies and the packages beside them."""
         files: dict[str, Path] = {}
         for key, above in self.own.items():
-            study = self.jobs.studies[key]
+            study, root = self.jobs.studies[key], above.resolve()
             package = folder(study.home)
-            code = _files(package) if package.is_relative_to(above.resolve()) else []
-            for path in (study.file.resolve(), *code):
-                place = path.relative_to(above.resolve())
-                files[str(place_of(key, above) / place)] = path
+            code = _files(package) if package.is_relative_to(root) else []
+            for path in (root / study.file.name, *code):
+                files[str(place_of(key, above) / path.relative_to(root))] = path
         return files
 
     @property
@@ -174,6 +185,7 @@ class Sweep:
             "tier": project.tier,
             "source": project.source,
             "runs": len(self.runs),
+            "stale_runs": self.stale,
             "commit": checkout.commit,
             "uncommitted_changes": bool(checkout.patch),
         }

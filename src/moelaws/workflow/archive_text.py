@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from shlex import quote
 
-from moelaws.records.runs import read_record
 from moelaws.workflow.archive import OWN, Sweep, place_of, record_of
 from moelaws.workflow.checkout import Checkout
 
@@ -21,7 +20,7 @@ def readme(sweep: Sweep, checkout: Checkout) -> str:
 
 This archive holds a finished sweep of moelaws, which trains grids of Mixture-of-Experts language
 models, fits scaling laws to their losses and judges what papers claim of them.
-{_pages(sweep)}
+{_pages(sweep)}{_stale(sweep)}
 WHAT IS IN IT
   config/                 what was to run: the project, its studies, hyperparameters
   envs/                   the versions of all packages (cpu.lock, gpu.lock)
@@ -29,9 +28,11 @@ WHAT IS IN IT
   results/runs/           the record of each run: configuration, summary, provenance, history,
                           log and what people noted of it
   results/corpora/        the description and the hashes of the text; the text itself is not here
+  results/weights/        the final weights of the runs that a study keeps, if any
   {tier}/tables/    the losses, a row a run (Parquet, with units in the schema)
   {tier}/derived/   what was computed from them, such as optima
   {tier}/fits/      each fit as JSON, with the draws of its bootstrap as Parquet
+  {tier}/contests/  laws judged on rows that were kept from them
   {tier}/figures/   PDF and PNG, with the plotted numbers as CSV
   {tier}/claims/    the papers' claims with the verdicts on these runs
   .snakemake/metadata/    what Snakemake knows of the jobs, so that it repeats none
@@ -59,9 +60,19 @@ def _title(sweep: Sweep) -> str:
 
 def _pages(sweep: Sweep) -> str:
     if sweep.is_whole:
-        return f"Begin with {sweep.jobs.folder.report}, which opens in a browser.\n"
+        pages = sweep.jobs.folder
+        return f"Open {pages.explore} in a browser first; {pages.report} is the report.\n"
     others = ", ".join(sorted(set(sweep.jobs.studies) - set(sweep.studies)))
     return f"Pages of the whole tier, such as claims.md, also tell of studies not here: {others}.\n"
+
+
+def _stale(sweep: Sweep) -> str:
+    if not sweep.stale:
+        return ""
+    return (
+        f"Other code than that of {COMMIT} trained {sweep.stale} of the runs: the commit of each "
+        "run\nstands in its provenance.json.\n"
+    )
 
 
 def _steps(sweep: Sweep, checkout: Checkout) -> str:
@@ -100,7 +111,7 @@ def _text(sweep: Sweep) -> str:
         return ""
     where = "Put what `corpus` in config/config.yaml names where it was."
     if (corpus := sweep.jobs.project.corpus) in ("stdlib", "environment"):
-        records = (read_record(sweep.jobs.results, run).provenance for run in sweep.runs)
+        records = (record.provenance for record in sweep.records)
         versions = sorted({record["python"] for record in records if "python" in record})
         where = f"`corpus: {corpus}` is the text of Python {' or '.join(versions)}."
     return f"""

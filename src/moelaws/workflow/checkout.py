@@ -14,6 +14,11 @@ from moelaws.spec.errors import UserError
 
 # What may hold new files of a user's; texts, results and notes in the folder are no code.
 _CODE = ("src", "config", "workflow", "profiles", "envs", "Snakefile")
+# A user's settings of git may colour a patch, or leave out the a/ and b/ that ``git apply`` needs.
+_PLAIN = (
+    *("--binary", "--no-color", "--no-ext-diff", "--no-textconv"),
+    *("--src-prefix=a/", "--dst-prefix=b/"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,10 @@ def _patch(root: Path) -> bytes:
         environment = {"GIT_INDEX_FILE": str(copy)}
         there = [name for name in _CODE if (root / name).exists()]
         _git(root, "add", "--intent-to-add", "--", *there, environment=environment)
-        return _git(root, "diff", "--binary", "--no-ext-diff", "HEAD", environment=environment)
+        return _git(root, "diff", *_PLAIN, "HEAD", environment=environment)
 
 
 def _git(root: Path, *words: str, environment: dict[str, str] | None = None) -> bytes:
     command = ["git", "-C", str(root), *words]
-    options = {"env": {**os.environ, **(environment or {})}}
-    return subprocess.run(command, capture_output=True, check=True, **options).stdout  # type: ignore[call-overload, no-any-return]
+    variables = {**os.environ, **(environment or {})}
+    return subprocess.check_output(command, stderr=subprocess.PIPE, env=variables)
