@@ -1,8 +1,8 @@
 """What a terminal shows of a Snakemake call: a line of progress, warnings, and what failed.
 
 Snakemake's option --quiet cuts its terminal and its log alike, and hides the jobs that fail. Here
-the terminal alone is quiet. Snakemake's events come as records
-of the standard library's logging, so that nothing of Snakemake is imported.
+the terminal alone is quiet. Snakemake's events come as records of the standard library's logging,
+so that nothing of Snakemake is imported.
 """
 
 from __future__ import annotations
@@ -187,9 +187,10 @@ class CallReport(logging.Handler):
 
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
     """Has a handler of Snakemake show ``kinds`` of messages about which it was to be quiet."""
+    filter: Any
     for filter in handler.filters:
         if quiet := getattr(filter, "quiet", None):
-            filter.quiet = {kind for kind in quiet if kind.name not in kinds}  # type: ignore[union-attr]
+            filter.quiet = {kind for kind in quiet if kind.name not in kinds}
 
 
 def _lines(log: Path, most: int = LAST_LINES) -> list[str]:
