@@ -154,7 +154,8 @@ class Watching:
             return over
         folder, steps = self.results.run(run), self.asked[run].steps
         owner = holder(folder, now=now)
-        if over is not None and not owner:
+        # Once more: the summary may have been written since, before the lock was given back.
+        if not owner and (over := self._read(self.results.summary(run), _ended)):
             return over
         course = self._read(self.results.history_so_far(run), lambda path: _under_way(path, steps))
         course = course or Course("running")
