@@ -84,10 +84,11 @@ class CallReport(logging.Handler):
             return
         names = list(self.failed.values())
         more = ", ..." if len(names) > 5 else ""
-        failed = f"{len(names)} of {self.total} ({', '.join(names[:5])}{more})"
+        failed = f"jobs that failed: {len(names)} of {self.total} ({', '.join(names[:5])}{more})"
         self.line.say(
-            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and "
-            f"give the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+            f"{OWN}{failed if names else 'the call stopped before its end'}. What was made stays "
+            "made: correct the cause and give the same call again. Snakemake's own messages: "
+            f"{', '.join(logs) or 'above'}"
         )
 
     def text(self) -> str:
