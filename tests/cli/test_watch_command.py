@@ -1,5 +1,6 @@
 """``moelaws watch``: a sweep in every state, told from files alone."""
 
+import io
 import json
 import os
 import signal
@@ -10,8 +11,10 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from moelaws.cli import cli
+from moelaws.cli.watch_text import BARS, drawn
 from moelaws.records import watching
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
@@ -92,6 +95,34 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
 
     monkeypatch.setattr(watching, "read_json", refuse)
     assert watcher.look().finished
+
+
+def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch):
+    results, (run, *_) = Results(), sweep
+    begin(results, run, sweep[run], lock_age=0)
+
+    def end(folder, now):
+        write_json(folder / "summary.json", {"status": "completed", "steps": 1, **SUMMARY})
+        return {}
+
+    monkeypatch.setattr(watching, "holder", end)
+    asked = {run: watching.Asked(("sparsity",), 1.0, 1, 1, 1)}
+    assert watching.Watching(results, asked).look().courses[run].state == "done"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_a_run_measures_fits_the_terminal(width):
+    course = watching.Course(
+        "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
+        tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
+    )  # fmt: skip
+    asked = {"1f" * 8: watching.Asked(("sparsity",), 1e18, 20000, 10**9, 10**8)}
+    console = Console(width=width, file=io.StringIO())
+    console.print(drawn(watching.Snapshot(asked, dict.fromkeys(asked, course)), "gpu", width))
+    (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
+    for cell in ("12345/20000", "3.1416", "123,456", "1.9 h", "NVIDIA", BARS[0], BARS[-1]):
+        assert cell in row
+    assert ("100M" in row) == (width == 120)
 
 
 def test_what_trains_nothing_is_refused(sweep):

@@ -12,7 +12,7 @@ from moelaws.cli.explore import write_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
-EVERY = 60.0  # seconds between the end of one writing and the next
+EVERY = 60.0  # seconds between the beginnings of two writings
 
 
 class Page:
@@ -23,12 +23,13 @@ class Page:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._thread: threading.Thread | None = None
-        self._written = -math.inf
+        self._thread = threading.Thread(target=self._write)  # of the last writing, or of none
+        self._began = -math.inf
 
     def refresh(self) -> None:
-        """Begins to write the page, where that is a minute ago."""
-        if self._thread is None and time.monotonic() - self._written >= EVERY:
+        """Begins to write the page, where the last writing is over and began a minute ago."""
+        if time.monotonic() - self._began >= EVERY and not self._thread.is_alive():
+            self._began = time.monotonic()
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
 
@@ -38,12 +39,11 @@ class Page:
         Raises:
             UserError: where it cannot be written.
         """
-        if (thread := self._thread) is not None:  # it forgets itself when it ends
-            thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         return write_page(self.project)[0]
 
     def _write(self) -> None:
         # Before the first run has ended there is little to show, and perhaps nothing.
         with suppress(UserError):
             write_page(self.project)
-        self._written, self._thread = time.monotonic(), None

@@ -132,11 +132,11 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:  # a look that was asked for once
-        console.print(drawn(next(snapshots), tier))
+        console.print(drawn(next(snapshots), tier, console.width))
         return
     with Live(console=console, auto_refresh=False) as live:
         for snapshot in snapshots:
-            live.update(drawn(snapshot, tier), refresh=True)
+            live.update(drawn(snapshot, tier, console.width), refresh=True)
 
 
 def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:

@@ -13,7 +13,8 @@ from moelaws.records.watching import Course, Snapshot
 
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 30  # of the bar of FLOPs
+BAR_WIDTH = 30  # of the FLOPs
+WIDE = 120  # columns of a terminal in which the table of the running has room for all of its own
 
 
 def totals(snapshot: Snapshot) -> str:
@@ -35,15 +36,19 @@ def idle(tier: str) -> str:
     )
 
 
-def drawn(snapshot: Snapshot, tier: str) -> RenderableType:
-    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
-    full = round(WIDTH * snapshot.share)
+def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
+    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed.
+
+    ``width`` is that of the terminal in columns: a narrow one sees less of the running.
+    """
+    full = round(BAR_WIDTH * snapshot.share)
     parts: list[RenderableType] = [
         Text(f"Sweep of tier {tier}", style="bold"),
-        Text("█" * full + "░" * (WIDTH - full) + f"  {totals(snapshot)}"),
+        Text("█" * full + "░" * (BAR_WIDTH - full)),
+        Text(totals(snapshot)),
     ]
     if running := snapshot.of("running"):
-        parts += ["", _running(snapshot, running), *_more(running)]
+        parts += ["", _running(snapshot, running, width >= WIDE), *_more(running)]
     if stopped := snapshot.of("interrupted"):
         parts += ["", Text("Stopped before their end; the next call of snakemake resumes them:")]
         parts += [_reasons(stopped, snapshot), *_more(stopped)]
@@ -85,21 +90,25 @@ def sparkline(values: tuple[float, ...]) -> str:
     return "".join(BARS[step] for step in steps)
 
 
-def _running(snapshot: Snapshot, running: dict[str, Course]) -> Table:
-    table = _table("run", "study")
-    for name in ("parameters", "active", "step", "loss"):
+def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Table:
+    """The runs at work; where it is not ``wide`` by the first digits of their ids, without sizes.
+
+    `moelaws runs` takes these digits for the id.
+    """
+    table = _table("run", *(["study"] if wide else []))
+    for name in (*(["parameters", "active"] if wide else []), "step", "loss"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("lately", no_wrap=True)
     for name in ("tokens/s", "left"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("where", overflow="ellipsis", no_wrap=True)
+    table.add_column("where")  # shortened first: the only column that could wrap
     for run, course in _first(running).items():
         asked = snapshot.asked[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
+        sizes = (_count(asked.parameters), _count(asked.active_parameters))
         cells = [
-            *(run, ", ".join(asked.studies)),
-            *(_count(asked.parameters), _count(asked.active_parameters)),
+            *((run, ", ".join(asked.studies), *sizes) if wide else (run[:8],)),
             f"{course.step}/{asked.steps}" if course.step else "begins",
             "-" if course.loss is None else f"{course.loss:.4f}",
             sparkline(course.losses),
@@ -108,7 +117,7 @@ def _running(snapshot: Snapshot, running: dict[str, Course]) -> Table:
             " ".join(word for word in where if word),
         ]
         # As texts: a host or a study of one's own may have a name that looks like markup.
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
     return table
 
 

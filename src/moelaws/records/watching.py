@@ -24,7 +24,8 @@ from moelaws.spec.errors import UserError
 
 State = Literal["done", "running", "failed", "interrupted", "waiting"]
 STATES: tuple[State, ...] = get_args(State)
-POINTS = 24  # of a curve of losses
+POINTS = 12  # of a curve of losses
+SHOWN = ["step", "tokens", "seconds", "loss"]  # columns of a history
 LOG_END = 2000  # bytes of a log that are looked at for its last line
 OUT_OF_MEMORY = "it ran out of memory"
 REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
@@ -154,7 +155,8 @@ class Watching:
             return over
         folder, steps = self.results.run(run), self.asked[run].steps
         owner = holder(folder, now=now)
-        if over is not None and not owner:
+        # Once more: the summary may have been written since, before the lock was given back.
+        if not owner and (over := self._read(self.results.summary(run), _ended)):
             return over
         course = self._read(self.results.history_so_far(run), lambda path: _under_way(path, steps))
         course = course or Course("running")
@@ -163,7 +165,7 @@ class Watching:
             return replace(course, host=host, job=job)
         if not (folder / "config.json").exists():  # the trainer itself has not begun
             return Course("waiting")
-        reason = _last_line(folder / "log")
+        reason = _last_line(folder / "log").removeprefix(f"{run}: ")
         return replace(course, state="interrupted", reason=reason, seconds_left=None)
 
     def _read(self, path: Path, read: Callable[[Path], Course | None]) -> Course | None:
@@ -196,16 +198,14 @@ def _ended(path: Path) -> Course | None:
 def _under_way(path: Path, steps: int) -> Course | None:
     """The course of a run that trains, by its history so far; None where it cannot be read."""
     try:
-        table, origin = read_parquet(path), read_origin(path)
-    except (UserError, OSError):  # the run ended this very moment
+        table, origin = read_parquet(path).select(SHOWN), read_origin(path)
+    except (UserError, KeyError):  # the run ended this very moment, or it is another kind of file
         return None
     device, host, started = (str(origin.get(key, "")) for key in ("device", "host", "started"))
     begun = Course("running", device=device, host=host, started=started)
     if not table.num_rows:
         return begun
-    step, tokens, seconds, loss = (
-        table[name].to_numpy() for name in ("step", "tokens", "seconds", "loss")
-    )
+    step, tokens, seconds, loss = (column.to_numpy() for column in table.columns)
     late = len(step) // 2 if len(step) > 2 else 0
     passed = seconds[-1] - seconds[late]
     left = pace = None

@@ -1,8 +1,8 @@
 """What a terminal shows of a Snakemake call: a line of progress, warnings, and what failed.
 
 Snakemake's option --quiet cuts its terminal and its log alike, and hides the jobs that fail. Here
-the terminal alone is quiet. Snakemake's events come as records
-of the standard library's logging, so that nothing of Snakemake is imported.
+the terminal alone is quiet. Snakemake's events come as records of the standard library's logging,
+so that nothing of Snakemake is imported.
 """
 
 from __future__ import annotations
@@ -84,10 +84,11 @@ class CallReport(logging.Handler):
             return
         names = list(self.failed.values())
         more = ", ..." if len(names) > 5 else ""
-        failed = f"{len(names)} of {self.total} ({', '.join(names[:5])}{more})"
+        failed = f"jobs that failed: {len(names)} of {self.total} ({', '.join(names[:5])}{more})"
         self.line.say(
-            f"{OWN}jobs that failed: {failed}. What was made stays made: correct the cause and "
-            f"give the same call again. Snakemake's own messages: {', '.join(logs) or 'above'}"
+            f"{OWN}{failed if names else 'the call stopped before its end'}. What was made stays "
+            "made: correct the cause and give the same call again. Snakemake's own messages: "
+            f"{', '.join(logs) or 'above'}"
         )
 
     def text(self) -> str:
@@ -187,9 +188,10 @@ class CallReport(logging.Handler):
 
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
     """Has a handler of Snakemake show ``kinds`` of messages about which it was to be quiet."""
+    filter: Any
     for filter in handler.filters:
         if quiet := getattr(filter, "quiet", None):
-            filter.quiet = {kind for kind in quiet if kind.name not in kinds}  # type: ignore[union-attr]
+            filter.quiet = {kind for kind in quiet if kind.name not in kinds}
 
 
 def _lines(log: Path, most: int = LAST_LINES) -> list[str]:
