@@ -42,7 +42,7 @@ def fitted_line(panel: Panel, fit: FitReport, drawn: pd.DataFrame, kind: str, C:
         color=COLOURS[kind],
         label=f"fitted, {LABELS[kind]}",
     )
-    return f"{kind} $C^{{{law['exponent']:.2f}}}$"
+    return f"{kind} $C^{{{law['exponent']:z.2f}}}$"
 
 
 def published_line(
