@@ -302,6 +302,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root, simulated):
     assert "advice.yaml is changed" in verdict.reason
 
 
+@pytest.mark.slow
 def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
     output = advise("--compute", 1e23, "--write-study", "settle").output
     assert "Every law extrapolates here" in output

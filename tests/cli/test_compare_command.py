@@ -89,6 +89,7 @@ def test_three_numbers_of_experts_leave_the_curve_through_them_open(routed):
     assert reason.endswith(", on which the prediction of 7 of the 7 held-out rows depends")
 
 
+@pytest.mark.slow
 def test_the_same_law_is_judged_where_the_fitted_rows_determine_it(routed):
     given = ("--holdout", "E>8", "--json")
     data = json.loads(compare(routed, "leverage.curve,clark.routing", *given).stdout)

@@ -241,6 +241,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "results/corpora").iterdir() if p.is_dir()] == []
 
 
+@pytest.mark.slow
 def test_the_hub_by_name_and_commit(tmp_path: Path) -> None:
     write(tmp_path / "set", "parquet", STORIES)
     write(tmp_path / "set", "parquet", ["held", "out"], split="validation")

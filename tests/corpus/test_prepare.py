@@ -201,6 +201,7 @@ def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_a_document_costs_few_bytes_of_memory(tmp_path: Path) -> None:
     """The rest of what preparing holds is of fixed size; short documents come by the million."""
 

@@ -146,6 +146,7 @@ def test_rows_that_select_nothing_are_refused(sweep, rows, message):
         design(sweep, rows)
 
 
+@pytest.mark.slow
 def test_every_run_of_the_papers_grid_has_a_loss():
     study = load_study("sparsity", REPOSITORY)
     runs = expand(study.grids["paper"], TEXT, "sparsity.yaml")

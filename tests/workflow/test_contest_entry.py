@@ -57,6 +57,7 @@ def run(*words):
     return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_from_the_entry_to_the_page(study, tmp_path, root):
     folder = Results(tmp_path / "results").tier("demo")
     path, page = folder.contest("theirs", "short"), tmp_path / "laws.md"

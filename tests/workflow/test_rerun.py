@@ -57,10 +57,12 @@ def test_nothing_to_do_after_a_full_run(finished):
     assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_a_project_that_was_copied_elsewhere_is_as_finished(moved):
     assert moved.planned() == {}
 
 
+@pytest.mark.slow
 def test_new_time_stamps_rerun_nothing(finished):
     """Touching files, or checking them out again, changes no content."""
     now = time.time() + 5
@@ -71,11 +73,13 @@ def test_new_time_stamps_rerun_nothing(finished):
     assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_readme_edit_reruns_nothing(finished):
     with finished.edited("README.md", r"\A", "One more line.\n"):
         assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_no_model_is_trained_again_for_workflow_text(finished):
     rules = "workflow/rules/runs.smk"
     with (
@@ -106,6 +110,7 @@ def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
     assert not {"train", "aggregate", "prepare_corpus"} & set(planned)
 
 
+@pytest.mark.slow
 def test_a_fits_protocol_edited_reruns_that_fit_and_its_figures(finished):
     with finished.edited(
         "config/studies/sparsity.yaml", r"(law: chinchilla\n)", r"\1  rows: S <= 0.6\n"
@@ -117,12 +122,14 @@ def chinchilla(copy):
     return [f"results/demo/fits/sparsity/{name}.json" for name in fits_of(copy, "chinchilla")]
 
 
+@pytest.mark.slow
 def test_a_figures_code_edited_redraws_that_figure(finished):
     mine = [f for f in finished.study()["figures"] if f["code"].startswith("figures.flops:")]
     with finished.edited(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n"):
         assert finished.planned("figures") == {"figures": 1, "draw": len(mine)}
 
 
+@pytest.mark.slow
 def test_two_studies_share_a_run(finished):
     study = finished.study()
     study.update(study="twin", title="The same runs")

@@ -113,6 +113,7 @@ def verdicts(case):
     return {c["name"]: c["verdict"] for c in judge(case.study, case.inputs)["claims"]}
 
 
+@pytest.mark.slow
 def test_leverage_that_falls_as_models_get_sparser_is_seen(make_case):
     seen = verdicts(make_case(replace(DEMO, reversed=True)))
     assert seen["sparser_is_better"] == NOT_SUPPORTED
