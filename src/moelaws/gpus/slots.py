@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -151,6 +152,8 @@ def _locked(path: Path) -> int | None:
 def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Lets one process after the other look and take: that is a matter of milliseconds."""
     before = os.umask(0)  # all users of the machine share these files
+    # Who is suspended here, by Ctrl-Z, would keep all others waiting.
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
     try:
         with suppress(FileExistsError):
             folder.mkdir(parents=True)
@@ -166,6 +169,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
             f"let all users write to it, or name another folder by {FOLDER}, for all alike"
         ) from None
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         os.umask(before)
 
 
