@@ -17,6 +17,8 @@ onstart:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
     trained = Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs})
     lines = [*JOBS.left_out]
+    if JOBS.project.device == "cuda" and workflow.local_exec and not GPUS:
+        raise WorkflowError("device is cuda: give --cores without --jobs")
     if GPUS and trained.pending:
         try:
             lines.append(GPUS.words())

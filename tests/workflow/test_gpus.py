@@ -61,3 +61,11 @@ def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_p
     assert done.returncode != 0
     assert "nvidia-smi cannot list the GPUs: No devices were found" in done.stdout + done.stderr
     assert sweep.summaries() == []
+
+
+def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
+    words = ("--profile", "slurm", "--config", "device=cuda")
+    plan = sweep.snakemake("-np", "--quiet", "host", *words, "--", "runs").stdout
+    assert plan.count("gpu=1") == plan.count("exec moelaws train") == 6
+    assert "--gpus" not in plan
+    assert "threads" not in plan.partition("rule train:")[2]

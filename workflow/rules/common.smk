@@ -52,11 +52,12 @@ SETTINGS = words(
 TRAIN = "exec moelaws train - " + words(
     *("--results", RESULTS.root, "--device", JOBS.project.device)
 )
-# The GPUs of this machine. In a cluster's job the scheduler has chosen one, and CUDA sees no other.
+# The GPUs of this machine. On a cluster the scheduler chooses one for each job, and CUDA sees no
+# other. Which executor there is Snakemake does not tell yet, but a cluster's has a number of jobs.
 GPUS = None
 if (
     JOBS.project.device == "cuda"
-    and workflow.local_exec
+    and workflow.nodes is None
     and not workflow.remote_exec
 ):
     GPUS = GpuShares(JOBS.project, JOBS.runs)

@@ -25,7 +25,7 @@ from moelaws.spec.errors import UserError
 SHARES = 24  # of a GPU: 1, 2, 3, 4, 6, 8, 12 or 24 runs have equal parts of it
 FOLDER = "MOELAWS_GPU_SLOTS"  # the environment variable that names another folder
 _LOOK = 0.5  # seconds between two looks for room
-_LIST = 5.0  # seconds between two looks at what else runs on the GPUs
+_LIST = 2.0  # seconds between two looks at what else runs on the GPUs
 
 
 @contextmanager
