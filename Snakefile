@@ -15,15 +15,18 @@ include: "workflow/rules/common.smk"
 onstart:
     if TOO_MUCH:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
-    if JOBS.project.device == "cuda" and workflow.local_exec:
-        if "gpu" not in workflow.global_resources:
-            # Without a cap every core would start a training on the one GPU.
-            raise WorkflowError(
-                "device is cuda: add --resources gpu=1, one run at a time"
-            )
-    for line in JOBS.left_out:
+    trained = Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs})
+    lines = [*JOBS.left_out]
+    if JOBS.project.device == "cuda" and workflow.local_exec and not GPUS:
+        raise WorkflowError("device is cuda: give --cores without --jobs")
+    if GPUS and trained.pending:
+        try:
+            lines.append(GPUS.words())
+        except UserError as error:
+            raise WorkflowError(str(error))
+    for line in lines:
         logger.info(f"moelaws: {line}")
-    CALL.begin(Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs}))
+    CALL.begin(trained)
 
 
 onsuccess:

@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "accounting": {"spec"},
     "laws": {"spec"},
     "records": {"spec"},
+    "gpus": {"spec"},
     "corpus": {"spec", "records"},
     "model": {"spec", "accounting"},
     "training": {"spec", "accounting", "records", "corpus", "model"},
@@ -44,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "claims",
     },
     "probing": {"spec", "corpus", "model", "training"},
-    "workflow": {"spec", "accounting", "laws", "records", "corpus", "grids", "tables"},
+    "workflow": {"spec", "accounting", "laws", "records", "gpus", "corpus", "grids", "tables"},
 }
 # The core never imports a study, and no study another one.
 CORE = set(ALLOWED)

@@ -9,6 +9,7 @@ from snakemake.exceptions import WorkflowError
 
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
+from moelaws.workflow.gpus import GpuShares
 from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trained import Trained
@@ -48,9 +49,25 @@ SETTINGS = words(
         for word in ("--set", f"{key}={json.dumps(value)}")
     ),
 )
-TRAIN = "moelaws train - " + words(
+TRAIN = "exec moelaws train - " + words(
     *("--results", RESULTS.root, "--device", JOBS.project.device)
 )
+# The GPUs of this machine. On a cluster the scheduler chooses one for each job, and CUDA sees no
+# other. Which executor there is Snakemake does not tell yet, but a cluster's has a number of jobs.
+GPUS = None
+if (
+    JOBS.project.device == "cuda"
+    and workflow.nodes is None
+    and not workflow.remote_exec
+):
+    GPUS = GpuShares(JOBS.project, JOBS.runs)
+    if "gpu_shares" not in workflow.global_resources:
+        workflow.register_resource("gpu_shares", GPUS.total)
+    # A sibling on the same GPU has its part of the cores too.
+    TRAIN = (
+        f"export OMP_NUM_THREADS={{threads}}; {TRAIN} "
+        f"{GPUS.options} --gpu-shares {{resources.gpu_shares}}"
+    )
 # Where losses are simulated.
 SIMULATED = ["--simulated"] if JOBS.simulated else []
 
@@ -111,10 +128,19 @@ def study_of(wildcards):
     return JOBS.studies[wildcards.study].reference
 
 
-def training_resources(device):
+def training_threads(wildcards):
+    """Cores of one run: on GPUs, its part of those that Snakemake was given."""
+    return GPUS.threads(wildcards.run, workflow.cores) if GPUS else 1
+
+
+def training_resources():
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
         "mem_mb": lambda wildcards, attempt: JOBS.memory_mb(wildcards.run, attempt),
         "runtime": lambda wildcards, attempt: JOBS.minutes(wildcards.run, attempt),
     }
-    return {**requests, "gpu": 1} if device == "cuda" else requests
+    if GPUS:
+        requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
+    elif JOBS.project.device == "cuda":
+        requests["gpu"] = 1
+    return requests

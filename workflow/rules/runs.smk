@@ -17,8 +17,9 @@ rule train:
         RESULTS.run("{run}") / "log",
     conda:
         "../../envs/cpu.yaml"
+    threads: training_threads
     resources:
-        **training_resources(JOBS.project.device),
+        **training_resources(),
     params:
         config=lambda w: JOBS.runs[w.run].config.canonical_json(),
         # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
@@ -26,7 +27,7 @@ rule train:
     # exec: the job ends when the trainer does. A shell between them would die of Slurm's SIGTERM at
     # once and end the job, and the trainer with it, while it saves.
     shell:
-        f"exec {TRAIN} <<< {{params.config:q}} >> {{log}} 2>&1"
+        f"{TRAIN} <<< {{params.config:q}} >> {{log}} 2>&1"
 
 
 if JOBS.weights():
@@ -51,10 +52,11 @@ if JOBS.weights():
             run="|".join(JOBS.all_kept),
         conda:
             "../../envs/cpu.yaml"
+        threads: training_threads
         resources:
-            **training_resources(JOBS.project.device),
+            **training_resources(),
         params:
             config=lambda w: JOBS.runs[w.run].config.canonical_json(),
             lacked_memory=lambda w: JOBS.lacked_memory(w.run),
         shell:
-            f"exec {TRAIN} --keep-weights <<< {{params.config:q}} >> {{log}} 2>&1"
+            f"{TRAIN} --keep-weights <<< {{params.config:q}} >> {{log}} 2>&1"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from moelaws.cli.gpu import Claim, again_alone, gpu_options, on_a_gpu
 from moelaws.cli.output import json_option, print_json
 from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.records.layout import LACKED_MEMORY, Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.from_json import parse_json
@@ -36,6 +37,7 @@ from moelaws.spec.run import RunConfig
     help="Sequences computed at a time, a multiple of balance_group; halved when memory is short. "
     "A resumed run takes no more than it did before. [default: the batch]",
 )
+@gpu_options
 @click.option(
     "--keep-weights",
     is_flag=True,
@@ -50,6 +52,7 @@ def command(
     device: str,
     backend: str,
     micro_batch: int | None,
+    gpu: Claim | None,
     keep_weights: bool,
     as_json: bool,
 ) -> None:
@@ -61,18 +64,23 @@ def command(
     run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
     tree = Results(Path(results))
     folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)
+    record = Path(out) if out else tree.run(run.run_id)
+    note = record / LACKED_MEMORY
+    before = note.read_bytes() if note.exists() else b""
+    with on_a_gpu(gpu, run.run_id, record):
+        from moelaws.training.job import TrainingOptions
+        from moelaws.training.run import train
+        from moelaws.training.signals import Stopped
 
-    from moelaws.training.job import TrainingOptions
-    from moelaws.training.run import train
-    from moelaws.training.signals import Stopped
-
-    try:
-        options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
-        summary = train(run, tree, folder, options, Path(out) if out else None)
-    except Stopped as stopped:
-        state = "checkpoint written" if stopped.saved else "no checkpoint written"
-        click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
-        sys.exit(128 + stopped.signum)
+        try:
+            options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
+            summary = train(run, tree, folder, options, Path(out) if out else None)
+        except Stopped as stopped:
+            state = "checkpoint written" if stopped.saved else "no checkpoint written"
+            click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
+            sys.exit(128 + stopped.signum)
+    if gpu and gpu.is_shared and note.exists() and note.read_bytes() != before:
+        again_alone(run)
     if as_json:
         print_json(summary.model_dump(mode="json"))
     else:

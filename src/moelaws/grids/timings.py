@@ -24,7 +24,8 @@ def learned(device: Device, results: Results) -> Device:
 def timings(results: Results, device: Device) -> list[Timing]:
     """Returns the completed runs that this machine trained on ``device`` without interruption.
 
-    Those of a processor count where one core trained them. Damaged records are passed over. Of many
+    Those of a processor count where one core trained them, those of a GPU where they had it to
+    themselves. Damaged records are passed over. Of many
     runs the first ``ENOUGH`` by id are read, which are of all sizes, for an id is a digest.
     """
     here = machine()
@@ -44,7 +45,7 @@ def _is_on(device: Device, record: Record) -> bool:
         return False  # another machine may have trained its first steps
     if device is CPU:
         return made_by.get("device") == "cpu" and made_by.get("threads") == 1
-    return device.name in str(made_by.get("device"))
+    return device.name in str(made_by.get("device")) and made_by.get("gpu_share") in (None, 1)
 
 
 def _timing(results: Results, record: Record) -> Timing | None:

@@ -16,6 +16,8 @@ from moelaws.records.code import PACKAGE, training_code
 
 PACKAGES = ("torch", "numpy", "tokenizers", "megablocks", "triton", "pyarrow", "pydantic")
 
+GPU_SHARE = "MOELAWS_GPU_SHARE"  # environment variable: how much of its GPU a training holds
+
 
 def collect() -> dict[str, Any]:
     """Returns a JSON-ready record of this process' code and machine, at this moment."""
@@ -27,6 +29,9 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: v for name in PACKAGES if (v := _version(name))},
         **machine(),
+        # What CUDA was allowed to see, such as one GPU by its UUID, and how much of it was taken.
+        "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "gpu_share": float(share) if (share := os.environ.get(GPU_SHARE)) else None,
         "system": platform.platform(),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import Commit, Rows
@@ -15,11 +16,13 @@ from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.references import join
 from moelaws.spec.study import Study, Tier
+from moelaws.spec.validation import must_be
 
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # as the place of a mistake in --config, --set or --tier
 
 
+PARTS = (1, 2, 3, 4, 6, 8, 12, 24)  # a GPU has 24 shares, and runs have equal parts of it
 StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's YAML file")]
 
 
@@ -28,6 +31,21 @@ class Dataset(Rows):
 
     dataset: str
     commit: Commit | None = None
+
+
+def _indices(value: object) -> object:
+    # `--config gpus=2` gives a number, and `--config gpus=0,2` a text.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    if isinstance(value, str) and re.fullmatch(r"\d+(,\d+)+", value):
+        return tuple(value.split(","))
+    return value
+
+
+def _equal_parts(value: object) -> object:
+    if value == "auto" or (not isinstance(value, bool) and value in PARTS):
+        return value
+    raise must_be(f"auto, {', '.join(map(str, PARTS[:-1]))} or {PARTS[-1]}")
 
 
 class Limits(Frozen):
@@ -51,6 +69,13 @@ class Project(Frozen):
         0.05  # share of the text that is held out, by whole documents
     )
     device: Literal["cpu", "cuda"] = "cpu"
+    # Of this machine, where device is cuda: which GPUs train, by nvidia-smi's numbers, and how many
+    # runs at a time on each; auto: as many as its memory holds by estimate.
+    gpus: Annotated[
+        Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
+        BeforeValidator(_indices),
+    ] = "all"
+    runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_equal_parts)] = 1
     seed: Whole = 0  # added to the seed of every run
     # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"

@@ -88,8 +88,8 @@ def _machine(record: Record) -> str:
     made = record.provenance
     if not made:
         return ""
-    if made.get("device") == "cuda":
-        return str(made.get("gpu") or "a CUDA device")
+    if (device := made.get("device", "cpu")) != "cpu":
+        return str(device)
     threads = made.get("threads") or 1
     return f"{count(int(threads), 'thread')} of {made.get('cpu', 'a CPU')}"
 

@@ -1,0 +1,115 @@
+"""Which GPUs this machine has, as ``nvidia-smi`` tells, which starts no CUDA."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from moelaws.spec.errors import UserError, listed
+
+_FIELDS = "index,uuid,name,memory.total,memory.used,utilization.gpu"
+_MIB = 2**20
+# More than a desktop's screens take of a GPU.
+_USED_MEMORY, _USED_TIME = 2**31, 0.3
+
+Chosen = Literal["all"] | Collection[int]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU at the time when it was listed.
+
+    Attributes:
+        index: by ``nvidia-smi``, in the order of the bus.
+        uuid: its name for CUDA_VISIBLE_DEVICES, which no order changes.
+        memory, used: bytes; 0 where the driver does not tell.
+        busy: share of the time that it computed of late.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    memory: float
+    used: float
+    busy: float
+
+    @property
+    def is_used(self) -> bool:
+        """Whether programs use it, more than screens do."""
+        return self.used > _USED_MEMORY or self.busy > _USED_TIME
+
+
+def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: every one), or the ``chosen`` ones.
+
+    Raises:
+        UserError: where there is no GPU, or one that is asked for is not there.
+    """
+    gpus = _visible([_parsed(line) for line in _asked().splitlines() if line.strip()])
+    if not gpus:
+        raise UserError("no GPU was found on this machine; use device cpu")
+    if chosen == "all":
+        return gpus
+    known = {gpu.index: gpu for gpu in gpus}
+    if missing := sorted(set(chosen) - known.keys()):
+        raise UserError(
+            f"gpus names {listed(missing)}, but the GPUs that can be used are {listed(known)} "
+            "(nvidia-smi lists them)"
+        )
+    return tuple(gpu for gpu in gpus if gpu.index in chosen)
+
+
+def mps_is_running() -> bool:
+    """Tells whether NVIDIA's Multi-Process Service takes the work of this machine's processes."""
+    return (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists()
+
+
+def _asked() -> str:
+    try:
+        return subprocess.run(
+            ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"],
+            capture_output=True, text=True, timeout=120, check=True,
+        ).stdout  # fmt: skip
+    except FileNotFoundError:
+        raise UserError(
+            "no GPU was found: the program nvidia-smi, which comes with NVIDIA's driver, is not on "
+            "the PATH; use device cpu"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        said = (error.stdout + error.stderr).strip() or f"it ended with code {error.returncode}"
+        raise UserError(f"nvidia-smi cannot list the GPUs: {said}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"nvidia-smi cannot list the GPUs: {error}") from None
+
+
+def _parsed(line: str) -> Gpu:
+    try:
+        index, uuid, name, *numbers = (word.strip() for word in line.split(","))
+        # A number that the driver does not tell is a word, such as [N/A].
+        memory, used, percent = (int(n) if n.isdecimal() else 0 for n in numbers)
+        return Gpu(int(index), uuid, name, memory * _MIB, used * _MIB, percent / 100)
+    except ValueError:
+        raise UserError(f"nvidia-smi listed a GPU in an unknown form: {line!r}") from None
+
+
+def _visible(gpus: list[Gpu]) -> tuple[Gpu, ...]:
+    """Returns the ``gpus`` that CUDA_VISIBLE_DEVICES names, by index or the start of a UUID."""
+    words = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if words is None:
+        return tuple(gpus)
+    visible: list[Gpu] = []
+    for word in filter(None, (word.strip() for word in words.split(","))):
+        found = [gpu for gpu in gpus if str(gpu.index) == word or gpu.uuid.startswith(word)]
+        if word == "-1":  # hides what follows, and so all
+            break
+        if not found:
+            raise UserError(
+                f"CUDA_VISIBLE_DEVICES names {word}, which nvidia-smi does not list; unset it to "
+                "use every GPU"
+            )
+        visible += (gpu for gpu in found if gpu not in visible)
+    return tuple(visible)

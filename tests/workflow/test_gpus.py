@@ -1,0 +1,71 @@
+"""`snakemake --config device=cuda` on a machine of two GPUs, which a program pretends to list."""
+
+import os
+import re
+
+import pytest
+
+from moelaws.gpus.slots import FOLDER
+from moelaws.records.files import read_json
+from nvidia_smi import nvidia_smi
+from repository import REPOSITORY
+from sweep_copy import GRID
+
+pytestmark = pytest.mark.slow
+
+CALL = ("--cores", "6", "--config", "device=cuda")
+
+
+@pytest.fixture
+def sweep(fresh, tmp_path, monkeypatch):
+    study = fresh.study()
+    study["grids"]["demo"] = {
+        **GRID, "sweeps": [{"axes": {"C": [2e8], "S": [0, 0.5], "d_model": [8, 12, 24]}}]
+    }  # fmt: skip
+    fresh.write_study(study)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.setenv(FOLDER, str(tmp_path / "slots"))
+    monkeypatch.setenv("MOELAWS_PRETEND", "1")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    path = f"{fresh.root / 'src'}:{REPOSITORY / 'tests/pretender'}"
+    environment = property(lambda copy: {**os.environ, "PYTHONPATH": path})
+    monkeypatch.setattr(type(fresh), "environment", environment)
+    return fresh
+
+
+def test_all_gpus_work_without_another_option(sweep, tmp_path):
+    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
+    output = sweep.snakemake(*CALL, "runs_per_gpu=4", "--", "runs")
+    said = output.stdout + output.stderr
+    assert "trains on GPU 0 (NVIDIA H100), 1 (NVIDIA H100); runs on each: 4 at a time" in said
+    origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
+    assert len(origins) == 6
+    assert {origin["cuda_visible_devices"] for origin in origins} == {"GPU-0", "GPU-1"}
+    assert {origin["gpu_share"] for origin in origins} == {0.25}
+    assert {origin["threads"] for origin in origins} == {1}
+    log = sweep.summaries()[0].with_name("log").read_text()
+    assert re.search(r"on GPU [01]: NVIDIA H100 \(GPU-[01]\), 6/24 of it", log)
+
+
+def test_no_more_runs_start_than_there_are_slots_and_cores_are_shared_out(sweep, tmp_path):
+    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
+    plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "--", "runs").stdout
+    assert plan.count("gpu_shares=24") == plan.count("threads: 3") == 6
+    assert "gpu=1" not in plan
+
+
+def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_path):
+    nvidia_smi(tmp_path / "bin", [], "echo 'No devices were found'; exit 6")
+    assert sweep.planned(*CALL, "--", "runs")["train"] == 6
+    done = sweep.snakemake(*CALL, "--", "runs", check=False)
+    assert done.returncode != 0
+    assert "nvidia-smi cannot list the GPUs: No devices were found" in done.stdout + done.stderr
+    assert sweep.summaries() == []
+
+
+def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
+    words = ("--profile", "slurm", "--config", "device=cuda")
+    plan = sweep.snakemake("-np", "--quiet", "host", *words, "--", "runs").stdout
+    assert plan.count("gpu=1") == plan.count("exec moelaws train") == 6
+    assert "--gpus" not in plan
+    assert "threads" not in plan.partition("rule train:")[2]
