@@ -58,8 +58,8 @@ def measure(part: str, items: Mapping[str, Item], setting: Setting, minutes: flo
     """Measures what ``OUT/<part>.json`` lacks of ``items``; returns whether that file is now whole.
 
     Each measurement is written when it is there. None is begun after ``minutes``: the next call
-    goes on. One that fails is noted with its error and tried again by the next call. Measurements of
-    other code or of another machine are dropped.
+    goes on. One that fails is noted with its error and tried again by the next call.
+    Measurements of other code or of another machine are dropped.
     """
     path, machine = setting.out / f"{part}.json", setting.machine()
     done: dict[str, Any] = {}

@@ -48,7 +48,7 @@ def items(setting: Setting) -> dict[str, Item]:
 
 def measure_size(setting: Setting, D: int, E: int) -> dict[str, Any]:
     """Returns tokens/s of steps of a model of top-2 experts with d_expert = D, and of one layer
-    with its router, forward and backward; of steps also the model FLOPs (6 N_active) over the peak."""
+    with its router, forward and backward; of steps also model FLOPs (6 N_active) over the peak."""
     ffn = {"kind": "moe", "n_experts": E, "top_k": 2, "d_expert": D}
     sizes = {**(SMALL if setting.small else MODEL), "d_model": D, "n_heads": max(1, D // HEAD)}
     batch = SMALL_BATCH if setting.small else BATCH

@@ -7,7 +7,7 @@ import torch
 
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
-from moelaws.training.device import Upload, give_back
+from moelaws.training.device import Upload
 from moelaws.training.loop import Trainer, halved
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
