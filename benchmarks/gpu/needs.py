@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib import invalidate_caches
@@ -11,9 +12,10 @@ from pathlib import Path
 # Module -> the distribution that holds it.
 NEEDED = {
     "torch": "torch", "numpy": "numpy", "pydantic": "pydantic", "yaml": "pyyaml",
-    "typing_extensions": "typing-extensions", "pyarrow": "pyarrow", "pandas": "pandas",
-    "tokenizers": "tokenizers", "safetensors": "safetensors", "click": "click", "rich": "rich",
-    "pytest": "pytest", "hypothesis": "hypothesis",
+    "pydantic_core": "pydantic-core", "annotated_types": "annotated-types",
+    "typing_inspection": "typing-inspection", "typing_extensions": "typing-extensions",
+    "pyarrow": "pyarrow", "tokenizers": "tokenizers", "pytest": "pytest",
+    "hypothesis": "hypothesis",
 }  # fmt: skip
 OLDEST_TORCH = (2, 11)
 
@@ -30,7 +32,12 @@ def install_carried(wheels: Path, site: Path) -> None:
         words = ["--no-index", "--no-deps", "--quiet", "--target", str(site), *files]
         done = subprocess.run([sys.executable, "-m", "pip", "install", *words])
         if done.returncode:
-            raise SystemExit(f"{wheels} could not be installed into {site}: see pip's words above")
+            shutil.rmtree(site, ignore_errors=True)
+            version = f"{sys.version_info.major}.{sys.version_info.minor}"
+            raise SystemExit(
+                f"{wheels} could not be installed into {site}: see pip's words above. Wheels for "
+                f"this Python are made by `make gpu-wheels GPU_PYTHON={version}`."
+            )
     if site.exists():
         sys.path.insert(0, str(site))
         invalidate_caches()

@@ -70,8 +70,8 @@ def write(page: Path, parts: dict[str, Any]) -> None:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    body = ["|".join(["", *map(str, row), ""]) for row in [heads, ["-"] * len(heads), *rows]]
-    return [line.replace("|", "| ").replace("| -", "|-").strip() for line in body]
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (heads, *rows)]
+    return [lines[0], "|-" * len(heads) + "|", *lines[1:]]
 
 
 def _cell(row: dict[str, Any], key: str, form: Callable[[Any], str]) -> str:
