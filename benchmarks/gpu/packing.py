@@ -39,7 +39,8 @@ def side_by_side(setting: Setting, count: int) -> dict[str, Any]:
     seconds = 0.2 if setting.small else SECONDS
     paths = os.pathsep.join(path for path in sys.path if path)
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, __file__, folder, setting.device, str(setting.small), str(seconds)]
+        words = [sys.executable, "-m", "gpu.packing", folder, setting.device]
+        words += [str(setting.small), str(seconds)]
         processes = [
             subprocess.Popen(
                 [*words, str(i)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -62,7 +63,7 @@ def side_by_side(setting: Setting, count: int) -> dict[str, Any]:
                 process.kill()
     for process, (_, errors) in zip(processes, said, strict=True):
         if process.returncode:
-            return {"not_measured": f"a run ended with {process.returncode}: {errors[-400:]}"}
+            raise RuntimeError(f"a run ended with {process.returncode}: {errors[-800:]}")
     runs = [json.loads(out) for out, _ in said]
     return {
         "runs": runs,

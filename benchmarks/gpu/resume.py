@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from gpu.parts import Item, Setting
 from moelaws.model.backends import choose_backend
 from moelaws.records.layout import Results
-from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training.job import TrainingOptions
@@ -52,14 +51,15 @@ def killed_and_resumed(setting: Setting, backend: str) -> dict[str, Any]:
         _kill(setting, config, backend, root)
         options = TrainingOptions(device=setting.device, backend=backend)
         lines: list[str] = []
-        for each in results.values():
+        final = {}
+        for name, each in results.items():
             summary = train(config, each, root / "prepared", options, log=lines.append)
             assert summary.status == "completed", summary.message
+            final[name] = summary.loss
         resumed = [line for line in lines if "resumed at step" in line]
         if len(resumed) != 1:
             raise RuntimeError(f"the killed run did not go on from its checkpoint: {lines}")
         losses = {name: _losses(each, config) for name, each in results.items()}
-        final = {name: _summary(each, config).loss for name, each in results.items()}
     return {
         "resumed": resumed[0].partition(": ")[2],
         "killed_is_bit_for_bit": losses["killed"] == losses["alone"]
@@ -89,7 +89,8 @@ def _kill(setting: Setting, config: RunConfig, backend: str, root: Path) -> None
     words = {"config": config.model_dump(mode="json"), "root": str(root), "backend": backend,
              "device": setting.device}  # fmt: skip
     process = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "gpu.resume"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
     try:
@@ -122,10 +123,6 @@ def _child() -> None:
     options = TrainingOptions(words["device"], words["backend"], checkpoint_seconds=0.0)
     root = Path(words["root"])
     train(config, Results(root / "killed"), root / "prepared", options)
-
-
-def _summary(results: Results, config: RunConfig) -> RunSummary:
-    return RunSummary.model_validate_json(results.summary(config.run_id).read_text())
 
 
 def _losses(results: Results, config: RunConfig) -> list[float]:
