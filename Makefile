@@ -1,6 +1,6 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: bench-train bench-fit explore hostile
+.PHONY: bench-train bench-fit gpu gpu-report gpu-wheels explore hostile
 
 # The speed of training, as ratios within one run: docs/speed.md.
 bench-train:
@@ -9,6 +9,26 @@ bench-train:
 # The speed of fits, beside their targets: docs/fitting.md.
 bench-fit:
 	$(PYTHON) benchmarks/fit.py --json results/fit_speed.json
+
+# All that is measured on a GPU, in 25 minutes; a second call goes on where the first was stopped: docs/speed.md.
+# make gpu PYTHON=python3 PARTS="speed tier" OUT=folder
+PARTS ?= tests accuracy resume speed packing tier
+OUT ?= results/gpu_day
+gpu:
+	$(PYTHON) benchmarks/on_gpu.py --parts $(PARTS) --out $(OUT)
+
+# docs/speed.md, from what `make gpu` measured.
+gpu-report:
+	$(PYTHON) benchmarks/on_gpu.py --report --out $(OUT)
+
+# Wheels for `make gpu` on a machine that has torch, but neither pydantic nor MegaBlocks nor a network.
+GPU_PYTHON ?= 3.12
+gpu-wheels:
+	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) \
+	  --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+	  --dest wheels $$(grep -hoE '^(pydantic|pydantic-core|annotated-types|typing-inspection|typing-extensions|pyyaml)==[^ ]+' envs/cpu.lock)
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir wheels \
+	  $$(grep -hoE '^(megablocks|stanford-stk)==[^ ]+' envs/megablocks.txt)
 
 # Property tests on other examples each time, many more than the suite takes.
 explore:

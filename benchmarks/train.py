@@ -25,7 +25,6 @@ from moelaws.records.provenance import collect
 from speed.layer import measure_experts, measure_loop
 from speed.start import measure_start
 from speed.step import configuration, measure_step
-from speed.throughput import COMPARED, OWN, Accelerator, measure_throughput, peak_flops
 
 TARGETS = {
     "experts": "at least 0.45 of torch.mm",
@@ -38,12 +37,6 @@ WIDTHS, EXPERTS = ((64, 32), (128, 64), (256, 256)), (4, 16, 64)
 MODEL = {"n_layers": 4, "d_model": 128, "n_heads": 4, "context": 128, "vocab_size": 1024}
 FFN = {"n_experts": 8, "top_k": 2, "d_expert": 128}
 BATCH = 8
-GPU: dict[str, Any] = {
-    "widths": (256, 512, 1024),
-    "experts": (8, 64, 256),
-    "model": {"n_layers": 2, "context": 1024, "vocab_size": 8192},
-    "batch": 32,
-}
 
 
 def main(words: list[str] | None = None) -> None:
@@ -55,7 +48,6 @@ def main(words: list[str] | None = None) -> None:
                         help=f"some of {', '.join(PARTS)}")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=10.0, help="for each comparison")
     parser.add_argument("--processes", type=int, default=5, help="fresh ones, for the start")
-    parser.add_argument("--peak", type=float, help="bf16 FLOP/s of a GPU that is not known here")
     args = parser.parse_args(words)
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -137,49 +129,12 @@ def show_start(numbers: dict[str, Any]) -> None:
     print_table(("part", "s"), rows, f"{title} ({TARGETS['start']})")
 
 
-def gpu(args: argparse.Namespace) -> dict[str, Any]:
-    if not torch.cuda.is_available():
-        return {"not_measured": "no GPU"}
-    name = torch.cuda.get_device_name()
-    peak = args.peak or peak_flops(name)
-    if peak is None:
-        return {"not_measured": f"the peak FLOP/s of {name} is not known: give it by --peak"}
-    rows = measure_throughput(Accelerator("cuda", peak), **GPU, seconds=args.seconds)
-    return {"device": name, "peak_flops": peak, **GPU, "rows": rows}
-
-
-def show_gpu(numbers: dict[str, Any]) -> None:
-    if "not_measured" in numbers:
-        print(f"\nGPU: not measured ({numbers['not_measured']})")
-        return
-
-    def cell(measured: dict[str, Any], key: str, digits: int | None = None) -> object:
-        value = measured.get(key)
-        return "not measured" if value is None else round(value, digits)
-
-    rows = [
-        (r["d_model"], r["n_experts"],
-         *(cell(r["step"][n], "tokens_per_second") for n in COMPARED),
-         *(cell(r["step"][n], "utilisation", 4) for n in COMPARED),
-         *(cell(r["layer"][n], "tokens_per_second") for n in (*COMPARED, OWN)))
-        for r in numbers["rows"]
-    ]  # fmt: skip
-    heads = (
-        "d", "E", *(f"{n}: step tokens/s" for n in COMPARED),
-        *(f"{n}: MFU" for n in COMPARED), *(f"{n}: layer tokens/s" for n in (*COMPARED, OWN)),
-    )  # fmt: skip
-    print_table(
-        heads, rows, f"\n{numbers['device']}, peak {numbers['peak_flops']:.3g} FLOP/s, bf16"
-    )
-
-
 Part = tuple[Callable[[argparse.Namespace], dict[str, Any]], Callable[[dict[str, Any]], None]]
 PARTS: dict[str, Part] = {
     "experts": (experts, show_experts),
     "loop": (loop, show_loop),
     "step": (step, show_step),
     "start": (start, show_start),
-    "gpu": (gpu, show_gpu),
 }
 
 if __name__ == "__main__":

@@ -27,6 +27,16 @@ def test_histogram_counts_absent_experts_too(experts):
     np.testing.assert_array_equal(counts, np.bincount(experts, minlength=9))
 
 
+def test_sizes_stay_on_the_device():
+    """MegaBlocks fetches the sizes of its products, for which the host would wait in each layer."""
+    sizes = stand_ins.histogram_on_device(torch.tensor([2, 0, 2], dtype=torch.int32), 4)
+    assert sizes.cpu() is sizes
+    fetched = sizes.cpu().to(torch.long)
+    assert type(fetched) is torch.Tensor
+    assert fetched.tolist() == [1, 0, 2, 0]
+    assert type(sizes.cumsum(0)) is torch.Tensor
+
+
 def test_cumsum_runs_along_each_row_in_the_given_type():
     x = torch.tensor([[3, 0, 4], [1, 1, 5]], dtype=torch.int32)
     out = torch.empty_like(x)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from moelaws.model.casting import cast
 from moelaws.model.norm import RMSNorm
 from moelaws.spec.model import Model
 
@@ -35,7 +36,7 @@ class Attention(nn.Module):
         """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
         B, N, _ = x_BND.shape
         H, G, W = self.n_heads, self.n_kv, self.width
-        qkv = F.linear(x_BND, self.w_qkv.to(x_BND.dtype)).view(B, N, H + 2 * G, W)
+        qkv = F.linear(x_BND, cast(self.w_qkv, x_BND.dtype)).view(B, N, H + 2 * G, W)
         # Splits, not slices: the backward of a slice fills a whole tensor with zeros.
         qk, v_BNGW = torch.split_with_sizes(qkv, [H + G, G], 2)
         if self.q_norm is not None and self.k_norm is not None:
@@ -50,7 +51,7 @@ class Attention(nn.Module):
             is_causal=True,
             enable_gqa=G != H,
         )
-        return F.linear(y_BHNW.transpose(1, 2).reshape(B, N, H * W), self.w_out.to(x_BND.dtype))
+        return F.linear(y_BHNW.transpose(1, 2).reshape(B, N, H * W), cast(self.w_out, x_BND.dtype))
 
 
 def rotary(context: int, width: int, theta: float) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
+from moelaws.model.casting import cast
 from moelaws.model.mlp import MLPS
 from moelaws.model.router import Router, Routing
 from moelaws.spec.model import Mlp, MoE
@@ -45,7 +46,7 @@ class RoutedExperts(nn.Module):
             self.register_parameter(name, weight)
 
     def forward(self, x_TD: Tensor, routing: Routing) -> Tensor:
-        weights = (getattr(self, name).to(x_TD.dtype) for name in self.names)
+        weights = (cast(getattr(self, name), x_TD.dtype) for name in self.names)
         return self.function(x_TD, routing.experts_TK, routing.gates_TK, *weights)
 
 

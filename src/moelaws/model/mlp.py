@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from moelaws.model.casting import cast
 from moelaws.spec.model import Mlp
 
 
@@ -25,8 +26,8 @@ class SwiGLU(nn.Module):
             nn.init.normal_(weight, std=init_std, generator=generator)
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        gate, up = F.linear(x_TD, self.w_gate_up.to(x_TD.dtype)).chunk(2, dim=-1)
-        return F.linear(F.silu(gate) * up, self.w_down.to(x_TD.dtype))
+        gate, up = F.linear(x_TD, cast(self.w_gate_up, x_TD.dtype)).chunk(2, dim=-1)
+        return F.linear(F.silu(gate) * up, cast(self.w_down, x_TD.dtype))
 
 
 class GeluMLP(nn.Module):
@@ -44,8 +45,8 @@ class GeluMLP(nn.Module):
             nn.init.normal_(weight, std=init_std, generator=generator)
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        h_TF = F.linear(x_TD, self.w_in.to(x_TD.dtype), self.b_in.to(x_TD.dtype))
-        return F.linear(F.gelu(h_TF), self.w_out.to(x_TD.dtype), self.b_out.to(x_TD.dtype))
+        h_TF = F.linear(x_TD, cast(self.w_in, x_TD.dtype), cast(self.b_in, x_TD.dtype))
+        return F.linear(F.gelu(h_TF), cast(self.w_out, x_TD.dtype), cast(self.b_out, x_TD.dtype))
 
 
 MLPS: dict[Mlp, type[SwiGLU] | type[GeluMLP]] = {"swiglu": SwiGLU, "gelu": GeluMLP}

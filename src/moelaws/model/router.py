@@ -5,6 +5,7 @@ Shapes: T tokens, D model width, E experts, K experts a token, G balance groups.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.spec.model import MoE
+
+ROWS_OF_A_GROUP = 16  # at most, in which its assignments are counted
 
 
 class Routing(NamedTuple):
@@ -77,8 +80,13 @@ class Router(nn.Module):
 
 
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
-    """Counts each expert's assignments in each of ``groups`` equal runs of tokens: int64 (G, E)."""
-    flat_GX = experts_TK.reshape(groups, -1)
-    offset = n_experts * torch.arange(groups, device=flat_GX.device)[:, None]
-    tally = torch.bincount((flat_GX + offset).view(-1), minlength=groups * n_experts)
-    return tally.view(groups, n_experts)
+    """Counts each expert's assignments in each of ``groups`` equal runs of tokens: int64 (G, E).
+
+    Not by ``bincount``, which makes the host wait for a GPU to learn how many bins there are.
+    """
+    # R rows for each group: additions to the same few numbers wait for each other on a GPU.
+    rows = groups * math.gcd(len(experts_TK) // groups, ROWS_OF_A_GROUP)
+    experts_RX = experts_TK.reshape(rows, -1)
+    counts_RE = torch.zeros(rows, n_experts, dtype=torch.int64, device=experts_TK.device)
+    counts_RE.scatter_add_(1, experts_RX, torch.ones_like(experts_RX))
+    return counts_RE.view(groups, -1, n_experts).sum(1)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from moelaws.model.attention import Attention, rotary
 from moelaws.model.backends import BACKENDS, Backend
+from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
 from moelaws.model.mlp import MLPS
 from moelaws.model.norm import RMSNorm
@@ -116,7 +117,7 @@ class Transformer(nn.Module):
                 routings.append(routing)
         head_VD = self.embedding if self.unembedding is None else self.unembedding
         h_TD = self.final_norm(x_BND).to(self.dtype).flatten(0, 1)
-        return F.linear(h_TD, head_VD.to(self.dtype)), routings
+        return F.linear(h_TD, cast(head_VD, self.dtype)), routings
 
     def losses(
         self, tokens: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()

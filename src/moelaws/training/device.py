@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from moelaws.records.memory import peak_memory
 from moelaws.spec.errors import UserError
@@ -69,3 +72,27 @@ def give_back(device: torch.device) -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+class Upload:
+    """Batches of tokens to a device, without a wait of the host or of the device's computing.
+
+    To a GPU a batch goes from pinned memory in a stream of its own. The host runs some steps ahead
+    of the GPU: so the copy is over before the step that needs it begins.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def __call__(self, tokens: NDArray[np.int64]) -> Tensor:
+        """Returns ``tokens`` on the device; what the current stream does next waits for them."""
+        on_host = torch.from_numpy(tokens)
+        if self.stream is None:
+            return on_host
+        with torch.cuda.stream(self.stream):
+            on_device = on_host.pin_memory().to(self.device, non_blocking=True)
+        computing = torch.cuda.current_stream(self.device)
+        computing.wait_stream(self.stream)
+        on_device.record_stream(computing)  # its memory is not used again before that is done
+        return on_device

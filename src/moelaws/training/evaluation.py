@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moelaws.corpus.batches import Validation
+from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer, assignments
 from moelaws.training.columns import write_columns
 
@@ -70,7 +71,7 @@ def evaluate(
     """
     device = model.embedding.device
     nats, counts = [], []
-    with torch.no_grad():
+    with torch.no_grad(), casting_once():
         for start in range(0, len(held_out.tokens), batch):
             check()
             tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)

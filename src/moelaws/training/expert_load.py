@@ -71,7 +71,7 @@ class ExpertLoad:
     def __init__(self, steps: int, first_layer: int) -> None:
         self.steps, self.first_layer = steps, first_layer
         self.ends: list[int] = []
-        self.windows: list[Tensor] = []  # (L, E) each, on the CPU
+        self.windows: list[Tensor] = []  # (L, E) each, where they were counted: no waiting
         self._current: Tensor | None = None  # on the device
 
     def add(self, step: int, counts_LE: Tensor) -> None:
@@ -79,7 +79,7 @@ class ExpertLoad:
         self._current = counts_LE if self._current is None else self._current + counts_LE
         if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
             self.ends.append(step)
-            self.windows.append(self._current.cpu())
+            self.windows.append(self._current)
             self._current = None
 
     def cut(self, steps: int) -> None:
@@ -98,7 +98,7 @@ class ExpertLoad:
 
     def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
         """Writes a row a layer and window, then the held-out set's; nothing for dense models."""
-        counts = [window.numpy() for window in self.windows]
+        counts = [window.cpu().numpy() for window in self.windows]
         steps = list(self.ends)
         if held_out_LE is not None:
             counts.append(held_out_LE)

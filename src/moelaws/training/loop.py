@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
-from moelaws.training.device import give_back, lacks_memory
+from moelaws.training.device import Upload, give_back, lacks_memory
 from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
 from moelaws.training.optimizer import Optimizer
@@ -65,6 +66,7 @@ class Trainer:
         self.step = 0
         self.seconds = 0.0  # in the loop, summed over resumptions
         self.device = model.embedding.device
+        self.upload = Upload(self.device)
         self.micro_batch = micro_batch or config.batch
         ffn = config.model.ffn
         moe = ffn if isinstance(ffn, MoE) else None
@@ -105,7 +107,7 @@ class Trainer:
 
     def _step(self) -> None:
         config = self.config
-        tokens = torch.from_numpy(self.data.next()).to(self.device)
+        tokens = self.upload(self.data.next())
         measured = self._gradients(tokens)
         while measured is None:
             self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
@@ -131,9 +133,10 @@ class Trainer:
         losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            for first in range(0, len(tokens), self.micro_batch):
-                more_losses, more_counts = self._micro_batch(tokens, first)
-                losses, counts = losses + more_losses, _sum(counts, more_counts)
+            with casting_once():
+                for first in range(0, len(tokens), self.micro_batch):
+                    more_losses, more_counts = self._micro_batch(tokens, first)
+                    losses, counts = losses + more_losses, _sum(counts, more_counts)
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error) or self.micro_batch <= smallest:
                 raise

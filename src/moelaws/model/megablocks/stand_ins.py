@@ -27,6 +27,25 @@ def histogram(x: Tensor, bins: int) -> Tensor:
     return counts.scatter_add_(0, x.long(), torch.ones_like(x, dtype=torch.int32))
 
 
+class OnDevice(Tensor):
+    """Sizes that ``cpu`` leaves where they are. What is computed with them is a plain tensor."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> Tensor:
+        """Returns itself."""
+        return self
+
+
+def histogram_on_device(x: Tensor, bins: int) -> Tensor:
+    """Returns ``histogram`` for the ``gmm`` of this module, which reads sizes on the device.
+
+    MegaBlocks calls ``cpu`` on them for its compiled products: in each layer the host would wait
+    for the GPU.
+    """
+    return histogram(x, bins).as_subclass(OnDevice)
+
+
 def inclusive_cumsum(x: Tensor, dim: int, out: Tensor) -> None:
     """Writes the running sums of x (rows, n) along ``dim``, in x's type."""
     torch.cumsum(x, dim, dtype=x.dtype, out=out)

@@ -1,0 +1,95 @@
+"""A part is a list of named measurements that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moelaws.records.files import read_json, write_json
+from moelaws.records.provenance import collect
+
+REPOSITORY = Path(__file__).parents[2]
+
+# Dense bf16 FLOP/s without sparsity, from the makers' data sheets; the first that occurs in a
+# device's name.
+PEAKS = {"H100 PCIe": 756e12, "H100 NVL": 835e12, "H100": 989e12, "H200": 989e12, "A100": 312e12}
+
+Item = Callable[[], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and at what size is measured. ``small`` tries everything in seconds on any machine: its
+    numbers say nothing."""
+
+    device: str  # cuda or cpu
+    out: Path
+    small: bool = False
+    seconds: float = 2.0  # for each comparison
+
+    @property
+    def peak(self) -> float | None:
+        """bf16 FLOP/s that utilisation is a share of; None for a device that is not known."""
+        if self.device != "cuda":
+            return None
+        name = torch.cuda.get_device_name()
+        return next((peak for known, peak in PEAKS.items() if known in name), None)
+
+    def synchronize(self) -> None:
+        """Waits for the device to have done what it was handed."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def machine(self) -> dict[str, Any]:
+        """Returns what must be the same for two measurements to stand side by side."""
+        about = collect()
+        gpu = torch.cuda.get_device_name() if self.device == "cuda" else None
+        kept = ("code", "commit", "python", "packages", "cpu", "cores")
+        return {"device": self.device, "gpu": gpu, "cuda": torch.version.cuda, "small": self.small,
+                "peak_flops": self.peak, **{key: about[key] for key in kept}}  # fmt: skip
+
+
+def measure(part: str, items: Mapping[str, Item], setting: Setting, minutes: float) -> bool:
+    """Measures what ``OUT/<part>.json`` lacks of ``items``; returns whether that file is now whole.
+
+    Each measurement is written when it is there. None is begun after ``minutes``: the next call
+    goes on. One that fails is noted with its error and tried again by the next call.
+    Measurements of other code or of another machine are dropped.
+    """
+    path, machine = setting.out / f"{part}.json", setting.machine()
+    done: dict[str, Any] = {}
+    if path.exists() and (before := read_json(path))["machine"] == machine:
+        done = {name: item for name, item in before["items"].items() if "failed" not in item}
+    began = time.monotonic()
+    for name, item in items.items():
+        if name in done:
+            continue
+        if time.monotonic() - began > 60 * minutes:
+            break
+        item_began = time.monotonic()
+        try:
+            done[name] = item()
+        except Exception as error:  # one measurement that fails must not cost the others
+            done[name] = {"failed": f"{type(error).__name__}: {error}"}
+        finally:
+            if setting.device == "cuda":
+                torch.cuda.empty_cache()
+        spent = time.monotonic() - item_began
+        print(f"{part}: {name}: {done[name].get('failed', 'done')} ({spent:.0f} s)", flush=True)
+        _write(path, machine, items, done)
+    _write(path, machine, items, done)
+    failed = [name for name, item in done.items() if "failed" in item]
+    left = [name for name in items if name not in done]
+    if left:
+        print(f"{part}: {minutes:g} minutes are over; the next call measures {', '.join(left)}")
+    return not left and not failed
+
+
+def _write(path: Path, machine: dict[str, Any], items: Mapping[str, Item], done: Any) -> None:
+    left = [name for name in items if name not in done]
+    write_json(path, {"machine": machine, "items": done, "left": left})

@@ -1,0 +1,79 @@
+"""All that is measured on a GPU, in parts that go on where they were stopped: docs/speed.md.
+
+python benchmarks/on_gpu.py                                   on a GPU, 25 minutes
+python benchmarks/on_gpu.py --parts speed tier                some parts
+python benchmarks/on_gpu.py --device cpu --small --out FOLDER tries everything, measures nothing
+python benchmarks/on_gpu.py --report                          writes docs/speed.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+sys.path.insert(0, str(REPOSITORY / "src"))
+
+from gpu import needs, report  # noqa: E402
+
+# Part -> minutes after which it begins no other measurement; a call of one ends within 8.
+MINUTES = {"tests": 4.0, "accuracy": 2.0, "resume": 2.0, "speed": 6.5, "packing": 3.0, "tier": 6.5}
+EVIDENCE = Path("docs/evidence/gpu.json")
+
+
+def main(words: list[str] | None = None) -> int:
+    """Returns the exit code: 1 where a measurement failed or time was up, else 0."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = {"choices": MINUTES, "metavar": "PART", "help": f"some of {', '.join(MINUTES)}"}
+    parser.add_argument("--parts", nargs="+", default=list(MINUTES), **names)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--out", type=Path, default=REPOSITORY / "results/gpu_day")
+    parser.add_argument("--wheels", type=Path, default=REPOSITORY / "wheels",
+                        help="wheels to install where packages are missing")  # fmt: skip
+    parser.add_argument("--small", action="store_true", help="seconds, on any machine")
+    parser.add_argument("--report", action="store_true", help="only write docs/speed.md")
+    args = parser.parse_args(words)
+    if args.device == "cpu" and not args.small:
+        parser.error("on the CPU the full sizes take days: add --small")
+    needs.install_carried(args.wheels, args.out / "site")
+    if args.report:
+        write_report(args.out)
+        return 0
+    needs.check(args.device)
+    from gpu.parts import Setting, measure
+    from moelaws.records.files import read_json, write_json
+
+    setting = Setting(args.device, args.out, args.small)
+    whole = [
+        measure(part, import_module(f"gpu.{part}").items(setting), setting, MINUTES[part])
+        for part in args.parts
+    ]
+    files = {part: args.out / f"{part}.json" for part in MINUTES}
+    merged = {part: read_json(path) for part, path in files.items() if path.exists()}
+    write_json(args.out / "all.json", merged)
+    print(f"{args.out / 'all.json'} holds {', '.join(merged)}")
+    return 0 if all(whole) else 1
+
+
+def write_report(out: Path) -> None:
+    """Writes docs/speed.md from what was measured, and keeps the numbers beside the evidence."""
+    from moelaws.records.files import read_json, write_json
+
+    source = out / "all.json"
+    if not source.exists():
+        raise SystemExit(f"{source} does not exist: `make gpu` writes it, on a machine with a GPU")
+    parts = read_json(source)
+    report.write(REPOSITORY / "docs/speed.md", parts)
+    write_json(REPOSITORY / EVIDENCE, parts)
+    print(f"docs/speed.md and {EVIDENCE} hold the numbers of {source}")
+
+
+if __name__ == "__main__":
+    # One thread a core where runs stand side by side; BLAS reads this when it is loaded.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Every part of ``make gpu`` in small on the CPU, so that nothing fails for a typo on the day."""
+
+import sys
+
+import pytest
+
+from moelaws.records.files import read_json, write_json
+from repository import REPOSITORY
+
+BENCHMARKS = REPOSITORY / "benchmarks"
+SECTION = REPOSITORY / "docs/speed.md", REPOSITORY / "docs/evidence/gpu.json"
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """The command's module, which is no package's."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import on_gpu
+
+    return on_gpu
+
+
+def call(on_gpu, out, *parts):
+    words = ["--device", "cpu", "--small", "--out", str(out), "--wheels", str(out / "none")]
+    return on_gpu.main([*words, "--parts", *parts])
+
+
+def items_of(out, part):
+    content = read_json(out / f"{part}.json")
+    assert content["left"] == []
+    assert content["machine"]["device"] == "cpu"
+    assert not [item for item in content["items"].values() if "failed" in item]
+    return content["items"]
+
+
+def test_accuracy_speed_and_hours(on_gpu, tmp_path):
+    assert call(on_gpu, tmp_path, "accuracy", "speed", "tier") == 0
+    accuracy = items_of(tmp_path, "accuracy")
+    assert max(accuracy["torch fp32"]["errors"].values()) < 1e-5
+    assert max(accuracy["torch bf16"]["errors"].values()) > 1e-4  # it is bf16 that was measured
+    (size,) = items_of(tmp_path, "speed").values()
+    for row in (size["step"]["torch"], size["step"]["dense"], size["layer"]["torch"]):
+        assert row["tokens_per_second"] == size["tokens"] / row["seconds"] > 0
+    (row,) = items_of(tmp_path, "tier").values()
+    assert row["hours"] > row["seconds_per_step"] * row["runs"] / 3600 > 0
+    merged = read_json(tmp_path / "all.json")
+    assert {"accuracy", "speed", "tier"} <= merged.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["tests", "resume", "packing"])
+def test_parts_that_start_processes(on_gpu, tmp_path, part):
+    assert call(on_gpu, tmp_path, part) == 0
+    (row,) = items_of(tmp_path, part).values()
+    if part == "tests":
+        assert row["tests"] > 10
+        assert row["failures"] == row["errors"] == 0
+    elif part == "resume":
+        assert row["killed_is_bit_for_bit"]  # on a CPU that is promised
+        assert row["two_alone_are_bit_for_bit"]
+        assert row["resumed"].startswith("resumed at step 20/40")
+    else:
+        (run,) = row["runs"]
+        assert row["tokens_per_second"] == run["tokens"] / run["seconds"] > 0
+
+
+def test_a_part_goes_on_where_it_stopped(on_gpu, tmp_path, capsys):
+    from gpu.parts import Setting, measure
+
+    setting, calls = Setting("cpu", tmp_path, small=True), []
+
+    def item(name, error=None):
+        def measured():
+            calls.append(name)
+            if error is not None and calls.count(name) == 1:
+                raise error
+            return {"value": len(calls)}
+
+        return measured
+
+    items = {"a": item("a"), "b": item("b", RuntimeError("no luck")), "c": item("c")}
+    assert not measure("part", items, setting, minutes=-1)  # no time for any
+    assert calls == []
+    assert not measure("part", items, setting, minutes=1)  # b fails, and costs c nothing
+    assert calls == ["a", "b", "c"]
+    assert "b: RuntimeError: no luck" in capsys.readouterr().out
+    assert measure("part", items, setting, minutes=1)  # b alone is tried again
+    assert calls == ["a", "b", "c", "b"]
+    before = read_json(tmp_path / "part.json")
+    before["machine"]["code"] = "of another version"
+    write_json(tmp_path / "part.json", before)
+    assert measure("part", items, setting, minutes=1)
+    assert calls[4:] == ["a", "b", "c"]
+
+
+def test_docs_hold_what_was_measured_and_nothing_else(on_gpu):
+    from gpu.report import BEGIN, END, render
+
+    page, evidence = SECTION
+    parts = read_json(evidence) if evidence.exists() else {}
+    section = page.read_text().partition(BEGIN)[2].partition(END)[0]
+    assert section.strip() == render(parts).strip()
+    assert ("Nothing in this section is measured" in section) == (not parts)
+
+
+def test_numbers_of_a_cpu_are_never_reported_as_a_gpus(on_gpu, tmp_path):
+    from gpu.report import BEGIN, END, render, write
+
+    page = tmp_path / "speed.md"
+    page.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    machine = {"device": "cpu", "small": True, "gpu": "H100", "cuda": "13.0", "commit": "0" * 40,
+               "packages": {"torch": "2.11.0"}}  # fmt: skip
+    row = {"step": {"torch": {"tokens_per_second": 1234.5, "utilisation": 0.25},
+                    "megablocks": {"not_measured": "out of memory"}, "dense": {}},
+           "layer": {"torch": {"tokens_per_second": 99.0}}}  # fmt: skip
+    content = {"machine": machine, "items": {"d=256 E=8": row, "d=256 E=64": {"failed": "x"}},
+               "left": ["d=512 E=8"]}  # fmt: skip
+    with pytest.raises(SystemExit, match="not of a GPU"):
+        write(page, {"speed": content})
+    assert "1,234" not in page.read_text()
+    machine |= {"device": "cuda", "small": False}
+    write(page, {"speed": content})
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| d=256 E=8 | 1,234 | 25.0 % | not measured: out of memory" in text
+    assert "| d=256 E=64 | failed |" in text
+    assert "Not measured yet: d=512 E=8." in text
+    assert "**Tests** that can use a GPU: **not measured**" in text
+    assert render({"speed": content}) in text
+
+
+def test_a_bare_machine_is_told_what_to_carry(on_gpu, monkeypatch):
+    from gpu import needs
+
+    monkeypatch.setattr(
+        needs, "find_spec", lambda name: None if name in ("pydantic", "yaml") else sys
+    )
+    with pytest.raises(SystemExit, match=r"missing here: pydantic, pyyaml.*make gpu-wheels"):
+        needs.check("cpu")

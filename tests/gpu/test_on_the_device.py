@@ -1,0 +1,127 @@
+"""What training does on a GPU is what it does on a CPU. Where there is no GPU the same tests run on
+the CPU, for a typo to be found; those that only a GPU can fail are skipped then."""
+
+import numpy as np
+import pytest
+import torch
+
+from moelaws.model.transformer import Transformer
+from moelaws.spec.run import RunConfig
+from moelaws.training.device import Upload
+from moelaws.training.loop import Trainer, halved
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+GPU = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")
+KINDS = {
+    "swiglu": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "router_z": 0.01},
+    "gelu": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "mlp": "gelu"},
+    "shared": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "n_shared": 1},
+    "dense": {"kind": "dense", "d_ffn": 48},
+}
+STEPS = 4
+
+
+class Random:
+    """Batches of uniform tokens, the same for every trainer."""
+
+    def __init__(self, config):
+        self.shape = (config.batch, config.model.context + 1)
+        self.vocab_size, self.drawn = config.model.vocab_size, 0
+
+    def next(self):
+        self.drawn += 1
+        return np.random.default_rng(self.drawn).integers(self.vocab_size, size=self.shape)
+
+    def state(self):
+        return {"drawn": self.drawn}
+
+    def restore(self, state):
+        self.drawn = state["drawn"]
+
+
+def trainer_of(kind, device=DEVICE, precision="fp32", micro_batch=None, **keywords):
+    model = {"n_layers": 2, "d_model": 32, "n_heads": 2, "n_kv": 1, "context": 32,
+             "vocab_size": 300, "init_std": 0.1, "qk_norm": True, "ffn": KINDS[kind]}  # fmt: skip
+    corpus = {"source": {"digest": "0" * 64}, "vocab_size": 300}
+    config = RunConfig.model_validate(
+        {"model": model, "corpus": corpus, "steps": STEPS, "batch": 8, "balance_group": 2,
+         "optimizer": {"lr": 1e-2}, "precision": precision}
+    )  # fmt: skip
+    built = Transformer(config.model, 0, precision=precision).to(device)
+    return Trainer(config, built, Random(config), micro_batch, **keywords)
+
+
+def rows(trainer):
+    """Losses and norms of each step, without wall time."""
+    assert trainer.run()
+    return torch.tensor(trainer.history.rows)[:, :-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 3e-2)])
+def test_it_trains_as_on_the_cpu(kind, precision, tolerance):
+    here, there = (trainer_of(kind, device, precision) for device in (DEVICE, "cpu"))
+    torch.testing.assert_close(rows(here), rows(there), rtol=tolerance, atol=tolerance)
+    windows = zip(here.expert_load.windows, there.expert_load.windows, strict=True)
+    for counts, expected in windows:
+        assert (counts.cpu() - expected).abs().sum() <= 0.05 * expected.sum()  # near ties
+
+
+@pytest.mark.parametrize("micro_batch", [2, 4])
+def test_micro_batches_change_no_more_than_rounding(micro_batch):
+    whole, parts = trainer_of("shared"), trainer_of("shared", micro_batch=micro_batch)
+    torch.testing.assert_close(rows(parts), rows(whole), rtol=1e-3, atol=1e-3)
+
+
+def test_a_state_goes_on():
+    whole, first, second = (trainer_of("swiglu") for _ in range(3))
+    expected = rows(whole)
+    first._step()
+    first._step()
+    second.restore(first.state())
+    torch.testing.assert_close(rows(second), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_batches_arrive_whole():
+    upload, g = Upload(torch.device(DEVICE)), np.random.default_rng(0)
+    batches = [g.integers(1000, size=(8, 1025)) for _ in range(50)]
+    summed = [upload(batch).sum() for batch in batches]  # while later ones are on their way
+    assert [int(total) for total in summed] == [int(batch.sum()) for batch in batches]
+
+
+@GPU
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_in_bf16_does_not_wait_for_the_gpu(kind):
+    trainer = trainer_of(kind, precision="bf16", micro_batch=4)
+    trainer._step()  # what is set up once may wait
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer._step()
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+@GPU
+def test_lack_of_memory_halves_the_micro_batch(monkeypatch):
+    """Memory that another tensor holds until the batch is halved."""
+    tried, held = [], []
+
+    def on_lack(micro_batch):
+        tried.append(micro_batch)
+        held.clear()
+
+    trainer = trainer_of("swiglu", on_lack=on_lack)
+    losses, calls = trainer.model.losses, []
+
+    def hungry(*words):
+        if not calls:
+            calls.append(words)
+            while True:  # until the GPU has no more
+                held.append(torch.empty(1 << 30, dtype=torch.uint8, device=DEVICE))
+        return losses(*words)
+
+    monkeypatch.setattr(trainer.model, "losses", hungry)
+    trainer._step()
+    assert tried == [halved(8, 2)]
+    assert trainer.micro_batch == 4
