@@ -98,7 +98,7 @@ def test_an_optimum_is_the_least_point_of_its_curve(data):
 
 def test_the_answers_hold_what_the_files_say(data):
     trained, best, support, further = data["answers"]
-    assert "Trained here: 126 models, of which 126 completed" in trained["paragraphs"][0]
+    assert "Trained here: 126 models, all completed" in trained["paragraphs"][0]
     assert {row[2] for row in best["table"]["rows"]} == {"1e+12", "3e+12", "1e+13"}
     assert any("errs least" in point for point in support["points"])
     assert "no outlook" in " ".join(further["paragraphs"])

@@ -50,8 +50,8 @@ def _own(own: pd.DataFrame) -> Iterator[str]:
     done = own[own["status"] == "completed"]
     others = Counter(own["status"][own["status"] != "completed"])
     what = [f"{n} {_status(status)}" for status, n in others.items()]
-    rest = f"; {listed(what)}" if what else ""
-    yield f"Trained here: {count(len(own), 'model')}, of which {len(done):,} completed{rest}."
+    ended = f"of which {len(done):,} completed; {listed(what)}" if what else "all completed"
+    yield f"Trained here: {count(len(own), 'model')}, {ended}."
     if len(done):
         yield (
             f"The completed ones have {_span(done, 'N_total')} parameters, of which each token "
