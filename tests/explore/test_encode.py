@@ -3,13 +3,17 @@
 import base64
 import gzip
 import json
+import sys
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.explore.curves import MOST, thinned
 from moelaws.explore.encode import floats, integers, packed, rounded, to_json
+from moelaws.explore.page import render
+from moelaws.spec.errors import UserError
 
 
 @given(st.lists(st.floats(width=32)))
@@ -49,3 +53,9 @@ def test_a_thinned_curve_keeps_its_ends_and_few_points(n):
     assert kept[0] == 0
     assert kept[-1] == n - 1
     assert (np.diff(kept) > 0).all()
+
+
+def test_without_plotly_the_page_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(UserError, match="pip install plotly"):
+        render({"title": "A tier"})

@@ -126,7 +126,7 @@ def test_broken_and_hostile_records_break_no_page(own, record):
     data = gather(own)
     assert data["details"][0]["config"] == {"seed": 1}
     assert data["details"][1] == {}
-    assert any(f"1 runs are damaged and left out: {broken}" in note for note in data["notes"])
+    assert any(f"left out: {broken} (1 record)" in note for note in data["notes"])
     assert any("history.parquet" in note for note in data["notes"])
     told = next(each for each in data["runs"]["columns"] if each["name"] == "message")
     assert told["levels"] == [message]
@@ -173,7 +173,7 @@ def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
     assert columns["tags"]["levels"] == ["baseline=yes"]
     assert columns["note"]["levels"] == ["</script>"]
     assert numbers(columns["D"]["values"], "<f8")[0] == run.config.tokens
-    assert any("71 of the 72 runs" in note for note in data["notes"])
+    assert any("Of the 72 runs" in note and "71 did not start" in note for note in data["notes"])
     assert any("Not finished: 1 run." in point for point in data["answers"][3]["points"])
 
 

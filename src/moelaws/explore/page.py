@@ -43,8 +43,6 @@ def _plotly() -> str:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise UserError(
-            "the page needs the package plotly, which is not installed here; install it with "
-            "`pip install plotly` or with the others that the analysis needs: "
-            "`pip install moelaws[analysis]`"
+            "the page needs the package plotly, which is not installed here: `pip install plotly`"
         ) from None
     return str(get_plotlyjs())

@@ -12,6 +12,7 @@ import pandas as pd
 
 from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
+from moelaws.explore.words import count
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
 from moelaws.records.runs import Record, flatten, read_record
@@ -212,23 +213,23 @@ def _note_records(
     missing = [run for run, record in records.items() if record is None and run in shown]
     if damaged:
         material.notes.append(
-            f"The records of {len(damaged)} runs are damaged and left out: "
-            f"{_some(damaged)}. `moelaws verify` says what is wrong with them."
+            f"Damaged, and so left out: {_some(damaged)} ({count(len(damaged), 'record')}). "
+            "`moelaws verify` says what is wrong."
         )
     if missing:
         material.notes.append(
-            f"{len(missing)} runs have no record below {material.results.runs}: their "
-            "configuration and their training curves are not shown."
+            f"Without a record below {material.results.runs}: {count(len(missing), 'run')}, whose "
+            "configuration and training curve are not shown."
         )
 
 
 def _note_unstarted(material: Material, asked: Mapping[str, int], frame: pd.DataFrame) -> None:
-    for study, count in asked.items():
+    for study, wanted in asked.items():
         known = sum(study in studies.split(", ") for studies in frame["study"])
-        if known < count:
+        if known < wanted:
             material.notes.append(
-                f"{count - known} of the {count} runs that the study {study} asks for have no "
-                "record yet: they did not start."
+                f"Of the {count(wanted, 'run')} that the study {study} asks for {wanted - known} "
+                "did not start yet."
             )
 
 

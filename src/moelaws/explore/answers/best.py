@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from moelaws.explore.answers.words import amount, answer, interval, table
 from moelaws.explore.isoflop import Curve, IsoFlop, Optimum
 from moelaws.explore.runs import Runs
+from moelaws.explore.words import amount, answer, interval, table
 from moelaws.fitting.quantiles import percentiles
 
 

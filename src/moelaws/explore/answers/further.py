@@ -10,11 +10,11 @@ import pandas as pd
 
 from moelaws.analysis.advice.outlook import COLUMNS
 from moelaws.explore.answers.best import bests, called
-from moelaws.explore.answers.words import amount, answer, count, hours, listed, table
 from moelaws.explore.fits import LossFit
 from moelaws.explore.isoflop import IsoFlop
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
+from moelaws.explore.words import amount, answer, count, hours, listed, table
 from moelaws.records.runs import UNSUCCESSFUL
 from moelaws.tables.parquet import read_table
 

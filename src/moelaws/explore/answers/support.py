@@ -7,10 +7,10 @@ from typing import Any
 
 from moelaws.claims.base import JudgedStudy, Verdict
 from moelaws.claims.contests import read_contest
-from moelaws.explore.answers.words import answer, listed, table
 from moelaws.explore.fits import LossFit
 from moelaws.explore.material import Material
 from moelaws.explore.studies import verdicts_of
+from moelaws.explore.words import answer, listed, table
 from moelaws.fitting.judged import JudgedContest, JudgedSplit
 
 BASES = {

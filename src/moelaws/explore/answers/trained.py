@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.explore.answers.words import amount, answer, count, hours, listed, span, table
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
+from moelaws.explore.words import amount, answer, count, hours, listed, span, table
 from moelaws.records.files import read_json
 from moelaws.records.runs import Record, flatten
 
