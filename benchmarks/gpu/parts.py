@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def measure(part: str, items: Mapping[str, Item], setting: Setting, minutes: flo
             done[name] = item()
         except Exception as error:  # one measurement that fails must not cost the others
             done[name] = {"failed": f"{type(error).__name__}: {error}"}
-        finally:
+        with suppress(RuntimeError):  # a GPU that failed fails here too
             if setting.device == "cuda":
                 torch.cuda.empty_cache()
         spent = time.monotonic() - item_began

@@ -6,21 +6,19 @@ Shapes: T tokens, K experts a token, D model width, E experts.
 from __future__ import annotations
 
 import gc
+import statistics
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
+from gpu.dmoe import own_layer
 from gpu.parts import Item, Setting
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.model.backends import BACKENDS, choose_backend
 from moelaws.model.experts import MoELayer
-from moelaws.model.megablocks.backend import megablocks_obstacle
-from moelaws.model.megablocks.package import load
 from moelaws.model.transformer import PRECISIONS
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import MoE
@@ -33,6 +31,7 @@ WIDTHS, EXPERTS = (256, 512, 1024), (8, 64, 256)
 MODEL, BATCH = {"n_layers": 2, "context": 1024, "vocab_size": 8192}, 32
 SMALL, SMALL_BATCH = {"n_layers": 1, "context": 16, "vocab_size": 300}, 2
 HEAD = 64  # width of an attention head
+AT_A_TIME = 10  # calls between two waits for the device: as in training, the host runs ahead
 COMPARED = ("torch", "megablocks")
 OWN = "megablocks dMoE"  # the package's layer as it comes: its router, its weights in bf16
 DENSE = "dense"  # layers as wide as the K experts of a token together: the same FLOPs, no router
@@ -42,7 +41,7 @@ def items(setting: Setting) -> dict[str, Item]:
     """A measurement for each width and number of experts, the widest models last."""
     sizes = [(D, E) for D in WIDTHS for E in EXPERTS]
     if setting.small:
-        sizes = [(16, 4)]
+        sizes = [(16, 16)]  # MegaBlocks wants E D of at least 256
     return {f"d={D} E={E}": partial(measure_size, setting, D, E) for D, E in sizes}
 
 
@@ -54,15 +53,16 @@ def measure_size(setting: Setting, D: int, E: int) -> dict[str, Any]:
     batch = SMALL_BATCH if setting.small else BATCH
     config = configuration(ffn, sizes, batch, "bf16")
     dense = configuration({"kind": "dense", "d_ffn": 2 * D}, sizes, batch, "bf16")
-    usable, steps, layers = {}, {}, {}
+    usable: list[str] = []
+    steps, layers = {}, {}
     for name in COMPARED:
         try:
-            usable[name] = choose_backend(name, config.model, setting.device, "bf16")[0]
+            choose_backend(name, config.model, setting.device, "bf16")
+            usable.append(name)
         except UserError as error:
             steps[name] = layers[name] = {"not_measured": str(error)}
-    steps |= {
-        name: _timed(partial(_step, setting, config, name), setting, config) for name in usable
-    }
+    for name in usable:
+        steps[name] = _timed(partial(_step, setting, config, name), setting, config)
     steps[DENSE] = _timed(partial(_step, setting, dense, "torch"), setting, dense)
     for name in (*usable, OWN):
         layers[name] = _timed(partial(_layer, setting, config, name), setting)
@@ -82,7 +82,7 @@ def _layer(setting: Setting, config: RunConfig, name: str) -> Call:
     assert isinstance(moe, MoE)
     layer: nn.Module
     if name == OWN:
-        layer = _own_layer(config, setting.device)
+        layer = own_layer(config, setting.device)
     else:
         generator = torch.Generator().manual_seed(0)
         layer = MoELayer(moe, D, 0.02, BACKENDS[name], generator).to(setting.device)
@@ -101,27 +101,6 @@ def _layer(setting: Setting, config: RunConfig, name: str) -> Call:
     return forward_backward
 
 
-def _own_layer(config: RunConfig, device: str) -> nn.Module:
-    """Returns the package's dropless layer with its own router and weights.
-
-    Raises:
-        UserError: where it cannot be used.
-    """
-    moe = config.model.ffn
-    assert isinstance(moe, MoE)
-    if obstacle := megablocks_obstacle(config.model, device, config.precision):
-        raise UserError(obstacle)
-    load()
-    settings = import_module("megablocks.layers.arguments").Arguments(
-        hidden_size=config.model.d_model, ffn_hidden_size=moe.d_expert,
-        moe_num_experts=moe.n_experts, moe_top_k=moe.top_k, moe_normalize_expert_weights=1,
-        moe_loss_weight=0, mlp_type="glu", mlp_impl="grouped", activation_fn=F.silu,
-        bias=False, return_bias=False, fp16=False, bf16=config.precision == "bf16", device=device,
-    )  # fmt: skip
-    layer: nn.Module = import_module("megablocks").dMoE(settings)
-    return layer
-
-
 def _timed(
     make: Callable[[], Call], setting: Setting, config: RunConfig | None = None
 ) -> dict[str, Any]:
@@ -129,8 +108,10 @@ def _timed(
     try:
         if setting.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        seconds = 0.0 if setting.small else setting.seconds
-        times = take_turns({"it": make()}, seconds, setting.synchronize)["it"]
+        call, seconds = make(), 0.0 if setting.small else setting.seconds
+        at_a_time = 1 if setting.small else AT_A_TIME
+        repeated = {"it": lambda: [call() for _ in range(at_a_time)]}
+        times = take_turns(repeated, seconds, setting.synchronize)["it"]
     except UserError as error:
         return {"not_measured": str(error)}
     except RuntimeError as error:
@@ -141,7 +122,10 @@ def _timed(
         gc.collect()  # the model goes before the next comes
         if setting.device == "cuda":
             torch.cuda.empty_cache()
-    row: dict[str, Any] = {"seconds": min(times), "median_seconds": sorted(times)[len(times) // 2]}
+    row: dict[str, Any] = {
+        "seconds": min(times) / at_a_time,
+        "median_seconds": statistics.median(times) / at_a_time,
+    }
     if setting.device == "cuda":
         row["peak_bytes"] = torch.cuda.max_memory_allocated()
     if config and setting.peak:

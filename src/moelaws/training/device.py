@@ -83,7 +83,9 @@ class Upload:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.stream: torch.cuda.Stream | None = None
+        if device.type == "cuda":
+            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def __call__(self, tokens: NDArray[np.int64]) -> Tensor:
         """Returns ``tokens`` on the device; what the current stream does next waits for them."""

@@ -30,7 +30,7 @@ def histogram(x: Tensor, bins: int) -> Tensor:
 class OnDevice(Tensor):
     """Sizes that ``cpu`` leaves where they are. What is computed with them is a plain tensor."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> Tensor:
         """Returns itself."""
