@@ -83,7 +83,7 @@ def test_readme_edit_reruns_nothing(finished):
 def test_no_model_is_trained_again_for_workflow_text(finished):
     rules = "workflow/rules/runs.smk"
     with (
-        finished.edited(rules, r"exec \{TRAIN", "exec  {TRAIN"),  # shell text
+        finished.edited(rules, r"\{TRAIN\} <<<", "{TRAIN}  <<<"),  # shell text
         finished.edited(rules, r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
         finished.edited(rules, r"\A", "# A comment.\n"),
         finished.edited("envs/cpu.yaml", r"python=3.11", "python=3.12"),
