@@ -27,13 +27,17 @@ onstart:
     for line in lines:
         logger.info(f"moelaws: {line}")
     CALL.begin(trained)
+    if workflow.local_exec:
+        LAUNCHERS.begin(CALL.counts)
 
 
 onsuccess:
+    LAUNCHERS.end()
     CALL.end(log, succeeded=True)
 
 
 onerror:
+    LAUNCHERS.end()
     CALL.end(log, succeeded=False)
 
 

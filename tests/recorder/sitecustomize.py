@@ -13,6 +13,8 @@ from pathlib import Path
 
 
 def record():
+    if not is_command():
+        return  # a launcher itself
     loaded = [
         str(module.__file__)
         for name, module in list(sys.modules.items())
@@ -22,5 +24,10 @@ def record():
     path.write_text(json.dumps({"words": sys.argv[1:], "files": sorted(loaded)}))
 
 
-if "MOELAWS_LOADED" in os.environ and Path(sys.argv[0] if sys.argv else "").name == "moelaws":
+def is_command():
+    return Path(sys.argv[0] if sys.argv else "").name == "moelaws"
+
+
+# What a launcher forks becomes a command.
+if "MOELAWS_LOADED" in os.environ and (is_command() or "moelaws.launcher.server" in sys.orig_argv):
     atexit.register(record)

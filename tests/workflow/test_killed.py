@@ -1,10 +1,13 @@
 """Processes killed with real signals: the next call finishes, and no run is half-written."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -60,6 +63,16 @@ def finished_well(copy):
     assert trainers(copy) == []
 
 
+def launchers(copy):
+    """The launchers of calls in this copy."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if "moelaws.launcher.server" in process.cmdline() and process.cwd() == str(copy.root):
+                found.append(process)
+    return found
+
+
 def test_a_trainer_killed(slow):
     sweep = start(slow, "--keep-going", "tables")
     victim = wait_for(lambda: trainers(slow))[0]
@@ -72,7 +85,12 @@ def test_a_trainer_killed(slow):
     finished_well(slow)
 
 
-@pytest.mark.slow
+def trainer_in_a_launcher(copy):
+    """A trainer that a launcher of this copy has started."""
+    ours = {process.pid for process in launchers(copy)}
+    return next((t for t in trainers(copy) if t.ppid() in ours), None)
+
+
 def test_snakemake_killed(slow):
     sweep = start(slow, "tables")
     wait_for(lambda: trainers(slow))
@@ -82,6 +100,33 @@ def test_snakemake_killed(slow):
     assert "--unlock" in refused.stdout + refused.stderr  # what Snakemake asks for
     slow.snakemake("--unlock")
     slow.snakemake("--rerun-incomplete", "tables")
+    finished_well(slow)
+    wait_for(lambda: not launchers(slow))
+
+
+def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
+    call, terminal = pty.fork()
+    if call == 0:
+        os.chdir(slow.root)
+        words = slow.command("tables")
+        os.execve(words[0], words, slow.environment)
+    shown = []
+
+    def read():
+        with contextlib.suppress(OSError):
+            while text := os.read(terminal, 4096):
+                shown.append(text)
+
+    threading.Thread(target=read, daemon=True).start()
+    wait_for(lambda: trainer_in_a_launcher(slow))
+    time.sleep(1.0)
+    os.write(terminal, b"\x03")
+    wait_for(lambda: os.waitpid(call, os.WNOHANG)[0])
+    assert trainers(slow) == []
+    wait_for(lambda: not launchers(slow))
+    assert list((slow.root / "results/checkpoints").rglob("*")) or slow.summaries()
+    os.close(terminal)
+    slow.snakemake("tables")
     finished_well(slow)
 
 

@@ -11,6 +11,7 @@ from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
 from moelaws.workflow.gpus import GpuShares
 from moelaws.workflow.jobs import Jobs, relative
+from moelaws.workflow.launchers import Launchers
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trained import Trained
 
@@ -29,6 +30,8 @@ except UserError as error:
 CALL = CallReport(logger, workflow.output_settings, {"aggregate", "derive", "fit"})
 if workflow.is_main_process:  # not where Snakemake runs one job of a cluster
     logger.addHandler(CALL)
+
+LAUNCHERS = Launchers()
 
 TIER, RESULTS, FOLDER = JOBS.project.tier, JOBS.results, JOBS.folder
 

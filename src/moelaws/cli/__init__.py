@@ -99,7 +99,7 @@ def main() -> None:
     """Entry point: runs the command line and turns a user's mistake into one clear message."""
     try:
         # Without click's own handling, the code that a command ended with is returned here.
-        sys.exit(cli(standalone_mode=False))
+        sys.exit(cli(standalone_mode=False, prog_name="moelaws"))
     except UserError as error:
         click.echo(f"moelaws: {error}", err=True)
         sys.exit(2)

@@ -51,6 +51,7 @@ class CallReport(logging.Handler):
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
+        self.counts: dict[str, int] = {}  # rule -> jobs to do
         self.done = self.total = 0
         # With --quiet progress Snakemake tells of no job that ended.
         self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
@@ -122,10 +123,10 @@ class CallReport(logging.Handler):
         self.line.is_alone = quiet
 
     def _on_run_info(self, record: logging.LogRecord) -> None:
-        counts: dict[str, int] = dict(getattr(record, "stats", {}))
-        self.total = counts.pop("total", 0)
+        self.counts = dict(getattr(record, "stats", {}))
+        self.total = self.counts.pop("total", 0)
         if self.line.is_alone:
-            each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
+            each = ", ".join(f"{rule} {n}" for rule, n in self.counts.items())
             self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
 
     def _on_job_info(self, record: logging.LogRecord) -> None:

@@ -1,0 +1,1 @@
+"""Starts commands without loading large libraries anew: a process that has them forks for each."""
