@@ -1,7 +1,7 @@
 """What launchers save: short commands that load their libraries, and the same in a launcher.
 
-They take turns, one at a time. `train` trains a small model for ten steps, and `fit` fits a law
-without intervals. Prints one JSON object: the median seconds of each, and their ratio.
+They take turns, one at a time. `train` trains a small model for ten steps, and `fit` fits a law.
+Prints one JSON object: the median seconds of each, and their ratio.
 
     python benchmarks/launched.py --turns 10
 """
@@ -32,7 +32,7 @@ def seconds(words: list[str], launchers: str) -> float:
         [sys.executable, "-m", "moelaws", *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", FOLDER: launchers},
         check=True,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
     )
     return time.perf_counter() - began
 
@@ -59,7 +59,7 @@ def main() -> None:
             for kind, folder in (("alone", ""), ("launched", address)):
                 out = str(root / f"{kind}{turn}")
                 train = ["train", str(root / "run.json"), "--corpus", str(root / "prepared")]
-                fit = ["fit", str(table), "--law", "chinchilla", "--bootstrap", "0"]
+                fit = ["fit", str(table), "--law", "chinchilla", "--map", "N=N_active"]
                 for name, words in (("train", [*train, "--out", out]), ("fit", fit)):
                     took.setdefault(name, {}).setdefault(kind, []).append(seconds(words, folder))
         launchers.end()

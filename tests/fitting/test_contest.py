@@ -12,6 +12,7 @@ import pytest
 from moelaws import laws
 from moelaws.fitting.compare import fit_each
 from moelaws.fitting.contest import contest
+from moelaws.fitting.cores import using_cores
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Fit
 
@@ -108,6 +109,18 @@ def test_rows_without_a_value_are_neither_fitted_nor_judged(table):
     holes = table.assign(size=table["N"].where(table.index % 4 > 0))
     (judged,) = contest(entry({"rollout": "size"}), holes)
     assert (judged["steps"][0]["fitted"], judged["steps"][0]["judged"]) == (21, 3)
+
+
+def test_on_two_cores_short_fits_go_a_law_a_core_and_say_the_same(table):
+    short = {"protocol": {"objective": "squared", "sample": 20}, "bootstrap": 5}
+    laws = {"laws": ["clark.dense", "clark.routing", "chinchilla", "wang.loss"]}
+    asked, stages, found = entry({"largest": "N"}, {"rollout": "N"}, **short, **laws), [], []
+    for count in (1, 2):
+        with using_cores(count):
+            found.append(contest(asked, table, progress=lambda *told: stages.append(told)))
+    assert found[0] == found[1]
+    assert found[0][0]["refused"]
+    assert ("s0: laws", 4, 4) in stages
 
 
 def test_a_split_at_which_no_law_can_be_judged_says_why(table):

@@ -55,14 +55,29 @@ def test_each_reports_in_order_from_the_callers_process(count):
         def work(item):
             time.sleep(0.001 * (item % 3))
             ends[item], workers[item] = item, os.getpid()
+            return str(item)
 
         def done(item):
             assert ends[item] == item
             order.append(item)
 
-        each(work, iter(range(40)), 40, done)
+        assert each(work, iter(range(40)), 40, done) == [str(item) for item in range(40)]
     assert order == list(range(40))
     assert len(set(workers.tolist())) == count
+
+
+def test_a_long_item_holds_up_no_other():
+    with using_cores(2):
+        done = shared((9,), bool)
+
+        def work(item):
+            deadline = time.monotonic() + 20
+            while item == 0 and not done[1:].all():
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            done[item] = True
+
+        each(work, range(9), 9)
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -169,8 +184,10 @@ def test_a_process_that_the_system_kills_is_told():
 
 
 def test_a_process_that_ends_itself_is_told():
-    with using_cores(2), pytest.raises(UserError, match=r"ended early \(exit code 3\)"):
-        each(lambda item: os._exit(3), range(4), 4)
+    for code in (3, 0):
+        match = rf"ended early \(exit code {code}\)"
+        with using_cores(2), pytest.raises(UserError, match=match):
+            each(lambda item, code=code: os._exit(code), range(4), 4)
 
 
 @pytest.mark.usefixtures("heard")

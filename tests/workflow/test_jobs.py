@@ -30,7 +30,7 @@ def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
     assert trained.fit_threads("sparsity", "loss") == 8
     assert trained.fit_threads("sparsity", "isoflop_total") == 1  # a linear law has no starts
     assert jobs.fit_threads("sparsity", "loss") == 1
-    assert trained.contest_threads("sparsity", "laws") == 1  # each of its fits is one batch
+    assert trained.contest_threads("sparsity", "laws") == 2  # its fits are short: a law a core
 
 
 def names(files):

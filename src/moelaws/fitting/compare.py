@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from moelaws.fitting.cores import core_count, each
 from moelaws.fitting.fit import fit
 from moelaws.fitting.identifiability import require_determined
+from moelaws.fitting.multistart import batches
 from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
@@ -18,7 +21,7 @@ from moelaws.fitting.standings import Judged, standings
 from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, FittableLaw
 from moelaws.laws.mapping import check_comparable
-from moelaws.laws.protocol import own_overrides
+from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.reduced import reduced
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
@@ -128,30 +131,49 @@ def fit_each(
     ``mappings`` are what single laws, by their names, map otherwise than ``spec`` does.
 
     A law of whose variables some hardly vary over all rows, the held-out ones among them, is fitted
-    in its reduced form (``laws.reduced``).
+    in its reduced form (``laws.reduced``). Several cores take a law each, unless the fit of one law
+    can keep them busy.
     """
-    fitted: list[Fitted] = []
-    refused: dict[str, str] = {}
-    for law in candidates:
+    owns = [own_entry(law, spec, mappings) for law in candidates]
+    apart = core_count() > 1 and _are_short(candidates, owns, len(table))
 
-        def shown(stage: str, done: int, total: int, name: str = law.ref) -> None:
-            progress(f"{name}: {stage}", done, total)
+    def form_of(k: int) -> FittableLaw:
+        return reduced(candidates[k], _constant(candidates[k], table, owns[k], units))
 
-        own = own_entry(law, spec, mappings)
+    def attempt(k: int) -> tuple[Rows, FitReport] | str:
+        def shown(stage: str, done: int, total: int) -> None:
+            if not apart:
+                progress(f"{candidates[k].ref}: {stage}", done, total)
+
         try:
-            form = reduced(law, _constant(law, table, own, units))
-            rows = split_rows(form, table, own, units)[0]
+            form = form_of(k)
+            rows = split_rows(form, table, owns[k], units)[0]
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 # Rows that hardly determine a law lead its starts anywhere.
-                report = fit(form, table, own, seed=seed, units=units, progress=shown)
+                report = fit(form, table, owns[k], seed=seed, units=units, progress=shown)
             if spec.holdout:
                 params = report.parts[0].estimates()
                 _require_finite(form, params, rows)
                 require_determined(form, params, rows.columns, rows.held_columns)
         except UserError as error:
-            refused[law.ref] = str(error)
+            return str(error)
+        return rows, report
+
+    every = range(len(candidates))
+    if apart:
+        told = partial(progress, "laws")
+        outcomes = each(attempt, every, len(every), lambda k: told(k + 1, len(every)))
+    else:
+        outcomes = [attempt(k) for k in every]
+    fitted: list[Fitted] = []
+    refused: dict[str, str] = {}
+    for k, outcome in enumerate(outcomes):
+        if isinstance(outcome, str):
+            refused[candidates[k].ref] = outcome
         else:
-            fitted.append(Fitted(law.ref, form, *_read(form, table, own), rows, report))
+            form = form_of(k)
+            names = _read(form, table, owns[k])
+            fitted.append(Fitted(candidates[k].ref, form, *names, *outcome))
     for one in fitted[1:]:
         if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
@@ -159,6 +181,15 @@ def fit_each(
                 "columns; write it in columns of the table that no variable of theirs is named like"
             )
     return fitted, refused
+
+
+def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
+    """Whether each fit is a single batch of work, which keeps one core busy."""
+    descents = [
+        max(overridden(law, own.protocol, own.name).n_run, 0 if own.resample_by else own.bootstrap)
+        for law, own in zip(candidates, owns, strict=True)
+    ]
+    return len(batches(max(descents), max(1, rows))) == 1
 
 
 def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:

@@ -8,6 +8,7 @@ of cores. So neither do results: they are the same to the last digit.
 
 from __future__ import annotations
 
+import fcntl
 import math
 import mmap
 import os
@@ -17,12 +18,11 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import cycle, islice
 from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from moelaws.spec.errors import UserError
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _count: ContextVar[int] = ContextVar("cores", default=1)
 
@@ -72,50 +73,92 @@ def shared(shape: tuple[int, ...], dtype: type = float) -> NDArray[Any]:
 
 
 def each(
-    work: Callable[[Item], None],
+    work: Callable[[Item], Result],
     items: Iterable[Item],
     number: int,
     done: Callable[[Item], None] = lambda item: None,
-) -> None:
-    """Calls ``work`` with each of ``items``, which write to places of their own in shared arrays.
+) -> list[Result]:
+    """Calls ``work`` with each of ``items`` and returns what it returned, in their order.
 
-    There are ``number`` items. They are drawn by every process anew, and must be the same. ``done``
-    is called here, in the order of the items, and so is raised what ``work`` raises: of the first
-    item that fails. At any error and at Ctrl-C the other processes are killed.
+    There are ``number`` items. They are drawn by every process anew, and must be the same. Large
+    results are better written to places of their own in shared arrays. ``done`` is called here, in
+    the order of the items, and so is raised what ``work`` raises: of the first item that fails. At
+    any error and at Ctrl-C the other processes are killed.
 
     Raises:
         UserError: where a process cannot start or ends early, as where the system kills it for lack
             of memory.
     """
     count = min(core_count(), number)
+    results: list[Result] = []
     if count <= 1:
         for item in items:
-            work(item)
+            results.append(work(item))
             done(item)
-        return
-    workers: list[tuple[BaseProcess, Connection]] = []
+        return results
+    workers: dict[Connection, BaseProcess] = {}
     # Nothing is sent here. It is at its end once this process has closed it or was killed.
     lifeline, hold = Pipe(duplex=False)
-    try:
-        with _starting(count):
-            for first in range(count):
-                own = islice(items, first, None, count)
-                workers.append(_worker(work, own, lifeline, hold))
-        for item, (worker, receiving) in zip(items, cycle(workers), strict=False):
-            try:
-                error = receiving.recv()
-            except EOFError:
+    with _Turns() as turns:
+        try:
+            with _starting(count):
+                for _ in range(count):
+                    receiving, worker = _worker(work, items, number, turns, lifeline, hold)
+                    workers[receiving] = worker
+            ended = _ended(workers, number)
+            for item, (result, error) in zip(items, ended, strict=True):
+                if error is not None:
+                    raise error
+                results.append(result)
+                done(item)
+        finally:
+            hold.close()
+            for worker in workers.values():
+                worker.kill()
+            for worker in workers.values():
                 worker.join()
-                raise _ended_early(worker.exitcode or 0) from None
-            if error is not None:
-                raise error
-            done(item)
-    finally:
-        hold.close()
-        for worker, _ in workers:
-            worker.kill()
-        for worker, _ in workers:
-            worker.join()
+    return results
+
+
+class _Turns:
+    """Gives each of several processes the number of the next item that none has.
+
+    A process that is killed meanwhile holds up no other: the kernel frees its lock.
+    """
+
+    def __enter__(self) -> _Turns:
+        self.file = os.memfd_create("turns")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self.file)
+
+    def __call__(self) -> int:
+        fcntl.lockf(self.file, fcntl.LOCK_EX)
+        turn = int.from_bytes(os.pread(self.file, 8, 0), "little")
+        os.pwrite(self.file, (turn + 1).to_bytes(8, "little"), 0)
+        fcntl.lockf(self.file, fcntl.LOCK_UN)
+        return turn
+
+
+def _ended(workers: Mapping[Connection, BaseProcess], number: int) -> Iterator[tuple[Any, Any]]:
+    """Yields the result and the error of each item, in their order, as soon as it is there."""
+    working, early, turn = dict(workers), dict[int, tuple[Any, Any]](), 0
+    while turn < number:
+        for receiving in wait(list(working)):
+            assert isinstance(receiving, Connection)
+            try:
+                which, *ended = receiving.recv()
+            except EOFError:
+                worker = working.pop(receiving)
+                worker.join()
+                if worker.exitcode or not working:
+                    raise _ended_early(worker.exitcode or 0) from None
+                continue
+            early[which] = (ended[0], ended[1])
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1
 
 
 @contextmanager
@@ -133,36 +176,46 @@ def _starting(count: int) -> Iterator[None]:
 
 
 def _worker(
-    work: Callable[[Item], None], items: Iterable[Item], lifeline: Connection, hold: Connection
-) -> tuple[BaseProcess, Connection]:
-    """Starts a process for ``items``; returns it and where it tells when each of them is done."""
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    number: int,
+    turns: _Turns,
+    lifeline: Connection,
+    hold: Connection,
+) -> tuple[Connection, BaseProcess]:
+    """Starts a process; returns where it tells of each item that it has done, and the process."""
     receiving, sending = Pipe(duplex=False)
-    worker = get_context("fork").Process(target=_run, args=(work, items, sending, lifeline, hold))
+    words = (work, items, number, turns, sending, lifeline, hold)
+    worker = get_context("fork").Process(target=_run, args=words)
     worker.daemon = True
     with warnings.catch_warnings():
         # Threads of other libraries stay behind, and their locks: nothing of them is used.
         warnings.simplefilter("ignore", DeprecationWarning)
         worker.start()
     sending.close()
-    return worker, receiving
+    return receiving, worker
 
 
 def _run(
-    work: Callable[[Item], None],
+    work: Callable[[Item], Result],
     items: Iterable[Item],
+    number: int,
+    turns: _Turns,
     sending: Connection,
     lifeline: Connection,
     hold: Connection,
 ) -> None:
-    """Does the ``work`` of one process, and tells when each of its items is done."""
+    """Does the ``work`` of one process: one item after the other that is not done yet."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     hold.close()
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     _count.set(1)
+    turn, drawn = turns(), enumerate(items)
     try:
-        for item in items:
-            work(item)
-            sending.send(None)
+        while turn < number:
+            item = next(item for own, item in drawn if own == turn)
+            sending.send((turn, work(item), None))
+            turn = turns()
     except BaseException as error:
         where = traceback.format_exc()
         try:
@@ -171,7 +224,7 @@ def _run(
             error = RuntimeError(f"{type(error).__name__}: {error}")
         if not isinstance(error, UserError):
             error.add_note(where)  # no pipe takes a traceback
-        sending.send(error)
+        sending.send((turn, None, error))
 
 
 def _end_with(lifeline: Connection) -> None:

@@ -33,7 +33,8 @@ from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
-DESCENTS_PER_BATCH = 250  # of a contest's fits, one after the other: a core takes a batch at a time
+DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
+LAWS_PER_CORE = 4  # of its short ones: a core takes a law at a time, and the longest is a third
 BUSY = 8  # threads of one job, at the most
 PACKAGE = Path(__file__).parents[1]
 
@@ -254,13 +255,13 @@ class Jobs:
         return _busy(starts // STARTS_PER_THREAD)
 
     def contest_threads(self, study: str, name: str) -> int:
-        """Returns the cores that a contest can keep busy: one, unless its fits are large."""
+        """Returns the cores that a contest can keep busy."""
         contest: Contest = self.studies[study].entry("contests", name)
         # Few blocks have few distinct resamples, and each of these is refitted once.
         descents = [0 if contest.resample_by else contest.bootstrap]
         for law in map(laws.fittable, contest.laws):
             descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
-        return _busy(max(descents) // DESCENTS_PER_BATCH)
+        return _busy(max(max(descents) // DESCENTS_PER_BATCH, len(contest.laws) // LAWS_PER_CORE))
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
