@@ -83,6 +83,20 @@ def test_a_command_prints_and_ends_as_by_itself(shared, tmp_path, words, code):
     assert ends[0][2] == code
 
 
+def test_from_a_folder_that_is_gone_a_command_ends_as_by_itself(shared, tmp_path):
+    ends = []
+    for folder in (shared, ""):
+        (gone := tmp_path / "gone").mkdir()
+        code = f"import os; os.rmdir({str(gone)!r}); from moelaws.__main__ import main; main()"
+        command = subprocess.run(
+            [sys.executable, "-c", code, "grid", "sparsity"], cwd=gone, capture_output=True,
+            env=environment(**{FOLDER: folder}), text=True,
+        )  # fmt: skip
+        ends.append((command.returncode, command.stdout, command.stderr))
+    assert ends[0] == ends[1]
+    assert ends[0][0] == 2
+
+
 SETTINGS = """
 import json, os, sys
 def main():

@@ -63,21 +63,21 @@ def launched(address: str) -> int | None:
 
 
 def _started(link: socket.socket, address: str) -> bool:
-    request = {
-        "argv": sys.argv,
-        "command": sys.orig_argv,
-        "prefix": sys.prefix,
-        "environment": dict(os.environ),
-        "folder": os.getcwd(),
-        "umask": _umask(),
-    }
-    text = json.dumps(request).encode("utf-8", "surrogateescape")
     try:
+        request = {
+            "argv": sys.argv,
+            "command": sys.orig_argv,
+            "prefix": sys.prefix,
+            "environment": dict(os.environ),
+            "folder": os.getcwd(),
+            "umask": _umask(),
+        }
+        text = json.dumps(request).encode("utf-8", "surrogateescape")
         link.connect(address)
         socket.send_fds(link, [LENGTH.pack(len(text))], [0, 1, 2])
         link.sendall(text)
         return link.recv(1) == STARTED
-    except OSError:
+    except OSError:  # no launcher, a folder that is gone, a closed stream
         return False
 
 

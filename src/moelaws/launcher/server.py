@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ class Launcher:
     def serve(self) -> dict[str, Any] | None:
         """Returns None at the end; in each process that it forks, the command to run there."""
         while self.running or not self.ended:
-            for key, _ in self.waiting.select():
+            ready = [key for key, _ in self.waiting.select()]
+            # The end of a command closes its connection, from which a signal may have come too.
+            for key in sorted(ready, key=lambda key: isinstance(key.fileobj, int)):
                 if request := key.data():
                     return request  # type: ignore[no-any-return]
         return None
@@ -66,29 +69,35 @@ class Launcher:
 
     def _take(self) -> dict[str, Any] | None:
         link, _ = self.listener.accept()
-        try:
+        child, launcher, streams = 0, os.getpid(), list[int]()
+        with suppress(OSError, ValueError):  # a client that ended, or no memory for a fork
             request, streams = _received(link)
-        except (OSError, ValueError):
-            link.close()
-            return None
-        if request["prefix"] != sys.prefix:  # another environment: it loads its own libraries
-            child = 0
-        else:
-            launcher = os.getpid()
-            child = os.fork()
-            if child == 0:
-                os.setpgid(0, 0)  # a terminal's signals come by way of the client
-                _die_with(launcher)
-                self._close_all(link)
-                _become(request, streams)
-                return request
+            # In another environment there are other libraries.
+            if request["prefix"] == sys.prefix:
+                child = os.fork()
+                if not child:
+                    return self._begun(launcher, link, request, streams)
         for stream in streams:
             os.close(stream)
         if child:
             self._follow(child, link)
         else:
-            link.close()
+            link.close()  # the client then runs its command by itself
         return None
+
+    def _begun(
+        self, launcher: int, link: socket.socket, request: dict[str, Any], streams: list[int]
+    ) -> dict[str, Any]:
+        """Makes a process that was just forked one of the command's own."""
+        try:
+            os.setpgid(0, 0)  # a terminal's signals come by way of the client
+            _die_with(launcher)
+            self._close_all(link)
+            _become(request, streams)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        return request
 
     def _follow(self, child: int, link: socket.socket) -> None:
         process = os.pidfd_open(child)
@@ -191,6 +200,10 @@ def main() -> None:
             importlib.import_module(module)
     if _has_threads():
         return  # a fork could take a lock along that nobody frees; the commands start themselves
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return  # a sandbox that forbids it, or a kernel before 5.3
     gc.collect()
     gc.freeze()  # a collection in a fork would copy the memory that all share
     if Launcher(Path(address), sys.stdin.fileno()).serve():
