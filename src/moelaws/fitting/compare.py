@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +136,8 @@ def fit_each(
     """
     owns = [own_entry(law, spec, mappings) for law in candidates]
     apart = core_count() > 1 and _are_short(candidates, owns, len(table))
+    # The longest first, which as a rule have the most parameters.
+    order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
 
     def form_of(k: int) -> FittableLaw:
         return reduced(candidates[k], _constant(candidates[k], table, owns[k], units))
@@ -159,15 +161,18 @@ def fit_each(
             return str(error)
         return rows, report
 
-    every = range(len(candidates))
+    outcomes: dict[int, tuple[Rows, FitReport] | str] = {}
     if apart:
-        told = partial(progress, "laws")
-        outcomes = each(attempt, every, len(every), lambda k: told(k + 1, len(every)))
+        passed = count(1)
+        ended = each(
+            attempt, order, len(order), lambda k: progress("laws", next(passed), len(order))
+        )
+        outcomes = dict(zip(order, ended, strict=True))
     else:
-        outcomes = [attempt(k) for k in every]
+        outcomes = {k: attempt(k) for k in range(len(candidates))}
     fitted: list[Fitted] = []
     refused: dict[str, str] = {}
-    for k, outcome in enumerate(outcomes):
+    for k, outcome in sorted(outcomes.items()):
         if isinstance(outcome, str):
             refused[candidates[k].ref] = outcome
         else:
@@ -184,12 +189,12 @@ def fit_each(
 
 
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
-    """Whether each fit is a single batch of work, which keeps one core busy."""
+    """Whether no fit has so many batches of work that it would keep the cores busy by itself."""
     descents = [
         max(overridden(law, own.protocol, own.name).n_run, 0 if own.resample_by else own.bootstrap)
         for law, own in zip(candidates, owns, strict=True)
     ]
-    return len(batches(max(descents), max(1, rows))) == 1
+    return len(batches(max(descents), max(1, rows))) <= 2 * core_count()
 
 
 def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:
