@@ -15,6 +15,8 @@ import pytest
 from moelaws.records import seal
 from moelaws.records.files import read_json, write_json
 
+pytestmark = pytest.mark.slow
+
 STUDY = "src/moelaws/studies/sparsity"
 TABLE = "results/demo/tables/sparsity.parquet"
 F7 = "results/demo/figures/sparsity/F7.csv"
@@ -57,12 +59,10 @@ def test_nothing_to_do_after_a_full_run(finished):
     assert finished.planned() == {}
 
 
-@pytest.mark.slow
 def test_a_project_that_was_copied_elsewhere_is_as_finished(moved):
     assert moved.planned() == {}
 
 
-@pytest.mark.slow
 def test_new_time_stamps_rerun_nothing(finished):
     """Touching files, or checking them out again, changes no content."""
     now = time.time() + 5
@@ -73,13 +73,11 @@ def test_new_time_stamps_rerun_nothing(finished):
     assert finished.planned() == {}
 
 
-@pytest.mark.slow
 def test_readme_edit_reruns_nothing(finished):
     with finished.edited("README.md", r"\A", "One more line.\n"):
         assert finished.planned() == {}
 
 
-@pytest.mark.slow
 def test_no_model_is_trained_again_for_workflow_text(finished):
     rules = "workflow/rules/runs.smk"
     with (
@@ -110,7 +108,6 @@ def test_a_laws_module_edited_reruns_its_fits_and_their_figures(finished, law):
     assert not {"train", "aggregate", "prepare_corpus"} & set(planned)
 
 
-@pytest.mark.slow
 def test_a_fits_protocol_edited_reruns_that_fit_and_its_figures(finished):
     with finished.edited(
         "config/studies/sparsity.yaml", r"(law: chinchilla\n)", r"\1  rows: S <= 0.6\n"
@@ -122,14 +119,12 @@ def chinchilla(copy):
     return [f"results/demo/fits/sparsity/{name}.json" for name in fits_of(copy, "chinchilla")]
 
 
-@pytest.mark.slow
 def test_a_figures_code_edited_redraws_that_figure(finished):
     mine = [f for f in finished.study()["figures"] if f["code"].startswith("figures.flops:")]
     with finished.edited(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n"):
         assert finished.planned("figures") == {"figures": 1, "draw": len(mine)}
 
 
-@pytest.mark.slow
 def test_two_studies_share_a_run(finished):
     study = finished.study()
     study.update(study="twin", title="The same runs")
@@ -142,7 +137,6 @@ def test_two_studies_share_a_run(finished):
     assert planned == {"tables": 1, "aggregate": 1}
 
 
-@pytest.mark.slow
 def test_one_grid_point_more_trains_one_run_and_refits(moved):
     study = moved.study()
     study["grids"]["demo"]["sweeps"].append({"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "seed": 1}})
@@ -158,7 +152,6 @@ def test_one_grid_point_more_trains_one_run_and_refits(moved):
     assert moved.planned("tables") == {}
 
 
-@pytest.mark.slow
 def test_a_run_that_lacked_memory_is_tried_again(moved):
     sweep = json.loads(moved.moelaws("grid", "sparsity", "--json").stdout)
     summary = moved.root / f"results/runs/{sweep[0]['run_id']}/summary.json"
@@ -199,7 +192,6 @@ def test_all_that_the_workflow_makes_is_whole(finished):
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
     """One bit of each kind of file; the chain above a damaged file is stale."""
     root = moved.root / "results"
@@ -229,7 +221,6 @@ def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
     )
 
 
-@pytest.mark.slow
 def test_a_hand_edited_loss_reaches_no_table(moved):
     summary = moved.summaries()[0]
     summary.write_text(summary.read_text().replace('"loss": ', '"loss": 1'))
@@ -243,7 +234,6 @@ def test_a_hand_edited_loss_reaches_no_table(moved):
     assert seal.inspect(summary)[0] == "whole"
 
 
-@pytest.mark.slow
 def test_other_inputs_and_other_code_make_a_file_stale(finished):
     """A run trained again with another result; and an edited law, for what evaluates it."""
     summary = finished.summaries()[0]
