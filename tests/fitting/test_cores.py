@@ -63,7 +63,8 @@ def test_each_reports_in_order_from_the_callers_process(count):
 
         assert each(work, iter(range(40)), 40, done) == [str(item) for item in range(40)]
     assert order == list(range(40))
-    assert len(set(workers.tolist())) == count
+    assert (os.getpid() in workers.tolist()) == (count == 1)
+    assert len(set(workers.tolist())) <= count
 
 
 def test_a_long_item_holds_up_no_other():

@@ -13,8 +13,8 @@ from pathlib import Path
 
 
 def record():
-    if not is_command():
-        return  # a launcher itself
+    if not is_command() or "moelaws.cli" not in sys.modules:
+        return  # a launcher itself, or a command that one has run
     loaded = [
         str(module.__file__)
         for name, module in list(sys.modules.items())
