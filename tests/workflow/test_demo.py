@@ -27,7 +27,7 @@ SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
 # how a file is written and read, and what tells the code behind an entry for the record of what
 # is made. The entry itself is a parameter of its rule, and Snakemake compares it by content.
 COMMAND_LINE = (
-    *("cli/", "launcher/", "spec/", "studies/__init__.py"),
+    *("__main__.py", "cli/", "launcher/", "spec/", "studies/__init__.py"),
     *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
     *("records/leftovers.py", "records/memory.py", "records/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
