@@ -17,9 +17,9 @@ onstart:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
     trained = Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs})
     lines = [*JOBS.left_out]
-    if JOBS.project.device == "cuda" and workflow.local_exec and not GPUS:
+    if JOBS.project.device == "cuda" and workflow.local_exec and not HERE:
         raise WorkflowError("device is cuda: give --cores without --jobs")
-    if GPUS and trained.pending:
+    if GPUS and HERE and trained.pending:
         try:
             lines.append(GPUS.words())
         except UserError as error:

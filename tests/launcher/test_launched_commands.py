@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -15,17 +14,9 @@ from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from random_corpus import VOCABULARY, random_corpus
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="launchers need Linux")
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if result := condition():
-            return result
-        time.sleep(0.02)
-    raise AssertionError("it did not come to pass")
 
 
 def environment(**more):

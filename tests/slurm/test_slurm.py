@@ -1,4 +1,4 @@
-"""`snakemake --profile slurm` on a real Slurm: a small sweep, one of its jobs cut off."""
+"""`snakemake --profile slurm` on a real Slurm: short runs share a job, and one job is cut off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from one_node import lacking, one_node
 
 from moelaws.accounting.cost import CPU, estimate
 from moelaws.spec.run import RunConfig
-from repository import copy_repository
+from nvidia_smi import nvidia_smi
+from repository import REPOSITORY, copy_repository
 
 pytestmark = pytest.mark.slow
 
@@ -32,15 +33,15 @@ GRID = {
         "n_experts": {"rule": "sparsity"},
         "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 5},
     },
-    "sweeps": [
-        {"axes": {"C": [5e8, 1e9], "S": [0, 0.75], "d_model": 16}},
-        # Long enough to be cut off, and larger, so that it asks for more.
-        {"axes": {"C": 1.5e11, "S": 0.75, "d_model": 32}},
-    ],
 }  # fmt: skip
+SHORT = {"axes": {"C": [5e8, 1e9], "S": [0, 0.75], "d_model": 16}}
+# Long enough to be cut off, and larger, so that they ask for more.
+LONG = {"axes": {"C": 1.5e11, "S": 0.75, "d_model": 32, "seed": [0, 1]}}
+ALONE = {"axes": {"C": 5e8, "S": 0, "d_model": 24}}
 SITE = {
     "default-resources": {"slurm_partition": "urgent"},
     "slurm-init-seconds-before-status-checks": 3,
+    "cores": 2,  # of the node
 }
 
 
@@ -76,48 +77,71 @@ class Sweep:
         return {file.parent.name: json.loads(file.read_text()) for file in files}
 
 
+def write_study(root: Path, name: str, *sweeps: dict) -> None:
+    study = {"study": name, "title": "Some runs", "grids": {"demo": {**GRID, "sweeps": sweeps}}}
+    (root / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
+
+
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """A copy of the repository whose small sweep ran through Slurm, one job of it cancelled."""
+    """A copy of the repository whose small sweep ran through Slurm.
+
+    Six runs of it share a job. One of the six failed there, and the job was cancelled while the two
+    longest trained.
+    """
     if why := lacking():
         pytest.skip(why)
     root = tmp_path_factory.mktemp("slurm")
     copy_repository(root)
     shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
     (root / "config/config.yaml").write_text("corpus: [text/*.py]\n")
-    study = {"study": "sparsity", "title": "Some small runs", "grids": {"demo": GRID}}
     shutil.rmtree(root / "config/studies")
     (root / "config/studies").mkdir()
-    (root / "config/studies/sparsity.yaml").write_text(yaml.safe_dump(study))
+    write_study(root, "sparsity", SHORT, LONG)
+    write_study(root, "alone", ALONE)
     (root / "profiles/slurm/site.yaml").write_text(yaml.safe_dump(SITE))
     with one_node() as environment:
         environment = {**environment, "PYTHONPATH": str(root / "src")}
         sweep = Sweep(root, environment)
         sweep.plan = sweep.snakemake("-n", "--quiet", "host")
+        sweep.failing = next(
+            run for run, (_, minutes) in _planned(sweep.plan).items() if minutes < 10
+        )
+        obstacle = root / "results/runs" / sweep.failing / "config.json"
+        obstacle.mkdir(parents=True)
         with (root / "first.txt").open("w") as output:
             process = subprocess.Popen(
                 sweep.command(), cwd=root, env=environment, stdout=output, stderr=output
             )
         try:
             sweep.cancelled = _cut_off_the_longest(sweep, process)
+            obstacle.rmdir()
             assert process.wait(300) == 0, (root / "first.txt").read_text()
         finally:
             process.kill()
             process.wait()
+        sweep.said = (root / "first.txt").read_text()
         yield sweep
 
 
 def _cut_off_the_longest(sweep: Sweep, process: subprocess.Popen) -> dict[str, str]:
-    """Cancels the job of the run with the most FLOPs once it trains; returns it as it was."""
+    """Cancels the job of the long runs once both train and the others ended; returns it."""
     deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline:
-        for run, config in sweep.records("config.json").items():
-            if config["model"]["d_model"] == 32 and "/" in _log(sweep, run):
-                (job,) = [job for job in sweep.jobs() if job["Comment"].endswith(run)]
-                sweep.slurm("scancel", job["JobId"])
-                return {**job, "run": run}
+        running = {*_long(sweep), *sweep.records("config.json")} - sweep.records(
+            "summary.json"
+        ).keys()
+        if len(running) == 2 and all("/" in _log(sweep, run) for run in _long(sweep)):
+            (job,) = [job for job in sweep.jobs() if "pack" in job["Comment"]]
+            sweep.slurm("scancel", job["JobId"])
+            return job
         time.sleep(0.5)
     raise AssertionError((sweep.root / "first.txt").read_text())
+
+
+def _long(sweep: Sweep) -> list[str]:
+    configs = sweep.records("config.json")
+    return [run for run, config in configs.items() if config["model"]["d_model"] == 32]
 
 
 def _log(sweep: Sweep, run: str) -> str:
@@ -126,53 +150,74 @@ def _log(sweep: Sweep, run: str) -> str:
     return "".join(re.findall(r"step \d+/\d+", file.read_text())) if file.exists() else ""
 
 
-def test_every_run_completed_in_a_job_of_its_own(sweep):
+def test_short_runs_share_a_job_and_each_has_its_own_record(sweep):
     summaries, provenance = sweep.records("summary.json"), sweep.records("provenance.json")
-    assert [s["status"] for s in summaries.values()] == ["completed"] * 5
-    done = {job["JobId"]: job for job in sweep.jobs() if job["JobState"] == "COMPLETED"}
+    assert [s["status"] for s in summaries.values()] == ["completed"] * 7
     by = {run: provenance[run]["job"] for run in summaries}
-    assert sorted(by.values()) == sorted(done)
-    assert all(done[job]["Comment"].endswith(run) for run, job in by.items())
+    comments = {job["JobId"]: job["Comment"] for job in sweep.jobs()}
+    packed = [run for run, job in by.items() if comments[job] == "rule_pack_1_train"]
+    (alone,) = by.keys() - set(packed)
+    assert comments[by[alone]] == f"rule_train_wildcards_{alone}"
+    assert len(sweep.jobs()) == 3
 
 
 def test_only_training_went_to_the_nodes(sweep):
     assert (sweep.root / "results/demo/tables/sparsity.parquet").is_file()
     assert len(list((sweep.root / "results/corpora").glob("*/meta.json"))) == 1
-    assert {job["Comment"].partition("_wildcards")[0] for job in sweep.jobs()} == {"rule_train"}
+    assert all(job["Comment"].startswith(("rule_train", "rule_pack")) for job in sweep.jobs())
 
 
 def test_the_site_file_says_where(sweep):
     assert {job["Partition"] for job in sweep.jobs()} == {"urgent"}
 
 
-def test_jobs_ask_for_what_their_run_is_estimated_to_need(sweep):
+def test_jobs_ask_for_what_their_runs_are_estimated_to_need(sweep):
     planned = _planned(sweep.plan)
-    for run, data in sweep.records("config.json").items():
-        need = estimate(RunConfig.model_validate(data), CPU)
-        first = min(
-            (job for job in sweep.jobs() if job["Comment"].endswith(run)),
-            key=lambda job: int(job["JobId"]),
-        )
-        assert (_megabytes(first), _minutes(first)) == planned[run]
-        assert _megabytes(first) * 1e6 > need.host_bytes
-        assert _minutes(first) * 60 > need.seconds
-        assert "gpu" not in first["TRES"]
-    largest = sweep.cancelled["run"]
-    assert planned[largest] > max(planned[run] for run in planned if run != largest)
+    configs = sweep.records("config.json")
+    needs = {run: estimate(RunConfig.model_validate(configs[run]), CPU) for run in planned}
+    (alone,) = [run for run, config in configs.items() if config["model"]["d_model"] == 24]
+    (job,) = [job for job in sweep.jobs() if job["Comment"].endswith(alone)]
+    assert (_megabytes(job), _minutes(job)) == planned.pop(alone)
+    assert _megabytes(job) * 1e6 > needs[alone].host_bytes
+    # Two of a pack at a time, on its two cores.
+    pack = sweep.cancelled
+    assert pack["NumCPUs"] == "2"
+    two = sorted(planned, key=lambda run: planned[run][0])[-2:]
+    assert _megabytes(pack) == sum(planned[run][0] for run in two)
+    assert _minutes(pack) * 60 > 600 + sum(needs[run].seconds for run in planned) / 2
+    assert set(two) == set(_long(sweep))
+    assert "gpu" not in pack["TRES"]
 
 
-def test_a_run_cut_off_goes_on_in_another_job_with_twice_of_both(sweep):
-    run, before = sweep.cancelled["run"], sweep.cancelled
-    last = sweep.records("provenance.json")[run]["job"]
-    assert last != before["JobId"]
-    states = {job["JobId"]: job for job in sweep.jobs()}
+def test_a_run_that_failed_left_the_others_of_its_job_alone(sweep):
+    first = sweep.cancelled["JobId"]
+    provenance = sweep.records("provenance.json")
+    short = [
+        run
+        for run, config in sweep.records("config.json").items()
+        if config["model"]["d_model"] == 16
+    ]
+    assert {run: provenance[run]["job"] == first for run in short} == {
+        run: run != sweep.failing for run in short
+    }
+    log = (sweep.root / "results/runs" / sweep.failing / "log").read_text()
+    assert "config.json: cannot be read: Is a directory" in log
+    assert "3 of the 6 jobs of pack_1 failed or were cut off (train " in sweep.said
+    assert "all jobs (13) are done" in sweep.said
+
+
+def test_runs_cut_off_go_on_in_another_job_with_twice_of_both(sweep):
+    before, states = sweep.cancelled, {job["JobId"]: job for job in sweep.jobs()}
     assert states[before["JobId"]]["JobState"] == "CANCELLED"
-    assert _megabytes(states[last]) == 2 * _megabytes(before)
-    assert _minutes(states[last]) == 2 * _minutes(before)
-    log = (sweep.root / "results/runs" / run / "log").read_text()
-    resumed = re.search(r"resumed at step (\d+)/", log)
-    assert resumed
-    assert int(resumed[1]) > 0
+    for run in _long(sweep):
+        last = states[sweep.records("provenance.json")[run]["job"]]
+        assert last["JobId"] != before["JobId"]
+        assert _megabytes(last) == 2 * _megabytes(before)
+        assert _minutes(last) == 2 * _minutes(before)
+        log = (sweep.root / "results/runs" / run / "log").read_text()
+        resumed = re.search(r"resumed at step (\d+)/", log)
+        assert resumed
+        assert int(resumed[1]) > 0
 
 
 def test_a_second_call_has_nothing_to_do(sweep):
@@ -181,10 +226,35 @@ def test_a_second_call_has_nothing_to_do(sweep):
     assert len(sweep.jobs()) == jobs
 
 
-def test_a_gpu_is_asked_for_where_the_device_is_one(sweep):
+def test_a_gpu_is_asked_for_once_a_job_where_the_device_is_one(sweep):
     assert "gpu=1" not in sweep.plan
     plan = sweep.snakemake("-n", "--quiet", "host", "--config", "device=cuda", "seed=1")
-    assert plan.count("gpu=1") == plan.count("rule train:") == 5
+    assert plan.count("rule train:") == 7
+    assert plan.count("gpu=1") == 2
+
+
+def test_runs_of_a_pack_share_a_gpu(sweep, tmp_path):
+    """The program that lists the GPU is a test's, and training computes on the CPU."""
+    nvidia_smi(tmp_path / "bin", ["0, GPU-0, NVIDIA H100, 81559, 0, 0"])
+    write_study(sweep.root, "alone", {"axes": {"C": 5e8, "S": [0, 0.5, 0.75], "d_model": 8}})
+    sweep.environment |= {
+        "PATH": f"{tmp_path / 'bin'}:{sweep.environment['PATH']}",
+        "PYTHONPATH": f"{sweep.root / 'src'}:{REPOSITORY / 'tests/pretender'}",
+        "MOELAWS_PRETEND": "1",
+        "MOELAWS_GPU_SLOTS": str(tmp_path / "slots"),
+    }
+    before = sweep.records("summary.json").keys()
+    sweep.snakemake("--config", "device=cuda", "studies=alone", "runs_per_gpu=2")
+    new = sweep.records("summary.json").keys() - before
+    origins = [sweep.records("provenance.json")[run] for run in new]
+    assert len(origins) == 3
+    (job,) = {origin["job"] for origin in origins}
+    assert {(origin["cuda_visible_devices"], origin["gpu_share"]) for origin in origins} == {
+        ("GPU-0", 0.5)
+    }
+    (asked,) = [known for known in sweep.jobs() if known["JobId"] == job]
+    assert "gres/gpu=1" in asked["TRES"]
+    assert asked["NumCPUs"] == "2"
 
 
 def _planned(plan: str) -> dict[str, tuple[int, int]]:

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from waiting import wait_for
+
 pytestmark = pytest.mark.slow
 
 
@@ -45,15 +47,6 @@ def trainers(copy):
         except (OSError, ValueError, psutil.NoSuchProcess):
             continue
     return processes
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if result := condition():
-            return result
-        time.sleep(0.05)
-    raise AssertionError("it did not come to pass")
 
 
 def finished_well(copy):

@@ -1,6 +1,7 @@
 # What the rules share: the project as a tested module of the package knows it, and the environment
 # of the jobs.
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from snakemake.exceptions import WorkflowError
 
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
+from moelaws.workflow import groups
 from moelaws.workflow.gpus import GpuShares
 from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.launchers import Launchers
+from moelaws.workflow.packs import Packs
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trained import Trained
 
@@ -55,22 +58,48 @@ SETTINGS = words(
 TRAIN = "exec moelaws train - " + words(
     *("--results", RESULTS.root, "--device", JOBS.project.device)
 )
-# The GPUs of this machine. On a cluster the scheduler chooses one for each job, and CUDA sees no
-# other. Which executor there is Snakemake does not tell yet, but a cluster's has a number of jobs.
+# Where commands start: on this machine, or in a job of a cluster, for so many runs. Elsewhere this
+# process submits jobs. Which executor there is Snakemake does not tell yet, but a cluster's has a
+# number of jobs.
+HERE = workflow.nodes is None and not workflow.remote_exec
+IN_JOB = (
+    sum(":run=" in word for word in sys.argv)
+    if workflow.nodes is None and workflow.remote_exec
+    else 0
+)
+# On a cluster, the short runs that share a job, as many at a time as the profile's `cores` says.
+PACKS = Packs({}, RESULTS)
+if workflow.nodes is not None and workflow.resource_settings.cores:
+    PACKS = JOBS.packs(workflow.resource_settings.cores)
+    for name in PACKS.of.values():
+        workflow.parent_groupids[name] = groups.PACKS
+if not HERE:
+    logger.addHandler(groups.Groups(workflow))
+if IN_JOB:
+    LAUNCHERS.begin({"train": IN_JOB})
+    if granted := os.environ.get("SLURM_CPUS_PER_TASK"):
+        # --cores all would be the node's where nothing binds the job to its own.
+        workflow.global_resources["_cores"] = int(granted)
+# On a cluster each job gets a GPU of its own, and CUDA sees no other; the runs of a pack share that
+# one as those of one machine share its GPUs.
 GPUS = None
-if (
-    JOBS.project.device == "cuda"
-    and workflow.nodes is None
-    and not workflow.remote_exec
-):
-    GPUS = GpuShares(JOBS.project, JOBS.runs)
+if JOBS.project.device == "cuda" and (HERE or PACKS.of or IN_JOB > 1):
+    chosen = JOBS.project if HERE else JOBS.project.model_copy(update={"gpus": "all"})
+    GPUS = GpuShares(chosen, JOBS.runs, elsewhere=bool(PACKS.of))
     if "gpu_shares" not in workflow.global_resources:
         workflow.register_resource("gpu_shares", GPUS.total)
+if GPUS and not PACKS.of:
     # A sibling on the same GPU has its part of the cores too.
     TRAIN = (
         f"export OMP_NUM_THREADS={{threads}}; {TRAIN} "
         f"{GPUS.options} --gpu-shares {{resources.gpu_shares}}"
     )
+
+
+resource_scopes:
+    gpu_shares="local",  # of a pack, or of this machine
+
+
 # Where losses are simulated.
 SIMULATED = ["--simulated"] if JOBS.simulated else []
 
@@ -133,17 +162,26 @@ def study_of(wildcards):
 
 def training_threads(wildcards):
     """Cores of one run: on GPUs, its part of those that Snakemake was given."""
-    return GPUS.threads(wildcards.run, workflow.cores) if GPUS else 1
+    return GPUS.threads(wildcards.run, workflow.cores) if GPUS and HERE else 1
+
+
+def pack(wildcards):
+    """The pack of a run, which is a group of Snakemake's; None for a job of its own."""
+    if workflow.local_exec and not workflow.dryrun:
+        return None
+    return PACKS.of.get(wildcards.run)
 
 
 def training_resources():
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
         "mem_mb": lambda wildcards, attempt: JOBS.memory_mb(wildcards.run, attempt),
-        "runtime": lambda wildcards, attempt: JOBS.minutes(wildcards.run, attempt),
+        "runtime": lambda wildcards, attempt: JOBS.minutes(
+            wildcards.run, attempt, 10 if PACKS.is_first(wildcards.run) else 0
+        ),
     }
     if GPUS:
         requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
-    elif JOBS.project.device == "cuda":
-        requests["gpu"] = 1
+    if JOBS.project.device == "cuda" and not HERE:
+        requests["gpu"] = lambda wildcards: int(PACKS.is_first(wildcards.run))
     return requests

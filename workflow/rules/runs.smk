@@ -15,6 +15,8 @@ rule train:
         update(RESULTS.summary("{run}")),
     log:
         RESULTS.run("{run}") / "log",
+    group:
+        pack
     conda:
         "../../envs/cpu.yaml"
     threads: training_threads
@@ -50,6 +52,8 @@ if JOBS.weights():
             RESULTS.run("{run}") / "log",
         wildcard_constraints:
             run="|".join(JOBS.all_kept),
+        group:
+            pack
         conda:
             "../../envs/cpu.yaml"
         threads: training_threads

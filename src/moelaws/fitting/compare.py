@@ -139,27 +139,12 @@ def fit_each(
     # The longest first, which as a rule have the most parameters.
     order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
 
-    def form_of(k: int) -> FittableLaw:
-        return reduced(candidates[k], _constant(candidates[k], table, owns[k], units))
-
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         def shown(stage: str, done: int, total: int) -> None:
             if not apart:
                 progress(f"{candidates[k].ref}: {stage}", done, total)
 
-        try:
-            form = form_of(k)
-            rows = split_rows(form, table, owns[k], units)[0]
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                # Rows that hardly determine a law lead its starts anywhere.
-                report = fit(form, table, owns[k], seed=seed, units=units, progress=shown)
-            if spec.holdout:
-                params = report.parts[0].estimates()
-                _require_finite(form, params, rows)
-                require_determined(form, params, rows.columns, rows.held_columns)
-        except UserError as error:
-            return str(error)
-        return rows, report
+        return _attempt(candidates[k], table, owns[k], seed, units, shown)
 
     outcomes: dict[int, tuple[Rows, FitReport] | str] = {}
     if apart:
@@ -176,7 +161,7 @@ def fit_each(
         if isinstance(outcome, str):
             refused[candidates[k].ref] = outcome
         else:
-            form = form_of(k)
+            form = _form(candidates[k], table, owns[k], units)
             names = _read(form, table, owns[k])
             fitted.append(Fitted(candidates[k].ref, form, *names, *outcome))
     for one in fitted[1:]:
@@ -186,6 +171,34 @@ def fit_each(
                 "columns; write it in columns of the table that no variable of theirs is named like"
             )
     return fitted, refused
+
+
+def _attempt(
+    law: FittableLaw,
+    table: pd.DataFrame,
+    own: Fit,
+    seed: int,
+    units: Mapping[str, str],
+    progress: Progress,
+) -> tuple[Rows, FitReport] | str:
+    """Returns the rows and the fit of one law, or why the table cannot feed it."""
+    try:
+        form = _form(law, table, own, units)
+        rows = split_rows(form, table, own, units)[0]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            # Rows that hardly determine a law lead its starts anywhere.
+            report = fit(form, table, own, seed=seed, units=units, progress=progress)
+        if own.holdout:
+            params = report.parts[0].estimates()
+            _require_finite(form, params, rows)
+            require_determined(form, params, rows.columns, rows.held_columns)
+    except UserError as error:
+        return str(error)
+    return rows, report
+
+
+def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:
+    return reduced(law, _constant(law, table, own, units))
 
 
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:

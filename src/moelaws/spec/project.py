@@ -76,6 +76,8 @@ class Project(Frozen):
         BeforeValidator(_indices),
     ] = "all"
     runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_equal_parts)] = 1
+    # Of a cluster: up to so many minutes of short runs train in one job; 0: each has a job.
+    pack_minutes: Annotated[float, Field(ge=0)] = 30
     seed: Whole = 0  # added to the seed of every run
     # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"

@@ -23,15 +23,21 @@ MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 @dataclass(frozen=True)
 class GpuShares:
-    """How the trainings of ``runs`` (by id) share the GPUs that ``project`` chooses."""
+    """How the trainings of ``runs`` (by id) share the GPUs that ``project`` chooses.
+
+    ``elsewhere``: each job of a cluster has one GPU, which this machine does not see.
+    """
 
     project: Project
     runs: Mapping[str, Run]
+    elsewhere: bool = False
 
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that train; none where they cannot be listed, as for a dry run elsewhere."""
         with suppress(UserError):
+            if self.elsewhere:
+                return ()
             return list_gpus(self.project.gpus)
         return ()
 

@@ -31,6 +31,7 @@ from moelaws.spec.study import Reader, Study, Tier, sweep_of
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
+from moelaws.workflow.packs import Packs
 
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
 DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
@@ -347,15 +348,24 @@ class Jobs:
         """Returns the estimated cost of a run on the project's device."""
         return estimate(self.runs[run].config, DEVICES[self.project.device])
 
+    def packs(self, cores: int) -> Packs:
+        """Returns which runs share a job of a cluster that has ``cores``."""
+        if not self.project.pack_minutes:
+            return Packs({}, self.results)
+        longest = self.project.pack_minutes * 60 * cores
+        sweeps = {key: [run.run_id for run in sweep.runs] for key, sweep in self.sweeps.items()}
+        return Packs.made_of(sweeps, lambda run: self.cost(run).seconds, longest, self.results)
+
     def memory_mb(self, run: str, attempt: int) -> int:
         """Returns the memory to ask for, in MB: more than estimated, and doubled at each retry."""
         # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
         return (400 + int(self.cost(run).host_bytes / 1e6 * 1.5)) * int(2 ** (attempt - 1))
 
-    def minutes(self, run: str, attempt: int) -> int:
+    def minutes(self, run: str, attempt: int, slack: int = 10) -> int:
         """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
         # At most two days, for a run that is cut off only resumes.
-        return min(2880, (10 + int(self.cost(run).seconds / 20)) * int(2 ** (attempt - 1)))
+        minutes = slack + max(1, int(self.cost(run).seconds / 20))
+        return min(2880, minutes * int(2 ** (attempt - 1)))
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:

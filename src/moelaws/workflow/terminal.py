@@ -11,18 +11,25 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from moelaws.records.progress import duration
+from moelaws.workflow.groups import is_made
 from moelaws.workflow.status_line import StatusLine
 from moelaws.workflow.trained import Trained
 
 LAST_LINES = 15  # of a failed job's log
 TICK = 1.0  # seconds between two looks
 # How messages begin that say, with a page of shell, what is said of the failed job here.
-TOLD_HERE = ("RuleException:\nCalledProcessError", "Exiting because a job", "Cannot restore")
+TOLD_HERE = (
+    "RuleException:\nCalledProcessError",
+    "Exiting because a job",
+    "Cannot restore",
+    "Restored previous version",
+)
+TOLD = ("job_error", "group_error")
 OWN = "moelaws: "
 # ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
 # the jobs of a call that was killed.
@@ -84,8 +91,7 @@ class CallReport(logging.Handler):
             self.line.say(f"{OWN}all jobs ({self.total}) are done, in {took}")
             return
         names = list(self.failed.values())
-        more = ", ..." if len(names) > 5 else ""
-        failed = f"jobs that failed: {len(names)} of {self.total} ({', '.join(names[:5])}{more})"
+        failed = f"jobs that failed: {len(names)} of {self.total} ({_some(names)})"
         self.line.say(
             f"{OWN}{failed if names else 'the call stopped before its end'}. What was made stays "
             "made: correct the cause and give the same call again. Snakemake's own messages: "
@@ -152,19 +158,40 @@ class CallReport(logging.Handler):
 
     def _on_job_error(self, record: logging.LogRecord) -> None:
         about = vars(record)
+        if about["indent"]:
+            return  # told with its group
+        name = self._has_failed(about)
+        self._tell(f"the job {name} failed", "its log", about["log"])
+
+    def _on_group_error(self, record: logging.LogRecord) -> None:
+        """Snakemake names all jobs of a group; those that are done did not fail."""
+        group, jobs = vars(record)["groupid"], vars(record)["job_error_info"]
+        left = [job for job in jobs if not all(map(is_made, job["output"]))]
+        for job in jobs:
+            self.running.pop(job["jobid"], None)
+            self.failed.pop(job["jobid"], None)
+        names = [self._has_failed(job) for job in left]
+        if names:
+            told = f"{len(left)} of the {len(jobs)} jobs of {group} failed or were cut off"
+            self._tell(f"{told} ({_some(names)})", "the log of the first", left[0]["log"])
+
+    def _has_failed(self, about: Mapping[str, Any]) -> str:
+        """Notes that a job failed; returns how it is called."""
         known = self.jobs.get(about["jobid"], about)
         self.running.pop(about["jobid"], None)
         words = [about["rule_name"], *dict(known.get("wildcards") or {}).values()]
         self.failed[about["jobid"]] = " ".join(words)
+        return self.failed[about["jobid"]]
+
+    def _tell(self, what: str, whose: str, logs: Collection[str]) -> None:
+        """Says that a job failed, with the end of its log."""
         if not self.line.is_alone:
             return  # Snakemake has shown it
-        logs = [Path(log) for log in about["log"]]
-        lines = next((lines for log in logs if (lines := _lines(log))), [])
-        told = f"{OWN}the job {' '.join(words)} failed"
-        if lines:
-            told += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
+        told = OWN + what
+        if lines := next((lines for log in logs if (lines := _lines(Path(log)))), []):
+            told += f"; {whose} ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:
-            told += f"\n{OWN}the whole log: {', '.join(map(str, logs))}"
+            told += f"\n{OWN}the whole log: {', '.join(logs)}"
         self.line.say(told)
 
     # ----
@@ -172,7 +199,7 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
+        if text.startswith(TOLD_HERE) or getattr(record, "event", None) in TOLD:
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
@@ -185,6 +212,10 @@ class CallReport(logging.Handler):
                 self.trained.look()
             if self.text() != OWN:
                 self.line.show(self.text())
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join([*names[:5], *(["..."] if len(names) > 5 else [])])
 
 
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:

@@ -1,0 +1,74 @@
+"""Runs that train together in one job of a cluster, for each is far shorter than a job's start."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from moelaws.records.layout import Results
+
+SHORT = 60.0  # seconds by estimate: a cluster takes about as long to start a job and see its end
+START = 2.0  # seconds that a run takes beside its training
+MOST = 200  # runs of a pack: Snakemake's command for the job names each of them
+
+
+@dataclass(frozen=True)
+class Packs:
+    """The packs of some sweeps.
+
+    Attributes:
+        of: run -> its pack, of the runs that have one.
+        results: where finished runs lie.
+    """
+
+    of: Mapping[str, str]
+    results: Results
+
+    @classmethod
+    def made_of(
+        cls,
+        sweeps: Mapping[str, Iterable[str]],
+        seconds: Callable[[str], float],
+        longest: float,
+        results: Results,
+    ) -> Packs:
+        """Returns the packs of short runs, which follow from the ``sweeps`` (study -> runs) alone.
+
+        Runs of a pack belong to the same studies: where one of them fails at last, the tables that
+        wait for the pack are those that need the run.
+
+        Args:
+            seconds: run -> its training by estimate.
+            longest: of a pack, in seconds, where its runs trained one after another.
+        """
+        studies: defaultdict[str, list[str]] = defaultdict(list)
+        for study, sweep in sweeps.items():
+            for run in sweep:
+                studies[run].append(study)
+        together: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for run, keys in studies.items():
+            if seconds(run) < SHORT:
+                together[tuple(keys)].append(run)
+        packs: list[list[str]] = []
+        for runs in together.values():
+            total = sum(START + seconds(run) for run in runs)
+            number = max(math.ceil(total / longest), math.ceil(len(runs) / MOST))
+            # By turns: the sizes of a grid, and so its times, rise along it.
+            packs += [pack for i in range(number) if len(pack := runs[i::number]) > 1]
+        return cls({run: f"pack_{i}" for i, pack in enumerate(packs, 1) for run in pack}, results)
+
+    def is_first(self, run: str) -> bool:
+        """Whether ``run`` asks for what its job needs once; a run without a pack always does."""
+        return run not in self.of or self._first[self.of[run]] == run
+
+    @cached_property
+    def _first(self) -> dict[str, str]:
+        """Pack -> its first run that is not yet trained, for the others are in no job."""
+        first: dict[str, str] = {}
+        for run, pack in self.of.items():
+            if pack not in first and not self.results.summary(run).exists():
+                first[pack] = run
+        return first | {pack: run for run, pack in self.of.items() if pack not in first}
