@@ -24,6 +24,8 @@ onstart:
             lines.append(GPUS.words())
         except UserError as error:
             raise WorkflowError(str(error))
+    if shared := PACKS.words(trained.pending):
+        lines.append(shared)
     for line in lines:
         logger.info(f"moelaws: {line}")
     CALL.begin(trained)

@@ -53,7 +53,7 @@ ReturnToService=2
 MinJobAge=600
 KillWait=20
 GresTypes=gpu
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=8000 Gres=gpu:1
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=16000 Gres=gpu:1
 PartitionName=normal Nodes={host} Default=YES PriorityTier=1
 PartitionName=urgent Nodes={host} PriorityTier=9
 """

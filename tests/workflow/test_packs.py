@@ -46,6 +46,8 @@ def test_a_pack_asks_once_for_what_a_job_needs_once(tmp_path):
     results.summary(runs[0]).parent.mkdir(parents=True)
     results.summary(runs[0]).touch()
     assert [run for run in runs if packs().is_first(run)] == [runs[1], runs[2]]
+    assert packs().words([*runs[1:4], "long"]) == "3 short runs share 2 jobs"
+    assert not packs().words(["long"])
 
 
 def test_the_demo_is_a_few_jobs_and_no_pack_is_made_where_nobody_wants_any():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.jobs import GroupJob
 
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
@@ -75,6 +76,7 @@ if workflow.nodes is not None and workflow.resource_settings.cores:
         workflow.parent_groupids[name] = groups.PACKS
 if not HERE:
     logger.addHandler(groups.Groups(workflow))
+    GroupJob.log_error = groups.with_reason(GroupJob.log_error, logger)
 if IN_JOB:
     LAUNCHERS.begin({"train": IN_JOB})
     if granted := os.environ.get("SLURM_CPUS_PER_TASK"):

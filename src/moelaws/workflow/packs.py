@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,6 +63,12 @@ class Packs:
     def is_first(self, run: str) -> bool:
         """Whether ``run`` asks for what its job needs once; a run without a pack always does."""
         return run not in self.of or self._first[self.of[run]] == run
+
+    def words(self, pending: Collection[str]) -> str:
+        """Returns how many jobs the ``pending`` runs share, as a line for the user, or ""."""
+        packs = [self.of[run] for run in pending if run in self.of]
+        jobs = len(set(packs))
+        return f"{len(packs)} short runs share {jobs} job{'s'[jobs == 1 :]}" if packs else ""
 
     @cached_property
     def _first(self) -> dict[str, str]:

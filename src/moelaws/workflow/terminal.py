@@ -161,7 +161,9 @@ class CallReport(logging.Handler):
         if about["indent"]:
             return  # told with its group
         name = self._has_failed(about)
-        self._tell(f"the job {name} failed", "its log", about["log"])
+        # What a cluster said of it; of a local job there is nothing to say.
+        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
+        self._tell(f"the job {name} failed{why}", "its log", about["log"])
 
     def _on_group_error(self, record: logging.LogRecord) -> None:
         """Snakemake names all jobs of a group; those that are done did not fail."""
