@@ -189,7 +189,7 @@ class CallReport(logging.Handler):
         """Says that a job failed, with the end of its log."""
         if not self.line.is_alone:
             return  # Snakemake has shown it
-        told = OWN + what
+        told, logs = OWN + what, [log for log in logs if Path(log).exists()]
         if lines := next((lines for log in logs if (lines := _lines(Path(log)))), []):
             told += f"; {whose} ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:
