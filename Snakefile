@@ -24,7 +24,7 @@ onstart:
             lines.append(GPUS.words())
         except UserError as error:
             raise WorkflowError(str(error))
-    if shared := PACKS.words(trained.pending):
+    if shared := PACKS.words(packed_runs()):
         lines.append(shared)
     for line in lines:
         logger.info(f"moelaws: {line}")

@@ -1,11 +1,10 @@
 """Which runs share a job of a cluster: a matter of the sweeps alone."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.records.layout import Results
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.packs import MOST, SHORT, START, Packs
 from repository import REPOSITORY
@@ -18,7 +17,7 @@ STUDIES = ("a", "b")
 def test_a_pack_is_of_short_runs_of_the_same_studies_up_to_its_length(seconds, longest, data):
     runs = sorted(seconds)
     sweeps = {study: data.draw(st.just(runs[i::2] + runs[::3])) for i, study in enumerate(STUDIES)}
-    packs = Packs.made_of(sweeps, seconds.__getitem__, longest, Results())
+    packs = Packs.made_of(sweeps, seconds.__getitem__, longest)
     members = defaultdict(list)
     for run, pack in packs.of.items():
         members[pack].append(run)
@@ -31,23 +30,23 @@ def test_a_pack_is_of_short_runs_of_the_same_studies_up_to_its_length(seconds, l
         assert sum(together) <= longest * len(members)
 
 
-def test_a_pack_asks_once_for_what_a_job_needs_once(tmp_path):
-    runs, results = [f"{i:016x}" for i in range(6)], Results(tmp_path)
-
-    def packs():
-        return Packs.made_of(
-            {"a": [*runs, "long"]}, {**dict.fromkeys(runs, 1.0), "long": SHORT}.get, 10, results
-        )
-
-    asking = [run for run in [*runs, "long"] if packs().is_first(run)]
-    assert Counter(packs().of.values()).keys() == {"pack_1", "pack_2"}
-    assert asking == ["0" * 16, f"{1:016x}", "long"]
-    # Of a job that is sent later only the runs that are left are part.
-    results.summary(runs[0]).parent.mkdir(parents=True)
-    results.summary(runs[0]).touch()
-    assert [run for run in runs if packs().is_first(run)] == [runs[1], runs[2]]
-    assert packs().words([*runs[1:4], "long"]) == "3 short runs share 2 jobs"
-    assert not packs().words(["long"])
+def test_a_pack_asks_once_for_what_a_job_needs_once():
+    """Also where only some of its runs are needed: the others are done, or not asked for."""
+    runs = [*"abcdef", "long"]
+    packs = Packs.made_of({"a": runs}, {**dict.fromkeys(runs, 1.0), "long": SHORT}.get, 10)
+    assert packs.of == {
+        "a": "pack_1",
+        "c": "pack_1",
+        "e": "pack_1",
+        "b": "pack_2",
+        "d": "pack_2",
+        "f": "pack_2",
+    }
+    assert packs.firsts(runs) == {"a", "b"}
+    assert packs.firsts({"e", "d", "f", "long"}) == {"e", "d"}
+    assert packs.words("bcd") == "3 short runs share 2 jobs"
+    assert packs.words("bd") == "2 short runs share 1 job"
+    assert not packs.words(["long"])
 
 
 def test_the_demo_is_a_few_jobs_and_no_pack_is_made_where_nobody_wants_any():

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -69,7 +70,7 @@ IN_JOB = (
     else 0
 )
 # On a cluster, the short runs that share a job, as many at a time as the profile's `cores` says.
-PACKS = Packs({}, RESULTS)
+PACKS = Packs({})
 if workflow.nodes is not None and workflow.resource_settings.cores:
     PACKS = JOBS.packs(workflow.resource_settings.cores)
     for name in PACKS.of.values():
@@ -174,16 +175,33 @@ def pack(wildcards):
     return PACKS.of.get(wildcards.run)
 
 
+@cache
+def packed_runs():
+    """The runs of this call that train in packs; once Snakemake knows its jobs."""
+    needed = workflow.dag.needrun_jobs(exclude_finished=False)
+    return {job.wildcards.run for job in needed if job.group}
+
+
+@cache
+def asking():
+    """Of each pack the run that asks for what its job needs once."""
+    return PACKS.firsts(packed_runs())
+
+
+def asks(wildcards):
+    return wildcards.run not in PACKS.of or wildcards.run in asking()
+
+
 def training_resources():
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
         "mem_mb": lambda wildcards, attempt: JOBS.memory_mb(wildcards.run, attempt),
         "runtime": lambda wildcards, attempt: JOBS.minutes(
-            wildcards.run, attempt, 10 if PACKS.is_first(wildcards.run) else 0
+            wildcards.run, attempt, 10 if asks(wildcards) else 0
         ),
     }
     if GPUS:
         requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
     if JOBS.project.device == "cuda" and not HERE:
-        requests["gpu"] = lambda wildcards: int(PACKS.is_first(wildcards.run))
+        requests["gpu"] = lambda wildcards: int(asks(wildcards))
     return requests

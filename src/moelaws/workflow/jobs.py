@@ -351,10 +351,10 @@ class Jobs:
     def packs(self, cores: int) -> Packs:
         """Returns which runs share a job of a cluster that has ``cores``."""
         if not self.project.pack_minutes:
-            return Packs({}, self.results)
+            return Packs({})
         longest = self.project.pack_minutes * 60 * cores
         sweeps = {key: [run.run_id for run in sweep.runs] for key, sweep in self.sweeps.items()}
-        return Packs.made_of(sweeps, lambda run: self.cost(run).seconds, longest, self.results)
+        return Packs.made_of(sweeps, lambda run: self.cost(run).seconds, longest)
 
     def memory_mb(self, run: str, attempt: int) -> int:
         """Returns the memory to ask for, in MB: more than estimated, and doubled at each retry."""

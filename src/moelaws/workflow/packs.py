@@ -6,9 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-
-from moelaws.records.layout import Results
 
 SHORT = 60.0  # seconds by estimate: a cluster takes about as long to start a job and see its end
 START = 2.0  # seconds that a run takes beside its training
@@ -17,15 +14,9 @@ MOST = 200  # runs of a pack: Snakemake's command for the job names each of them
 
 @dataclass(frozen=True)
 class Packs:
-    """The packs of some sweeps.
+    """The packs of some sweeps: ``of`` names the pack of each run that has one."""
 
-    Attributes:
-        of: run -> its pack, of the runs that have one.
-        results: where finished runs lie.
-    """
-
-    of: Mapping[str, str]
-    results: Results
+    of: dict[str, str]
 
     @classmethod
     def made_of(
@@ -33,7 +24,6 @@ class Packs:
         sweeps: Mapping[str, Iterable[str]],
         seconds: Callable[[str], float],
         longest: float,
-        results: Results,
     ) -> Packs:
         """Returns the packs of short runs, which follow from the ``sweeps`` (study -> runs) alone.
 
@@ -58,23 +48,15 @@ class Packs:
             number = max(math.ceil(total / longest), math.ceil(len(runs) / MOST))
             # By turns: the sizes of a grid, and so its times, rise along it.
             packs += [pack for i in range(number) if len(pack := runs[i::number]) > 1]
-        return cls({run: f"pack_{i}" for i, pack in enumerate(packs, 1) for run in pack}, results)
+        return cls({run: f"pack_{i}" for i, pack in enumerate(packs, 1) for run in pack})
 
-    def is_first(self, run: str) -> bool:
-        """Whether ``run`` asks for what its job needs once; a run without a pack always does."""
-        return run not in self.of or self._first[self.of[run]] == run
+    def firsts(self, needed: Collection[str]) -> frozenset[str]:
+        """Returns the runs that ask for what a job needs once: of each pack the first that is
+        ``needed``, for the others are in no job."""
+        return frozenset({self.of[run]: run for run in reversed(self.of) if run in needed}.values())
 
-    def words(self, pending: Collection[str]) -> str:
-        """Returns how many jobs the ``pending`` runs share, as a line for the user, or ""."""
-        packs = [self.of[run] for run in pending if run in self.of]
+    def words(self, needed: Collection[str]) -> str:
+        """Returns how many jobs the ``needed`` runs share, as a line for the user, or ""."""
+        packs = [self.of[run] for run in needed if run in self.of]
         jobs = len(set(packs))
         return f"{len(packs)} short runs share {jobs} job{'s'[jobs == 1 :]}" if packs else ""
-
-    @cached_property
-    def _first(self) -> dict[str, str]:
-        """Pack -> its first run that is not yet trained, for the others are in no job."""
-        first: dict[str, str] = {}
-        for run, pack in self.of.items():
-            if pack not in first and not self.results.summary(run).exists():
-                first[pack] = run
-        return first | {pack: run for run, pack in self.of.items() if pack not in first}
