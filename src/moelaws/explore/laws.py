@@ -153,9 +153,11 @@ def _bends(
 ) -> list[float]:
     """Returns how much the fitted law bends along each axis, on a coarse grid."""
     columns = _columns(axes, [each.grid(COARSE) for each in axes], held)
-    values = fit.law.on_scale(fit.law.predict(part.estimates(), columns))
-    shaped = values.reshape([COARSE] * len(axes))
-    return [float(np.abs(np.diff(shaped, 2, i)).mean() ** 0.5) for i in range(len(axes))]
+    with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
+        values = fit.law.on_scale(fit.law.predict(part.estimates(), columns))
+        shaped = values.reshape([COARSE] * len(axes))
+        seconds = [np.abs(np.diff(shaped, 2, i)) for i in range(len(axes))]
+    return [float(np.nan_to_num(x, posinf=0.0).mean() ** 0.5) for x in seconds]
 
 
 def _predicted(

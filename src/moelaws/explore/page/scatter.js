@@ -42,27 +42,33 @@ function groupsOf(column, rows) {
   return groups;
 }
 
+/** Rows that have the number which colours them, and the others. */
+function numbered(color, rows) {
+  const without = { name: "", uncoloured: true, rows: rows.filter(color.missing) };
+  const having = { name: "", rows: rows.filter((row) => !color.missing(row)) };
+  return [having, without].filter((group) => group.rows.length);
+}
+
 /** A marker coloured by a number, with a bar that says so above the plot. */
 function numberMarker(column, rows) {
   const raw = rows.map(column.number);
   const wide = isWide(raw);
   const values = raw.map((value) => (wide ? Math.log10(value) : value));
-  const known = values.filter((value) => !Number.isNaN(value));
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const [low, high] = [Math.min(...values), Math.max(...values)];
   const ticks = [0, 1, 2, 3, 4].map((i) => low + ((high - low) * i) / 4);
   const colorbar = {
     orientation: "h", y: 1, yanchor: "bottom", thickness: 8, len: 0.9, outlinewidth: 0,
     title: { text: plain(columnTitle(column)), side: "top" }, tickvals: ticks, ticktext: ticks.map((value) => formatNumber(Number((wide ? 10 ** value : value).toPrecision(3)))),
   };
-  return { color: values.map((value) => (Number.isNaN(value) ? low : value)), cmin: low, cmax: high, colorscale: colorscale(), colorbar, showscale: known.length > 0 };
+  return { color: values, cmin: low, cmax: high, colorscale: colorscale(), colorbar, showscale: true };
 }
 
 function scatterTraces(data, pick, rows) {
   const [x, y, color] = [pick.x, pick.y, pick.color].map(data.column);
-  const groups = groupsOf(color, rows) ?? [{ name: color ? "" : "runs", rows }];
+  const groups = groupsOf(color, rows) ?? (color ? numbered(color, rows) : [{ name: "runs", rows }]);
   return groups.map((group, i) => {
-    const style = seriesStyle(i);
-    const marker = color?.numeric ? numberMarker(color, group.rows) : { color: style.color, symbol: style.symbol };
+    const style = group.uncoloured ? { color: css("faint"), symbol: "circle-open" } : seriesStyle(i);
+    const marker = color?.numeric && !group.uncoloured ? numberMarker(color, group.rows) : { color: style.color, symbol: style.symbol };
     return {
       type: "scatter",
       mode: "markers",
@@ -95,7 +101,10 @@ function scatterSection(data) {
     const elsewhere = data.column("source") ? groupsOf(data.column("source"), rows).filter((group) => group.name !== "trained") : [];
     const left = shownRows().length - rows.length;
     const sources = elsewhere.map((group) => `${plural(group.rows.length, "run")} of these ${group.rows.length === 1 ? "is" : "are"} ${group.name}. `).join("");
-    absent.textContent = sources + (left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "");
+    const color = data.column(pick.color);
+    const grey = color?.numeric ? rows.filter(color.missing).length : 0;
+    const greys = grey ? `${plural(grey, "run")} without a value of ${color.name} ${grey === 1 ? "is a grey circle" : "are grey circles"}. ` : "";
+    absent.textContent = sources + greys + (left ? `${plural(left, "run")} without a value of ${x.name} or ${y.name} ${left === 1 ? "is" : "are"} not drawn.` : "");
     const [xaxis, yaxis] = [axisFor(x, rows, pick.logX, 60), axisFor(y, rows, pick.logY, 32)];
     const top = data.column(pick.color)?.numeric ? 76 : 34;
     return {
