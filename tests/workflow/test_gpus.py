@@ -64,8 +64,12 @@ def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_p
 
 
 def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
-    words = ("--profile", "slurm", "--config", "device=cuda")
-    plan = sweep.snakemake("-np", "--quiet", "host", *words, "--", "runs").stdout
-    assert plan.count("gpu=1") == plan.count("exec moelaws train") == 6
-    assert "--gpus" not in plan
-    assert "threads" not in plan.partition("rule train:")[2]
+    """One for each job: of a run, or of a pack of them."""
+    words = ("-np", "--quiet", "host", "--profile", "slurm", "--config", "device=cuda")
+    alone = sweep.snakemake(*words, "pack_minutes=0", "--", "runs").stdout
+    assert alone.count("gpu=1") == alone.count("exec moelaws train") == 6
+    packed = sweep.snakemake(*words, "--", "runs").stdout
+    assert (packed.count("gpu=1"), packed.count("gpu=0")) == (1, 5)
+    for plan in (alone, packed):
+        assert "--gpus" not in plan
+        assert "threads" not in plan.partition("rule train:")[2]
