@@ -181,6 +181,7 @@ def test_a_stopped_command_goes_on_later(training, shared):
     wait_for(lambda: trainer.status() == psutil.STATUS_STOPPED)
     command.send_signal(signal.SIGCONT)
     wait_for(lambda: trainer.status() != psutil.STATUS_STOPPED)
+    assert command.poll() is None
 
 
 def test_a_launcher_ends_after_its_last_command(training, tmp_path):

@@ -37,7 +37,7 @@ GRID = {
 }  # fmt: skip
 SHORT = {"axes": {"C": [5e8, 1e9], "S": [0, 0.75], "d_model": 16}}
 # Long enough to be cut off, and larger, so that they ask for more.
-LONG = {"axes": {"C": 1.5e11, "S": 0.75, "d_model": 32, "seed": [0, 1]}}
+LONG = {"axes": {"C": 1.8e11, "S": 0.75, "d_model": 32, "seed": [0, 1]}}
 ALONE = {"axes": {"C": 5e8, "S": 0, "d_model": 24}}
 SITE = {
     "default-resources": {"slurm_partition": "urgent"},
@@ -120,7 +120,7 @@ def sweep(tmp_path_factory):
             process.kill()
             process.wait()
         sweep.said = (root / "first.txt").read_text()
-        assert "moelaws: 6 short runs share 1 job\n" in sweep.said
+        assert "moelaws: 6 short runs share one job\n" in sweep.said
         yield sweep
 
 
@@ -157,7 +157,8 @@ def test_short_runs_share_a_job_and_each_has_its_own_record(sweep):
 def test_only_training_went_to_the_nodes(sweep):
     assert (sweep.root / "results/demo/tables/sparsity.parquet").is_file()
     assert len(list((sweep.root / "results/corpora").glob("*/meta.json"))) == 1
-    assert all(job["Comment"].startswith(("rule_train", "rule_pack")) for job in sweep.jobs())
+    kinds = {job["Comment"].partition("_wildcards")[0] for job in sweep.jobs()}
+    assert kinds == {"rule_train", "rule_pack_1_train"}
 
 
 def test_the_site_file_says_where(sweep):
@@ -177,7 +178,13 @@ def test_jobs_ask_for_what_their_runs_are_estimated_to_need(sweep):
     assert pack["NumCPUs"] == "2"
     two = sorted(planned, key=lambda run: planned[run][0])[-2:]
     assert _megabytes(pack) == sum(planned[run][0] for run in two)
+    assert _megabytes(pack) * 1e6 > sum(sorted(needs[run].host_bytes for run in planned)[-2:])
+    minutes = {run: minutes for run, (_, minutes) in planned.items()}
+    assert _minutes(pack) == sum(sorted(minutes.values(), reverse=True)[::2])
     assert _minutes(pack) * 60 > 600 + sum(needs[run].seconds for run in planned) / 2
+    (first,) = [run for run in minutes if minutes[run] > 10]  # asks for what the job needs once
+    short = [minutes[run] for run in minutes.keys() - {first, *_long(sweep)}]
+    assert min(minutes[run] for run in _long(sweep)) > max(short)
     assert "TresPerJob" not in pack
 
 

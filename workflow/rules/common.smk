@@ -78,7 +78,7 @@ if workflow.nodes is not None and workflow.resource_settings.cores:
 if not HERE:
     logger.addHandler(groups.Groups(workflow))
     GroupJob.log_error = groups.with_reason(GroupJob.log_error, logger)
-if IN_JOB:
+if IN_JOB:  # where Snakemake runs no hook, such as onstart
     LAUNCHERS.begin({"train": IN_JOB})
     if granted := os.environ.get("SLURM_CPUS_PER_TASK"):
         # --cores all would be the node's where nothing binds the job to its own.
@@ -179,7 +179,9 @@ def pack(wildcards):
 def packed_runs():
     """The runs of this call that train in packs; once Snakemake knows its jobs."""
     needed = workflow.dag.needrun_jobs(exclude_finished=False)
-    return {job.wildcards.run for job in needed if job.group}
+    runs = [(getattr(job.wildcards, "run", None), job.group) for job in needed]
+    # With --groups a user may have put a run elsewhere.
+    return {run for run, group in runs if run in PACKS.of and PACKS.of[run] == group}
 
 
 @cache
@@ -189,7 +191,8 @@ def asking():
 
 
 def asks(wildcards):
-    return wildcards.run not in PACKS.of or wildcards.run in asking()
+    """Whether a run asks for what its job needs once."""
+    return wildcards.run not in packed_runs() or wildcards.run in asking()
 
 
 def training_resources():
@@ -197,7 +200,7 @@ def training_resources():
     requests = {
         "mem_mb": lambda wildcards, attempt: JOBS.memory_mb(wildcards.run, attempt),
         "runtime": lambda wildcards, attempt: JOBS.minutes(
-            wildcards.run, attempt, 10 if asks(wildcards) else 0
+            wildcards.run, attempt, slack=asks(wildcards)
         ),
     }
     if GPUS:

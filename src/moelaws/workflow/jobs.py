@@ -36,6 +36,7 @@ from moelaws.workflow.packs import Packs
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
 DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
 LAWS_PER_CORE = 4  # of its short ones: a core takes a law at a time, and the longest is a third
+SLACK = 10  # minutes of a job, beside its trainings
 BUSY = 8  # threads of one job, at the most
 PACKAGE = Path(__file__).parents[1]
 
@@ -361,10 +362,13 @@ class Jobs:
         # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
         return (400 + int(self.cost(run).host_bytes / 1e6 * 1.5)) * int(2 ** (attempt - 1))
 
-    def minutes(self, run: str, attempt: int, slack: int = 10) -> int:
-        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
+    def minutes(self, run: str, attempt: int, slack: bool) -> int:
+        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry.
+
+        ``slack`` is that of the run's job, which one run of a pack asks for.
+        """
         # At most two days, for a run that is cut off only resumes.
-        minutes = slack + max(1, int(self.cost(run).seconds / 20))
+        minutes = SLACK * slack + max(1, int(self.cost(run).seconds / 20))
         return min(2880, minutes * int(2 ** (attempt - 1)))
 
 

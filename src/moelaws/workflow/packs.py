@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -44,11 +43,16 @@ class Packs:
                 together[tuple(keys)].append(run)
         packs: list[list[str]] = []
         for runs in together.values():
-            total = sum(START + seconds(run) for run in runs)
-            number = max(math.ceil(total / longest), math.ceil(len(runs) / MOST))
-            # By turns: the sizes of a grid, and so its times, rise along it.
-            packs += [pack for i in range(number) if len(pack := runs[i::number]) > 1]
-        return cls({run: f"pack_{i}" for i, pack in enumerate(packs, 1) for run in pack})
+            left = 0.0  # seconds of the last pack
+            for run in runs:
+                took = START + seconds(run)
+                if took > left or len(packs[-1]) == MOST:
+                    packs.append([])
+                    left = longest
+                packs[-1].append(run)
+                left -= took
+        shared = [pack for pack in packs if len(pack) > 1]
+        return cls({run: f"pack_{i}" for i, pack in enumerate(shared, 1) for run in pack})
 
     def firsts(self, needed: Collection[str]) -> frozenset[str]:
         """Returns the runs that ask for what a job needs once: of each pack the first that is
@@ -59,4 +63,5 @@ class Packs:
         """Returns how many jobs the ``needed`` runs share, as a line for the user, or ""."""
         packs = [self.of[run] for run in needed if run in self.of]
         jobs = len(set(packs))
-        return f"{len(packs)} short runs share {jobs} job{'s'[jobs == 1 :]}" if packs else ""
+        shared = f"{jobs} jobs" if jobs > 1 else "one job"
+        return f"{len(packs)} short runs share {shared}" if packs else ""

@@ -29,7 +29,7 @@ TOLD_HERE = (
     "Cannot restore",
     "Restored previous version",
 )
-TOLD = ("job_error", "group_error")
+FAILURES = ("job_error", "group_error")
 OWN = "moelaws: "
 # ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
 # the jobs of a call that was killed.
@@ -201,7 +201,7 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE) or getattr(record, "event", None) in TOLD:
+        if text.startswith(TOLD_HERE) or getattr(record, "event", None) in FAILURES:
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
