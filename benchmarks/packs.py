@@ -67,7 +67,7 @@ def measured(runs: int, minutes: float) -> dict[str, float]:
         slurm = [sys.executable, "tests/slurm/one_node.py", "bash", "-c", TIMED, "timed"]
         packs = ["--profile", "slurm", "--config", f"pack_minutes={minutes}", "--", "runs"]
         began, ended, job = map(float, call(root, *slurm, *SNAKEMAKE, *packs).split()[-3:])
-    return {"jobs": job - 1, "seconds": round(ended - began, 1)}
+    return {"jobs": int(job) - 1, "seconds": round(ended - began, 1)}
 
 
 def main() -> None:
