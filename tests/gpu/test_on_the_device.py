@@ -7,6 +7,7 @@ import torch
 
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
+from moelaws.training import checkpoint
 from moelaws.training.device import Upload
 from moelaws.training.loop import Trainer, halved
 
@@ -73,12 +74,14 @@ def test_micro_batches_change_no_more_than_rounding(micro_batch):
     torch.testing.assert_close(rows(parts), rows(whole), rtol=1e-3, atol=1e-3)
 
 
-def test_a_state_goes_on():
+def test_a_state_goes_on(tmp_path):
     whole, first, second = (trainer_of("swiglu") for _ in range(3))
     expected = rows(whole)
     first._step()
     first._step()
-    second.restore(first.state())
+    path = tmp_path / "latest.json"
+    checkpoint.save(path, {}, first.state())
+    second.restore(checkpoint.load(path, {})[0])
     torch.testing.assert_close(rows(second), expected, rtol=1e-4, atol=1e-5)
 
 

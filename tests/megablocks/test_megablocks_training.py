@@ -101,7 +101,7 @@ def test_training_follows_the_torch_back_end_step_by_step():
     ("first", "then"), [(TORCH, MEGABLOCKS), (MEGABLOCKS, TORCH)], ids=["to", "from"]
 )
 def test_a_checkpoint_of_one_back_end_continues_on_the_other(first, then, tmp_path):
-    config, path = config_of(), tmp_path / "latest.pt"
+    config, path = config_of(), tmp_path / "latest.json"
     whole, killed, resumed = (trainer_of(config, b) for b in (first, first, then))
     assert whole.run()
 

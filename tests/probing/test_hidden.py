@@ -42,7 +42,9 @@ def tree(tmp_path_factory):
     results.run(config.run_id).mkdir(parents=True)
     (results.run(config.run_id) / "config.json").write_text(config.canonical_json())
     weights.make_folder(results.weights(config.run_id))
-    weights.save(results.weights(config.run_id), config, Transformer(config.model, seed=5))
+    weights.save(
+        results.weights(config.run_id), config, Transformer(config.model, seed=5).state_dict()
+    )
     return results, config
 
 
@@ -109,7 +111,7 @@ def test_another_corpus_is_refused(tree, tmp_path):
     results, config = tree
     other = config.model_copy(update={"corpus": config.corpus.model_copy(update={"seed": 9})})
     weights.make_folder(tmp_path / "weights")
-    weights.save(tmp_path / "weights", other, Transformer(config.model, seed=5))
+    weights.save(tmp_path / "weights", other, Transformer(config.model, seed=5).state_dict())
     folder = results.corpus(config.corpus.corpus_id)
     with pytest.raises(UserError, match="not the corpus of run"):
         hidden.probe(tmp_path / "weights", folder, tmp_path / "x.parquet", 10)

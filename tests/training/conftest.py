@@ -6,7 +6,7 @@ import torch
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from moelaws.training import run
+from moelaws.training import checkpoint, run
 from moelaws.training.job import TrainingOptions
 from random_corpus import VOCABULARY, random_corpus
 
@@ -61,3 +61,15 @@ def train(results, corpus):
         return run.train(config, results, corpus, TrainingOptions(**options), out, log)
 
     return make
+
+
+@pytest.fixture
+def through_a_file(tmp_path_factory):
+    """What a checkpoint makes of a state."""
+
+    def through(state):
+        path = tmp_path_factory.mktemp("checkpoint") / "latest.json"
+        checkpoint.save(path, {}, state)
+        return checkpoint.load(path, {})[0]
+
+    return through

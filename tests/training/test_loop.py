@@ -60,7 +60,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, train, mon
 
     def fails(*words):
         if next(full, True):
-            raise UserError("latest.pt: cannot be written; is the disk full?")
+            raise UserError("latest.json: cannot be written; is the disk full?")
         saved.append(words)
         save(*words)
 

@@ -259,9 +259,9 @@ def test_deaths_in_the_evaluation_halve_its_batch(configure, results, train, die
     results.summary(config.run_id).unlink()
     batches, measure = [], job.evaluate
 
-    def evaluate(model, held_out, batch, check):
+    def evaluate(model, held_out, batch, *others):
         batches.append(batch)
-        return measure(model, held_out, batch, check)
+        return measure(model, held_out, batch, *others)
 
     monkeypatch.setattr(job, "evaluate", evaluate)
     for deaths, batch in ((1, 256), (2, 128), (3, 64)):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,11 +10,10 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from moelaws.records import provenance
 from moelaws.records.code import training_code
-from moelaws.records.files import read_json
+from moelaws.records.files import read_json, write_json
 from moelaws.records.summary import RunSummary
 
 # A checkpoint after every step, then as a user's process would be.
@@ -74,7 +74,7 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
     configure, train, results, corpus, tmp_path, monkeypatch
 ):
     config = configure(steps=300, batch=2)
-    saved = results.checkpoint(config.run_id) / "latest.pt"
+    saved = results.checkpoint(config.run_id) / "latest.json"
     process = start(["-c", EVERY_STEP, results.root, corpus[1]], config)
     wait_for(saved.exists, process)
     time.sleep(0.1)
@@ -107,19 +107,19 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
 ):
     config, other = configure(steps=20), configure(steps=21)
     expected = train(config, results=type(results)(results.root / "clean"))
-    path = results.checkpoint(config.run_id) / "latest.pt"
+    path = results.checkpoint(config.run_id) / "latest.json"
     process = start(["-c", EVERY_STEP, results.root, corpus[1]], other)
-    elsewhere = results.checkpoint(other.run_id) / "latest.pt"
+    elsewhere = results.checkpoint(other.run_id) / "latest.json"
     wait_for(elsewhere.exists, process)
     process.kill()
     process.communicate()
-    content = elsewhere.read_bytes()
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content[: len(content) // 2] if damage == "truncated" else content)
-    if damage == "of other data":
-        saved = torch.load(elsewhere, weights_only=True)
-        saved["identity"] = {"run": config.run_id, "data": "0" * 64}
-        torch.save(saved, path)
+    shutil.copytree(elsewhere.parent, path.parent)
+    if damage == "truncated":
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "of other data":
+        index = read_json(path) | {"identity": {"run": config.run_id, "data": "0" * 64}}
+        write_json(path, index)
     lines = []
     assert train(config, log=lines.append).loss == expected.loss
     assert any("checkpoint refused, the run starts over" in line for line in lines)
@@ -143,7 +143,7 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times,
     assert process.returncode == code, errors
     assert f"stopped by {signal.Signals(signum).name}; checkpoint written" in errors
     assert "Traceback" not in errors
-    assert (results.checkpoint(config.run_id) / "latest.pt").exists()
+    assert (results.checkpoint(config.run_id) / "latest.json").exists()
     assert not (results.run(config.run_id) / "lock").exists()
     assert not results.summary(config.run_id).exists()
 

@@ -93,7 +93,7 @@ def test_a_write_that_fails_because_of_the_other_is_no_failure(
     folder = results.run(config.run_id)
     save, others = module.checkpoint.save, {}
 
-    def cleared(path, identity, state):
+    def cleared(path, identity, state, ranks):
         monkeypatch.setattr(module.checkpoint, "save", save)
         (folder / "lock").unlink()
         others["summary"] = train(config)

@@ -1,7 +1,5 @@
 """Every architecture trained for real: stopped anywhere and continued, it is the same run."""
 
-import io
-
 import pytest
 import torch
 from variants import VARIANTS, run_data
@@ -20,21 +18,13 @@ def trainer(config, folder, micro_batch=None):
     return Trainer(config, model, data, micro_batch)
 
 
-def through_a_file(state):
-    """What torch.load makes of it."""
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, weights_only=True)
-
-
 def outcome(trainer):
     rows = [row[:-1] for row in trainer.history.rows]  # without the time
     return rows, trainer.expert_load.windows, [p.detach() for p in trainer.model.parameters()]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant):
+def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant, through_a_file):
     config = parse(RunConfig, run_data(variant, corpus[0].model_dump(), steps=7), "test")
     whole = trainer(config, corpus[1])
     states = []
@@ -50,7 +40,9 @@ def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant)
             assert torch.equal(tensor, want)
 
 
-def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for(corpus):
+def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for(
+    corpus, through_a_file
+):
     data = run_data("jitter, no auxiliary losses", corpus[0].model_dump(), steps=4)
     config = parse(RunConfig, data, "test")
     states = []
@@ -65,7 +57,7 @@ def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for
             assert outcome(continued)[0] == outcome(whole)[0]
 
 
-def test_continued_inside_a_window_the_load_is_counted_whole(corpus):
+def test_continued_inside_a_window_the_load_is_counted_whole(corpus, through_a_file):
     config = parse(RunConfig, run_data("shared expert", corpus[0].model_dump(), steps=50), "test")
     whole = trainer(config, corpus[1])
     states = []

@@ -6,7 +6,7 @@ G balance groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -88,15 +88,19 @@ class Transformer(nn.Module):
         seed: int,
         backend: Backend = BACKENDS["torch"],
         precision: str = "fp32",
+        place: Callable[[nn.Module], None] = lambda module: None,
     ) -> None:
+        """Has ``place`` put each layer where it belongs as soon as it is made, the model last."""
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.dtype = PRECISIONS[precision]
         self.embedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
         nn.init.normal_(self.embedding, std=model.init_std, generator=generator)
-        self.layers = nn.ModuleList(
-            Block(model, layer, backend, generator) for layer in range(model.n_layers)
-        )
+        self.layers = nn.ModuleList()
+        for layer in range(model.n_layers):
+            block = Block(model, layer, backend, generator)
+            place(block)
+            self.layers.append(block)
         self.final_norm = RMSNorm(model.d_model)
         self.unembedding: nn.Parameter | None = None
         if not model.tied_embeddings:
@@ -104,6 +108,7 @@ class Transformer(nn.Module):
             nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
         rotation = rotary(model.context, model.width_of_head, model.rope_theta)
         self.register_buffer("rotation", rotation, persistent=False)
+        place(self)
 
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()

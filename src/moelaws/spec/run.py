@@ -95,3 +95,8 @@ class RunConfig(Frozen):
         """Sequences that are computed together whatever the memory: a balance group, for its loss
         is not linear across parts; any one of a dense model."""
         return self.balance_group if isinstance(self.model.ffn, MoE) else 1
+
+    @property
+    def groups(self) -> int:
+        """How many of these a batch has: each device that trains has at least one."""
+        return self.batch // self.smallest_micro_batch

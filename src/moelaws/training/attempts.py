@@ -42,11 +42,15 @@ class Attempt(Frozen):
 
 
 class Attempts:
-    """The attempts of one run at a path of its own, whose lock the caller holds."""
+    """The attempts of one run at a path of its own, whose lock the caller holds.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._noted = path.exists()
+    Of several processes of a run the first one keeps them; those of the others (``keeps`` is
+    false) say nothing and are not written.
+    """
+
+    def __init__(self, path: Path, keeps: bool = True) -> None:
+        self.path, self.keeps = path, keeps
+        self._noted = keeps and path.exists()
         self._of_the_dead: Attempt | None = None
         with suppress(UserError):  # a note that cannot be read says nothing
             self._of_the_dead = parse(Attempt, read_json(path), path) if self._noted else None
@@ -61,7 +65,16 @@ class Attempts:
         died = self.died(stage)
         before = died.processes if died and died.sequences == sequences else 0
         attempt = Attempt(stage=stage, sequences=sequences, lacked=lacked, processes=before + 1)
-        self._noted = True
+        if self.keeps:
+            self._noted = True
+            self._write(attempt)
+
+    def fail(self, stage: Stage, sequences: int) -> None:
+        """Notes that so many sequences lacked memory in this process, whichever of the run's it
+        is: the next start tries less."""
+        self._write(Attempt(stage=stage, sequences=sequences, lacked=True, processes=2))
+
+    def _write(self, attempt: Attempt) -> None:
         with suppress(UserError):
             write_json(self.path, attempt.model_dump())
 

@@ -1,56 +1,233 @@
-"""Checkpoints of an unfinished run: one file, written atomically, refused rather than trusted."""
+"""Checkpoints of an unfinished run: safetensors a process and a JSON index, refused, not trusted.
+
+No pickled code is read or written. Each process writes the rows that it holds of sharded tensors,
+the first one all else. Then the index, which names the files, takes the place of the one before.
+Any number of processes can read it, each the rows that it needs.
+"""
 
 from __future__ import annotations
 
-import zipfile
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
 
-from moelaws.records.files import replacing
+from moelaws.records import seal
+from moelaws.records.files import read_json, replacing, write_json
+from moelaws.records.files import remove as remove_file
 from moelaws.records.leftovers import sweep
 from moelaws.spec.errors import UserError
+from moelaws.training.ranks import ALONE, Ranks, place_of
 
-FORMAT = 3
+FORMAT = 4
+_TENSOR = "tensor"  # the key of a tensor's name where it stands in the index
 
 
-def save(path: Path, identity: dict[str, str], state: dict[str, Any]) -> None:
-    """Writes ``state`` (tensors and plain values) under ``identity``; the newest takes the place.
+class Rows(NamedTuple):
+    """Rows ``start``, ``start`` + 1, ... of a tensor of ``total`` rows: what one process holds."""
+
+    here: Tensor
+    start: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of a checkpoint.
+
+    Attributes:
+        name: by which the files know it.
+        parts: the files that hold rows of it, each with the first of them and their number; one
+            part of -1 rows is the whole tensor.
+    """
+
+    name: str
+    parts: tuple[tuple[Path, int, int], ...]
+
+    def whole(self) -> Tensor:
+        """Returns the tensor, on the CPU."""
+        if self.parts[0][2] < 0:
+            return _read(self.parts[0][0], self.name)
+        return self.rows(0, sum(count for _, _, count in self.parts))
+
+    def rows(self, start: int, count: int) -> Tensor:
+        """Returns ``count`` rows from ``start`` on, on the CPU."""
+        if self.parts[0][2] < 0:
+            return self.whole()[start : start + count]
+        found = []
+        for path, first, number in self.parts:
+            low, high = max(start, first), min(start + count, first + number)
+            if low < high:
+                found.append(_read(path, self.name, low - first, high - first))
+        return torch.cat(found) if found else _read(self.parts[0][0], self.name, 0, 0)
+
+
+def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE) -> None:
+    """Writes ``state`` (tensors, ``Rows`` and plain values) under ``identity``; the newest counts.
+
+    Args:
+        path: the index; the tensors go beside it.
 
     Raises:
         UserError: where it cannot be written, such as for a full disk; the one before is kept.
     """
-    with replacing(path) as temporary:
-        try:
-            torch.save({"format": FORMAT, "identity": identity, "state": state}, temporary)
-        except RuntimeError as error:  # torch's word for a write that failed
-            raise UserError(f"{path}: cannot be written; is the disk full?") from error
+    tensors: dict[str, Rows] = {}
+    plain = _plain(state, "", tensors, ranks)
+    number = ranks.told(secrets.randbits(62))  # no other process, dead or alive, takes these names
+    trouble: UserError | None = None
+    try:
+        _write(_file(path, number, ranks.rank), tensors)
+    except UserError as error:
+        trouble = error
+    if ranks.most(trouble is not None):  # also where the disk of another one is full
+        raise trouble or UserError(f"{path}: cannot be written by another process of this run.")
+    if ranks.is_first:
+        index = {"format": FORMAT, "identity": identity, "state": plain}
+        write_json(path, {**index, "files": number, "processes": ranks.size})
+        _clear(path, number)
 
 
-def load(path: Path, identity: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
-    """Returns the state at ``path`` on the CPU, or None and why it is refused ("" for no file).
+def load(path: Path, identity: Mapping[str, str], ranks: Ranks = ALONE) -> tuple[Any, str]:
+    """Returns the state at ``path``, its tensors as ``Stored``, or None and why it is refused.
 
-    ``identity`` says what the state must be of: the run and its data. Half-written files of
-    killed trainers are removed: the caller holds the run's lock, nobody else is writing.
+    The reason is empty where there is no checkpoint. ``identity`` says what the state must be of:
+    the run and its data. Half-written files of killed trainers are removed: the caller holds the
+    run's lock, nobody else is writing.
     """
-    sweep(path.parent, locked=True)
+    if ranks.is_first:
+        sweep(path.parent, locked=True)
+    state, refused = _load(path, identity, ranks)
+    if ranks.most(bool(refused)):  # each has checked some of the files
+        return None, refused or f"{path}: cannot be read by another process of this run"
+    return state, ""
+
+
+def _load(path: Path, identity: Mapping[str, str], ranks: Ranks) -> tuple[Any, str]:
     if not path.exists():
         return None, ""
     try:
-        # torch does not look at the archive's check sums.
-        with zipfile.ZipFile(path) as archive:
-            if (damaged := archive.testzip()) is not None:
-                return None, f"{path}: damaged ({damaged})"
-        # Never pickled code: a checkpoint is data.
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        saved_identity = content["identity"] if content["format"] == FORMAT else None
-    except Exception as error:  # torch raises what the broken byte happens to break
+        index = read_json(path)
+        if index.get("format") != FORMAT:
+            return None, f"{path}: of another version"
+        for key, value in identity.items():
+            if index["identity"].get(key) != value:
+                return None, (
+                    f"{path}: of another {key} ({index['identity'].get(key)}, not {value})"
+                )
+        files = [_file(path, index["files"], rank) for rank in range(index["processes"])]
+        for file in files[ranks.rank :: ranks.size]:
+            seal.check(file)
+        return _restored(index["state"], _parts(files)), ""
+    except (UserError, SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return None, f"{path}: cannot be read ({reason})"
-    if saved_identity is None:
-        return None, f"{path}: of another version"
-    for key, value in identity.items():
-        if saved_identity.get(key) != value:
-            return None, f"{path}: of another {key} ({saved_identity.get(key)}, not {value})"
-    return content["state"], ""
+
+
+def held(parameter: Tensor, values: Tensor, ranks: Ranks) -> Tensor | Rows:
+    """Returns ``values``, which lie like what is here of ``parameter``, as a part of a state."""
+    place = place_of(parameter, ranks)
+    return values if place is None else Rows(values, *place)
+
+
+def take(parameter: Tensor, values: Tensor, stored: Stored, ranks: Ranks) -> None:
+    """Copies to ``values``, which lie like what is here of ``parameter``, what is stored of it."""
+    place = place_of(parameter, ranks)
+    values.copy_(stored.whole() if place is None else stored.rows(place[0], len(values)))
+
+
+def remove(path: Path) -> None:
+    """Removes the checkpoint at ``path``, and its folder if that is empty then."""
+    _clear(path)
+    remove_file(path)
+
+
+def _plain(state: Any, name: str, tensors: dict[str, Rows], ranks: Ranks) -> Any:
+    """Returns ``state`` as JSON with the names of its tensors, which go to ``tensors``."""
+    if isinstance(state, Tensor):
+        if ranks.is_first:
+            tensors[name] = Rows(state, 0, -1)
+        return {_TENSOR: name}
+    if isinstance(state, Rows):
+        tensors[name] = state
+        return {_TENSOR: name}
+    if isinstance(state, Mapping):
+        return {key: _plain(value, f"{name}/{key}", tensors, ranks) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return [_plain(value, f"{name}/{i}", tensors, ranks) for i, value in enumerate(state)]
+    return state
+
+
+def _restored(plain: Any, parts: Mapping[str, tuple[tuple[Path, int, int], ...]]) -> Any:
+    if isinstance(plain, dict):
+        if plain.keys() == {_TENSOR}:
+            return Stored(plain[_TENSOR], parts[plain[_TENSOR]])
+        return {key: _restored(value, parts) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [_restored(value, parts) for value in plain]
+    return plain
+
+
+def _write(path: Path, tensors: Mapping[str, Rows]) -> None:
+    held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
+    starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
+    with replacing(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # the user's; the library's is for the owner alone
+        try:
+            save_file(held, temporary, {seal.KEY: seal.BLANK, **starts})
+            seal.apply(temporary)
+            temporary.chmod(mode)
+        except SafetensorError as error:  # a full disk, by a name of its own
+            raise UserError(f"{path}: cannot be written; is the disk full? ({error})") from None
+
+
+def _parts(files: list[Path]) -> dict[str, tuple[tuple[Path, int, int], ...]]:
+    """Returns the parts of each tensor, in the order of their rows.
+
+    Raises:
+        UserError: where rows are missing.
+    """
+    parts: dict[str, list[tuple[Path, int, int]]] = {}
+    totals: dict[str, int] = {}
+    for path in files:
+        with safe_open(path, "pt") as file:
+            about = file.metadata()
+            for name in file.keys():  # noqa: SIM118
+                start, totals[name] = map(int, about[name].split())
+                shape = file.get_slice(name).get_shape()
+                count = -1 if totals[name] < 0 else shape[0]
+                parts.setdefault(name, []).append((path, start, count))
+    for name, found in parts.items():
+        found.sort(key=lambda part: part[1:])
+        if totals[name] >= 0 and sum(count for *_, count in found) != totals[name]:
+            raise UserError(f"rows of {name} are missing")
+    return {name: tuple(found) for name, found in parts.items()}
+
+
+def _read(path: Path, name: str, start: int = 0, stop: int | None = None) -> Tensor:
+    with safe_open(path, "pt") as file:
+        if stop is None:
+            tensor: Tensor = file.get_tensor(name)
+        else:
+            tensor = file.get_slice(name)[start:stop]
+    return tensor
+
+
+def _file(path: Path, number: int, rank: int) -> Path:
+    return path.with_name(f"{number}.{rank}.safetensors")
+
+
+def _clear(path: Path, number: int | None = None) -> None:
+    """Removes the tensors beside the index at ``path``, but for those of ``number``."""
+    for file in path.parent.glob("*.safetensors"):
+        if re.fullmatch(r"\d+\.\d+", file.stem) and not file.stem.startswith(f"{number}."):
+            with suppress(OSError):
+                file.unlink()

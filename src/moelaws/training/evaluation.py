@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from moelaws.corpus.batches import Validation
 from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer, assignments
 from moelaws.training.columns import write_columns
+from moelaws.training.ranks import ALONE, Ranks
 
 # column -> (unit, description)
 COLUMNS = {
@@ -64,29 +66,38 @@ def evaluate(
     held_out: Validation,
     batch: int,
     check: Callable[[], None] = lambda: None,
+    ranks: Ranks = ALONE,
 ) -> Evaluation:
     """Measures ``model`` on the held-out sequences, ``batch`` of them at a time.
 
-    ``check`` is called between batches and may raise to stop.
+    Several ``ranks`` take turns, and each returns the whole result. ``check`` is called between
+    batches and may raise to stop.
     """
     device = model.embedding.device
-    nats, counts = [], []
-    with torch.no_grad(), casting_once():
-        for start in range(0, len(held_out.tokens), batch):
+    loss_BN = torch.zeros(held_out.documents.shape, dtype=torch.float64, device=device)
+    counts: Tensor | None = None
+    starts = range(0, len(held_out.tokens), batch)
+    with torch.no_grad(), casting_once() if ranks.size == 1 else nullcontext():
+        # A sharded model is measured by all at the same time: the last turn may be another's again.
+        for turn in range(0, len(starts), ranks.size):
             check()
+            mine = turn + ranks.rank
+            start = starts[min(mine, len(starts) - 1)]
             tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
             losses_T, counts_LE = _measure(model, tokens)
-            nats.append(losses_T)
+            if mine < len(starts):
+                loss_BN[start : start + batch] = losses_T.view(len(tokens), -1)
             if counts_LE is not None:
-                counts.append(counts_LE)
-    loss_T = torch.cat(nats).cpu().double().numpy()
+                counts_LE = counts_LE * (mine < len(starts))
+                counts = counts_LE if counts is None else counts + counts_LE
+    loss_T = ranks.total(loss_BN).cpu().numpy().reshape(-1)
     document_T = held_out.documents.reshape(-1)
     return Evaluation(
         loss=float(loss_T.mean()),
         loss_se=clustered_se(loss_T, document_T),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
         documents=DocumentLosses.of(loss_T, document_T),
-        counts_LE=torch.stack(counts).sum(0).cpu().numpy() if counts else None,
+        counts_LE=None if counts is None else ranks.total(counts).cpu().numpy(),
     )
 
 

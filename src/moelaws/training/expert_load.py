@@ -92,9 +92,9 @@ class ExpertLoad:
         return {"ends": self.ends, "windows": self.windows, "current": self._current}
 
     def restore(self, state: dict[str, Any], device: torch.device) -> None:
-        self.ends, self.windows = list(state["ends"]), list(state["windows"])
+        self.ends, self.windows = list(state["ends"]), [w.whole() for w in state["windows"]]
         current = state["current"]
-        self._current = None if current is None else current.to(device)
+        self._current = None if current is None else current.whole().to(device)
 
     def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
         """Writes a row a layer and window, then the held-out set's; nothing for dense models."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from moelaws.training.checkpoint import Stored
 from moelaws.training.columns import write_columns
 
 # column -> (unit, description)
@@ -85,8 +86,8 @@ class History:
         """Returns all rows, (steps, columns), float64."""
         return torch.tensor(self.rows, dtype=torch.float64).view(-1, len(COLUMNS))
 
-    def restore(self, state: Tensor) -> None:
-        self.rows = state.tolist()
+    def restore(self, state: Stored) -> None:
+        self.rows = state.whole().tolist()
         self._pending.clear()
         self._seen, self._above = 0, 0
 

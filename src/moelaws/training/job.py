@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from moelaws.corpus.batches import Batches, Validation, validation
 from moelaws.corpus.shards import PreparedCorpus
@@ -31,16 +34,22 @@ from moelaws.training.evaluation import Evaluation, evaluate
 from moelaws.training.expert_load import ExpertLoad, balance
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer, halved
+from moelaws.training.ranks import ALONE, Lacked, Ranks
 from moelaws.training.record import Outcome, RunFolders
 from moelaws.training.signals import Stop, Stopped
 
 EVALUATION_TOKENS = 4096  # tokens that are evaluated at a time
 # What a run's provenance keeps of the processes that trained it before the last one.
 OF_A_PROCESS = (
-    "started", "code", "commit", "dirty", "host", "device", "backend", "threads", "micro_batch",
+    "started", "code", "commit", "dirty", "host", "device", "devices", "backend", "threads",
+    "micro_batch",
 )  # fmt: skip
 
 Log = Callable[[str], None]
+
+
+class NoRoomError(MemoryError):
+    """Earlier processes died of the least that can be tried; all processes of the run know it."""
 
 
 def to_stderr(line: str) -> None:
@@ -53,8 +62,8 @@ class TrainingOptions:
 
     device: str = "auto"  # auto, cpu or cuda
     backend: str = "auto"  # of the routed experts: auto or a name in model.backends.BACKENDS
-    # Sequences computed at a time, a multiple of the balance group; None is the whole batch. It is
-    # halved where memory lacks, and a resumed run takes no more than before.
+    # Sequences that a device computes at a time, a multiple of the balance group; None is all of
+    # its part of the batch. Halved where memory lacks; a resumed run takes no more than before.
     micro_batch: int | None = None
     # Keep the final weights of a completed run; a run that is done without them is trained again.
     keep_weights: bool = False
@@ -77,6 +86,7 @@ class TrainingPlan:
     corpus: Path  # folder of the prepared corpus
     folders: RunFolders
     log: Log
+    ranks: Ranks = ALONE
 
 
 @dataclass
@@ -84,17 +94,19 @@ class TrainingJob:
     """The training and evaluation of one run, whose data is checked and whose lock is held."""
 
     plan: TrainingPlan
-    lock: Lock
+    lock: Lock | None  # in the first of several processes alone
     stop: Stop
     batches: Batches
     held_out: Validation
     provenance: dict[str, Any]
     attempts: Attempts
     earlier_seconds: float = 0.0  # wall time of the processes before this one
+    stage: Stage = "training"  # that is being tried, ...
+    sequences: int = 0  # ... with so many at a time
     began: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def open(cls, plan: TrainingPlan, lock: Lock, stop: Stop) -> TrainingJob:
+    def open(cls, plan: TrainingPlan, lock: Lock | None, stop: Stop) -> TrainingJob:
         """Opens and checks the data of ``plan``, and notes what code and machine train it.
 
         Raises:
@@ -114,17 +126,23 @@ class TrainingJob:
         provenance = {
             **collect(),
             "device": device_name(device),
+            "devices": plan.ranks.size,
             "backend": plan.backend.name,
             "threads": torch.get_num_threads(),
             "corpus_files": data.shard_hashes,
             "resumed_from": [],
         }
         held_out = validation(data, config.evaluation.sequences, context)
-        attempts = Attempts(plan.folders.checkpoint.with_name(FILE))
+        attempts = Attempts(plan.folders.checkpoint.with_name(FILE), plan.ranks.is_first)
         return cls(plan, lock, stop, batches, held_out, provenance, attempts)
 
     def log(self, line: str) -> None:
         self.plan.log(f"{self.plan.config.run_id}: {line}")
+
+    def check_lock(self) -> None:
+        """Raises TakenOver where another trainer took the run."""
+        if self.lock is not None:
+            self.lock.check()
 
     @property
     def identity(self) -> dict[str, str]:
@@ -144,6 +162,7 @@ class TrainingJob:
         Raises:
             Stopped: after a SIGTERM or SIGINT, with ``saved`` when a checkpoint is written.
             TakenOver: when another trainer took the run.
+            Lacked: in one of several processes that lacked memory.
         """
         config, options = self.plan.config, self.plan.options
         trainer: Trainer | None = None
@@ -157,6 +176,10 @@ class TrainingJob:
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error):
                 raise
+            if self.plan.ranks.size > 1 and not isinstance(error, NoRoomError):
+                # The others are in the midst of a step: only a new start can take less.
+                self.attempts.fail(self.stage, self.sequences)
+                raise Lacked from error
             status, message = "out_of_memory", self.describe_lack(trainer, error)
         self.attempts.end()
         history, expert_load = History(), ExpertLoad(config.steps, 0)
@@ -175,35 +198,50 @@ class TrainingJob:
     def build_trainer(self) -> Trainer:
         config, options = self.plan.config, self.plan.options
         smallest = config.smallest_micro_batch
-        whole = options.micro_batch or config.batch
+        ranks = self.plan.ranks
+        part = math.ceil(config.groups / ranks.size) * smallest
+        whole = min(options.micro_batch or part, part)
         micro_batch = self.largest("training", whole, smallest)
-        self.attempts.begin("training", micro_batch, micro_batch < whole)
-        model = Transformer(config.model, config.seed, self.plan.backend, config.precision)
-        model.to(options.device)
-        return Trainer(config, model, self.batches, micro_batch, self.on_lack)
+        self.begin("training", micro_batch, micro_batch < whole)
+        place: Callable[[nn.Module], None] = methodcaller("to", options.device)
+        if ranks.size > 1:
+            from moelaws.training.sharding import Sharding  # loads much of torch
+
+            place = Sharding(ranks, options.device)
+        model = Transformer(config.model, config.seed, self.plan.backend, config.precision, place)
+        return Trainer(config, model, self.batches, micro_batch, self.on_lack, ranks)
+
+    def begin(self, stage: Stage, sequences: int, lacked: bool) -> None:
+        """Notes what is tried now."""
+        self.stage, self.sequences = stage, sequences
+        self.attempts.begin(stage, sequences, lacked)
 
     def largest(self, stage: Stage, whole: int, smallest: int) -> int:
         """Returns the most sequences to try at a time: fewer than processes before this died of.
 
         Raises:
-            MemoryError: where they died of ``smallest``.
+            NoRoomError: where they died of ``smallest``.
         """
-        died = self.attempts.died(stage)
-        if died is None or not died.lacks_memory(smallest):
-            return whole
-        if died.sequences <= smallest:
-            raise MemoryError(f"{died.processes} processes in a row ended without a word")
-        fewer = min(whole, halved(died.sequences, smallest))
-        self.log(
-            f"the process before this one ended without a word in {stage}, with {died.sequences} "
-            f"sequences at a time, as lack of memory may end it: going on with {fewer}"
-        )
-        return fewer
+        sequences, died = whole, self.attempts.died(stage)
+        if died is not None and died.lacks_memory(smallest):
+            tried = died.sequences
+            sequences = min(whole, halved(tried, smallest)) if tried > smallest else 0
+        sequences = self.plan.ranks.told(sequences)
+        if not sequences:
+            count = died.processes if died else 0
+            raise NoRoomError(f"{count} processes in a row ended without a word")
+        if died is not None and sequences < whole:
+            self.log(
+                f"the process before this one ended without a word in {stage}, with "
+                f"{died.sequences} sequences at a time, as lack of memory may end it: going on "
+                f"with {sequences}"
+            )
+        return sequences
 
     def on_lack(self, micro_batch: int) -> None:
         """Takes the smaller micro-batch that is tried next."""
-        self.lock.check()
-        self.attempts.begin("training", micro_batch, lacked=True)
+        self.check_lock()
+        self.begin("training", micro_batch, lacked=True)
         self.log(f"out of memory: going on with micro-batches of {micro_batch} sequences")
 
     def summarize(
@@ -231,7 +269,7 @@ class TrainingJob:
             balance=None if counts_LE is None else balance(counts_LE),
             wall_seconds=self.wall_seconds(),
             tokens_per_second=tokens / training_seconds if training_seconds else 0.0,
-            peak_memory_bytes=peak_of(self.plan.options.device),
+            peak_memory_bytes=self.plan.ranks.most(peak_of(self.plan.options.device)),
             message=message,
         )
 
@@ -243,14 +281,15 @@ class TrainingJob:
         )
 
     def resume(self, trainer: Trainer) -> None:
-        state, refusal = checkpoint.load(self.plan.folders.checkpoint, self.identity)
+        folder, ranks = self.plan.folders.checkpoint, self.plan.ranks
+        state, refusal = checkpoint.load(folder, self.identity, ranks)
         if refusal:
             self.log(f"checkpoint refused, the run starts over: {refusal}")
         if state is not None:
             before = trainer.micro_batch
             trainer.restore(state["trainer"])
             if trainer.micro_batch < before:
-                self.attempts.begin("training", trainer.micro_batch, lacked=False)
+                self.begin("training", trainer.micro_batch, lacked=False)
             self.earlier_seconds = float(state["wall_seconds"])
             self.provenance["resumed_from"] = state["processes"]
             self.log(
@@ -265,7 +304,7 @@ class TrainingJob:
             UserError: where the disk has no room for it.
             TakenOver: where another trainer took the run.
         """
-        self.lock.check()
+        self.check_lock()
         self.provenance["micro_batch"] = trainer.micro_batch
         this_process = {key: self.provenance[key] for key in OF_A_PROCESS}
         state: dict[str, Any] = {
@@ -273,7 +312,7 @@ class TrainingJob:
             "wall_seconds": self.wall_seconds(),
             "processes": [*self.provenance["resumed_from"], this_process],
         }
-        checkpoint.save(self.plan.folders.checkpoint, self.identity, state)
+        checkpoint.save(self.plan.folders.checkpoint, self.identity, state, self.plan.ranks)
 
     def train_and_evaluate(self, trainer: Trainer) -> Evaluation | None:
         """Returns the evaluation, or None where the run diverged.
@@ -288,12 +327,14 @@ class TrainingJob:
                 def after_step() -> None:
                     nonlocal last_saved, last_written
                     self.attempts.end()
-                    self.stop.check()
-                    self.show(trainer, report)
-                    if time.monotonic() - last_written >= options.history_seconds:
-                        self.write_history_so_far(trainer)
-                        last_written = time.monotonic()
-                    if time.monotonic() - last_saved >= options.checkpoint_seconds:
+                    self.stop.check_all(self.plan.ranks)
+                    if self.plan.ranks.is_first:
+                        self.show(trainer, report)
+                        if time.monotonic() - last_written >= options.history_seconds:
+                            self.write_history_so_far(trainer)
+                            last_written = time.monotonic()
+                    due = time.monotonic() - last_saved >= options.checkpoint_seconds
+                    if self.plan.ranks.told(due):
                         try:
                             self.save(trainer)
                         except UserError as error:  # the disk may have room again at the next one
@@ -320,7 +361,7 @@ class TrainingJob:
         Raises:
             TakenOver: where another trainer took the run.
         """
-        self.lock.check()
+        self.check_lock()
         known = {key: self.provenance[key] for key in ("host", "device", "started")}
         with suppress(UserError):  # no room on the disk
             # Settled steps alone, a few behind: no waiting for the device.
@@ -338,15 +379,17 @@ class TrainingJob:
 
     def evaluate(self, model: Transformer) -> Evaluation:
         """Evaluates on the held-out set, in smaller and smaller batches where memory lacks."""
+        ranks = self.plan.ranks
         whole = max(1, EVALUATION_TOKENS // self.plan.config.model.context)
         batch = self.largest("evaluation", whole, 1)
         while True:
-            self.lock.check()
-            self.attempts.begin("evaluation", batch, batch < whole)
+            self.check_lock()
+            self.begin("evaluation", batch, batch < whole)
             try:
-                return evaluate(model, self.held_out, batch, self.stop.check)
+                check = partial(self.stop.check_all, ranks)
+                return evaluate(model, self.held_out, batch, check, ranks)
             except (RuntimeError, MemoryError) as error:
-                if not lacks_memory(error) or batch == 1:
+                if not lacks_memory(error) or batch == 1 or ranks.size > 1:
                     raise
             batch //= 2
             give_back(torch.device(self.plan.options.device))

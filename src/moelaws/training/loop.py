@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,10 +17,12 @@ from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
+from moelaws.training.checkpoint import held, take
 from moelaws.training.device import Upload, give_back, lacks_memory
 from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
 from moelaws.training.optimizer import Optimizer
+from moelaws.training.ranks import ALONE, Ranks, own
 from moelaws.training.schedule import rate
 
 SETTLE = 20  # steps between fetches of the measured values from the device
@@ -55,19 +58,25 @@ class Trainer:
         data: Data,
         micro_batch: int | None = None,
         on_lack: Callable[[int], None] = lambda micro_batch: None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """Takes ``micro_batch`` in sequences, a multiple of the smallest; None is the whole batch.
 
-        ``on_lack`` takes the smaller one that is tried next, each time that memory lacks.
+        ``on_lack`` takes the smaller one that is tried next, each time that memory lacks. Of
+        several ``ranks`` each has a sharded model, and its part of every batch's groups.
         """
         self.config, self.model, self.data, self.on_lack = config, model, data, on_lack
-        self.optimizer = Optimizer(model.named_parameters(), config.optimizer)
+        self.ranks = ranks
+        self.groups = ranks.shares(config.groups)[ranks.rank]
+        self.optimizer = Optimizer(model.named_parameters(), config.optimizer, ranks)
         self.history = History()
         self.step = 0
         self.seconds = 0.0  # in the loop, summed over resumptions
         self.device = model.embedding.device
         self.upload = Upload(self.device)
-        self.micro_batch = micro_batch or config.batch
+        # Each computes as often as the others, for all exchange what they hold.
+        self.most = math.ceil(config.groups / ranks.size) * config.smallest_micro_batch
+        self.micro_batch = micro_batch or self.most
         ffn = config.model.ffn
         moe = ffn if isinstance(ffn, MoE) else None
         self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
@@ -107,7 +116,9 @@ class Trainer:
 
     def _step(self) -> None:
         config = self.config
-        tokens = self.upload(self.data.next())
+        group = config.smallest_micro_batch
+        batch = self.data.next()
+        tokens = self.upload(batch[self.groups.start * group : self.groups.stop * group])
         measured = self._gradients(tokens)
         while measured is None:
             self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
@@ -115,13 +126,14 @@ class Trainer:
             self.on_lack(self.micro_batch)
             measured = self._gradients(tokens)
         losses, counts_LE = measured
+        losses = self.ranks.mean(losses)
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
         norm = self.optimizer.step(lr)
         self.step += 1
         seen = self.step * config.batch * config.model.context
         self.history.add([self.step, seen, lr], torch.cat((losses, norm.view(1))), self.seconds)
         if counts_LE is not None:
-            self.expert_load.add(self.step, counts_LE)
+            self.expert_load.add(self.step, self.ranks.total(counts_LE))
 
     def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
         """Accumulates the gradient of a batch (batch, context + 1).
@@ -133,22 +145,28 @@ class Trainer:
         losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            with casting_once():
-                for first in range(0, len(tokens), self.micro_batch):
+            # A sharded layer is gathered anew for each micro-batch: a cast kept would hold all.
+            with casting_once() if self.ranks.size == 1 else nullcontext():
+                for first in range(0, self.most, self.micro_batch):
                     more_losses, more_counts = self._micro_batch(tokens, first)
                     losses, counts = losses + more_losses, _sum(counts, more_counts)
         except (RuntimeError, MemoryError) as error:
-            if not lacks_memory(error) or self.micro_batch <= smallest:
+            if not lacks_memory(error) or self.micro_batch <= smallest or self.ranks.size > 1:
                 raise
             self.optimizer.drop_gradients()
             return None
         return losses, counts
 
     def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
-        """Does the same for the sequences from ``first`` on, weighted by their share."""
+        """Does the same for the sequences from ``first`` on, weighted by their share.
+
+        Where this process has none left and others do, it computes some again, which do not count.
+        """
         group = self.config.smallest_micro_batch
+        counted = len(tokens[first : first + self.micro_batch])
+        first = first if counted else 0
         sequences = tokens[first : first + self.micro_batch]
-        groups = range(first // group, (first + len(sequences)) // group)
+        groups = self.groups[first // group : (first + len(sequences)) // group]
         losses = self.model.losses(sequences, len(groups), self._noise(groups))
         balance, z = self.coefficients
         objective = losses.cross_entropy
@@ -156,9 +174,10 @@ class Trainer:
             objective = objective + balance * losses.balance
         if z:
             objective = objective + z * losses.z
-        share = len(sequences) / len(tokens)
+        share = counted * self.ranks.size / self.config.batch  # for means over the processes
         torch.autograd.backward(objective * share)
-        return torch.stack(losses[:3]).detach() * share, losses.counts_LE
+        counts_LE = None if losses.counts_LE is None else losses.counts_LE * bool(counted)
+        return torch.stack(losses[:3]).detach() * share, counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
         """Returns generators of the groups' jitter, by seed, step and group.
@@ -177,24 +196,30 @@ class Trainer:
         return {
             "step": self.step,
             "seconds": self.seconds,
-            "model": self.model.state_dict(),
+            "model": {
+                name: held(p, own(p.detach()), self.ranks)
+                for name, p in self.model.named_parameters()
+            },
             "optimizer": self.optimizer.state(),
             "history": self.history.state(),
             "load": self.expert_load.state(),
             "micro_batch": self.micro_batch,
+            "most": self.most,
             "data": self.data.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from ``state`` of the same configuration and data, with its micro-batch unless
-        a smaller one is asked for."""
+        """Continues from ``state`` of the same configuration and data, with the micro-batch to
+        which it had come unless a smaller one is asked for."""
         self.data.restore(state["data"])
-        self.model.load_state_dict(state["model"])
+        for name, parameter in self.model.named_parameters():
+            take(parameter, own(parameter.detach()), state["model"][name], self.ranks)
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])
         self.expert_load.restore(state["load"], self.device)
         self.step, self.seconds = state["step"], state["seconds"]
-        self.micro_batch = min(self.micro_batch, state["micro_batch"])
+        if state["micro_batch"] < state["most"]:  # where all went at once, perhaps more can
+            self.micro_batch = min(self.micro_batch, state["micro_batch"])
 
 
 def halved(micro_batch: int, smallest: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from moelaws.spec.run import AdamW
+from moelaws.training.checkpoint import held, take
+from moelaws.training.ranks import ALONE, Ranks, own
 
 
 class Optimizer:
@@ -19,11 +22,15 @@ class Optimizer:
     rate, so that a step at the peak shrinks weights by ``weight_decay`` itself.
     """
 
-    def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW) -> None:
-        """Takes the ``parameters`` of a module with their names."""
+    def __init__(
+        self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW, ranks: Ranks = ALONE
+    ) -> None:
+        """Takes the ``parameters`` of a module with their names; of several ``ranks`` each
+        updates what it holds."""
         named = dict(parameters)
-        self.parameters = list(named.values())
-        self.settings = settings
+        self.whole = list(named.values())
+        self.parameters = [own(parameter.detach()) for parameter in self.whole]
+        self.settings, self.ranks = settings, ranks
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.count = torch.zeros((), device=self.parameters[0].device)
@@ -41,9 +48,11 @@ class Optimizer:
 
         With ``clip`` above 0 gradients are divided by max(1, norm / clip).
         """
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        gradients = [own(p.grad) for p in self.whole if p.grad is not None]
         assert len(gradients) == len(self.parameters)
         norm: Tensor = torch.stack(torch._foreach_norm(gradients)).norm()
+        if self.ranks.size > 1:
+            norm = self.ranks.total(norm.square()).sqrt()
         clip = self.settings.clip
         divisor = (norm / clip).clamp(min=1.0) if clip else None
         self.count += 1
@@ -69,21 +78,26 @@ class Optimizer:
 
     def drop_gradients(self) -> None:
         """Forgets what was accumulated."""
-        for parameter in self.parameters:
+        for parameter in self.whole:
             parameter.grad = None
 
     def state(self) -> dict[str, object]:
         """Returns moments and step count, for a checkpoint."""
-        return {"first": self.first, "second": self.second, "count": self.count}
+        moments = {"first": self.first, "second": self.second}
+        return {
+            "count": self.count,
+            **{
+                key: [
+                    held(p, value, self.ranks) for p, value in zip(self.whole, values, strict=True)
+                ]
+                for key, values in moments.items()
+            },
+        }
 
     @torch.no_grad()
-    def restore(self, state: dict[str, list[Tensor]]) -> None:
-        """Takes over a state of the same parameters."""
-        for mine, theirs in (
-            (self.first, state["first"]),
-            (self.second, state["second"]),
-            ([self.count], [state["count"]]),
-        ):
-            for to, value in zip(mine, theirs, strict=True):
-                assert isinstance(value, Tensor)
-                to.copy_(value)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over a stored state of the same parameters."""
+        self.count.copy_(state["count"].whole())
+        for mine, stored in ((self.first, state["first"]), (self.second, state["second"])):
+            for parameter, values, theirs in zip(self.whole, mine, stored, strict=True):
+                take(parameter, values, theirs, self.ranks)

@@ -32,8 +32,8 @@ class RunFolders:
     def of(cls, results: Results, run_id: str, out: Path | None = None) -> RunFolders:
         """Returns the places in ``results``, or below ``out``, a folder for this run alone."""
         if out:
-            return cls(out, out / "weights", out / "checkpoint" / "latest.pt")
-        checkpoint = results.checkpoint(run_id) / "latest.pt"
+            return cls(out, out / "weights", out / "checkpoint" / "latest.json")
+        checkpoint = results.checkpoint(run_id) / "latest.json"
         return cls(results.run(run_id), results.weights(run_id), checkpoint)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from moelaws.model.backends import choose_backend
-from moelaws.records.files import remove, write_text
+from moelaws.model.backends import Backend, choose_backend
+from moelaws.model.transformer import Transformer
+from moelaws.records.files import write_text
 from moelaws.records.layout import Results
 from moelaws.records.lock import Lock, UnwritableError, acquire
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.summary import RunSummary
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training import weights
+from moelaws.training import checkpoint, weights
 from moelaws.training.device import choose_device, threads
 from moelaws.training.job import (
     DEFAULTS,
@@ -25,6 +28,7 @@ from moelaws.training.job import (
     TrainingPlan,
     to_stderr,
 )
+from moelaws.training.ranks import joined
 from moelaws.training.record import (
     RunFolders,
     drop_history_so_far,
@@ -32,7 +36,7 @@ from moelaws.training.record import (
     note_lack_of_memory,
     write_record,
 )
-from moelaws.training.signals import Stop, stoppable
+from moelaws.training.signals import Stop, Stopped, stoppable
 
 
 def train(
@@ -61,23 +65,69 @@ def train(
             of another corpus, or more passes over it than ``max_epochs``.
         Stopped: after a SIGTERM or SIGINT, with ``saved`` when the checkpoint is written.
     """
-    run_id = config.run_id
     torch.set_num_threads(threads())
     keep_freed_memory()
+    options, backend, reason = checked(config, options)
+    folders = RunFolders.of(results, config.run_id, out)
+    with joined(options.device) as ranks:
+        _check_devices(ranks.size, config)
+        if not ranks.is_first:
+            options, log = replace(options, progress=False), lambda line: None
+        plan = TrainingPlan(config, options, backend, reason, corpus, folders, log, ranks)
+        try:
+            return _of_the_first(plan) if ranks.is_first else _beside_it(plan)
+        except Stopped as error:
+            stopped = error
+    raise stopped  # all have stopped, and have told each other
+
+
+def checked(
+    config: RunConfig, options: TrainingOptions, devices: int = 1
+) -> tuple[TrainingOptions, Backend, str]:
+    """Returns the options with the device that ``auto`` stands for, the back end, and why that one.
+
+    Raises:
+        UserError: for a device, back end, micro-batch or number of devices that cannot be used.
+    """
     options = replace(options, device=choose_device(options.device))
-    backend, reason = choose_backend(
-        options.backend, config.model, options.device, config.precision
-    )
     _check_micro_batch(options.micro_batch, config)
-    folders = RunFolders.of(results, run_id, out)
-    plan = TrainingPlan(config, options, backend, reason, corpus, folders, log)
+    _check_devices(devices, config)
+    model, precision = config.model, config.precision
+    return options, *choose_backend(options.backend, model, options.device, precision)
+
+
+def _of_the_first(plan: TrainingPlan) -> RunSummary:
+    """Returns the summary, on record or of a training now."""
     try:
         return _under_lock(plan)
     except UnwritableError:  # a colleague's tree, or an archive: what is done there can be read
-        summary = finished(folders.record, config)
+        summary = finished(plan.folders.record, plan.config)
         if summary is None or _lacks_weights(plan, summary):
             raise
+        plan.ranks.told(False)
         return summary
+
+
+def _beside_it(plan: TrainingPlan) -> RunSummary:
+    """Does the part of another process than the first: it trains where that one says so."""
+    with stoppable() as stop:
+        if not plan.ranks.told(False):
+            summary = finished(plan.folders.record, plan.config)
+            assert summary is not None
+            return summary
+        outcome = TrainingJob.open(plan, None, stop).execute()
+        if outcome.model is not None and plan.options.keep_weights:
+            _weights(outcome.model, plan)
+        return outcome.summary
+
+
+def _weights(model: Transformer, plan: TrainingPlan) -> Mapping[str, Tensor]:
+    """Returns the trained weights, wherever they are; all processes call it together."""
+    if plan.ranks.size == 1:
+        return model.state_dict()
+    from moelaws.training.sharding import gathered  # loads much of torch
+
+    return gathered(model, plan.ranks)
 
 
 def _under_lock(plan: TrainingPlan) -> RunSummary:
@@ -96,6 +146,8 @@ def _under_lock(plan: TrainingPlan) -> RunSummary:
                 # Without the lock any failure may be the other trainer's doing.
                 if lock.held():
                     raise
+                if plan.ranks.size > 1:  # the other processes are in the midst of a step
+                    raise UserError(f"{config.run_id}: another trainer took this run") from None
                 log("another trainer took this run over while this one was away")
                 # A failure now would tell the workflow to delete what the other has finished.
                 if finished(folders.record, config) is None:
@@ -112,10 +164,11 @@ def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
         elif _lacks_weights(plan, recorded):
             plan.log(f"{config.run_id}: done, but its weights were not kept: it is trained again")
             summary = None
+    plan.ranks.told(summary is None)
     if summary is None:
         summary = _train_and_record(plan, lock, stop, recorded)
     if summary.status != "out_of_memory":
-        remove(folders.checkpoint)
+        checkpoint.remove(folders.checkpoint)
     return summary
 
 
@@ -142,7 +195,7 @@ def _train_and_record(
     lock.check()
     if options.keep_weights:
         if outcome.model is not None:
-            weights.save(folders.weights, config, outcome.model)
+            weights.save(folders.weights, config, _weights(outcome.model, plan))
         else:
             weights.save_none(folders.weights, summary.status)
         lock.check()  # gigabytes take a while
@@ -152,6 +205,15 @@ def _train_and_record(
         return recorded  # what was measured stays
     write_record(folders.record, outcome)
     return summary
+
+
+def _check_devices(devices: int, config: RunConfig) -> None:
+    if config.groups < devices:
+        parts = "balance groups" if config.smallest_micro_batch > 1 else "sequences"
+        raise UserError(
+            f"{devices} devices are too many for run {config.run_id}: its batch has "
+            f"{config.groups} {parts}, and each device takes whole ones"
+        )
 
 
 def _check_micro_batch(micro_batch: int | None, config: RunConfig) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from moelaws.training.ranks import Ranks
+
 
 class Stopped(Exception):  # noqa: N818, it is no error
     """A signal asked the run to stop; its exit code is 128 + ``signum``."""
@@ -29,6 +31,11 @@ class Stop:
         """Raises Stopped once a signal has come."""
         if self.signum is not None:
             raise Stopped(self.signum)
+
+    def check_all(self, ranks: Ranks) -> None:
+        """Raises Stopped in all processes of a run once a signal has come to one of them."""
+        if signum := ranks.most(self.signum or 0):
+            raise Stopped(signum)
 
 
 @contextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from torch import Tensor
 
 from moelaws.model.transformer import Transformer
 from moelaws.records import seal
@@ -50,8 +53,8 @@ def make_folder(folder: Path) -> None:
         raise UserError(f"{folder}: weights cannot be kept there: {error.strerror}") from None
 
 
-def save(folder: Path, config: RunConfig, model: Transformer) -> None:
-    """Writes the fp32 weights of ``model`` to ``folder``, the configuration in the file's header.
+def save(folder: Path, config: RunConfig, weights: Mapping[str, Tensor]) -> None:
+    """Writes the fp32 ``weights`` by name to ``folder``, the configuration in the file's header.
 
     Raises:
         UserError: where they cannot be written, such as for a full disk.
@@ -60,7 +63,7 @@ def save(folder: Path, config: RunConfig, model: Transformer) -> None:
     from safetensors.torch import save_file
 
     identity = {"run_id": config.run_id, "config": config.canonical_json()}
-    tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
+    tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
     with replacing(folder / FILE) as path:
         path.touch()
         mode = path.stat().st_mode  # the user's; the library's is for the owner alone

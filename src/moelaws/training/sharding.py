@@ -1,0 +1,88 @@
+"""A model's parameters spread over the processes of its run.
+
+Experts are dealt out, consecutive ones to each process (``model.exchange``); of every other
+parameter each process holds a part of the rows, gathered for a layer when it computes (torch's
+``fully_shard``). Where there are fewer experts than processes, they are sharded like the rest.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from moelaws.model.exchange import Exchange
+from moelaws.model.experts import RoutedExperts
+from moelaws.model.transformer import Transformer
+from moelaws.training.ranks import Ranks
+
+
+class Sharding:
+    """Leaves this process its part of a model, layer by layer as each process makes them.
+
+    So a model may be larger than the memory of a device and of its host. From then on gradients
+    are means over the processes.
+    """
+
+    def __init__(self, ranks: Ranks, device: str) -> None:
+        self.ranks, self.device = ranks, device
+        self.mesh = init_device_mesh(device, (ranks.size,))
+        self.dealt: set[nn.Parameter] = set()
+
+    def __call__(self, module: nn.Module) -> None:
+        """Spreads a layer, or the model around its layers."""
+        for part in module.modules():
+            if isinstance(part, RoutedExperts) and not isinstance(part.function, Exchange):
+                self._deal(part)
+        # Also the model around its layers gives back what it has gathered, so that parameters are
+        # parts whenever nothing computes.
+        sharded = fully_shard(
+            module, mesh=self.mesh, reshard_after_forward=True, ignored_params=self.dealt
+        )
+        assert isinstance(sharded, FSDPModule)
+        sharded.set_force_sum_reduction_for_comms(True)  # gloo knows no mean
+
+    def _deal(self, module: RoutedExperts) -> None:
+        """Leaves this process its experts, where there is one at least for each."""
+        weights = [getattr(module, name) for name in module.names]
+        shares = self.ranks.shares(len(weights[0]))
+        if not min(map(len, shares)):
+            return
+        mine = shares[self.ranks.rank]
+        module.function = Exchange(module.function, [len(share) for share in shares])
+        for name, whole in zip(module.names, weights, strict=True):
+            part = nn.Parameter(whole.detach()[mine.start : mine.stop].to(self.device, copy=True))
+            # Each process' tokens add to it, and the means of their losses weigh the same.
+            part.register_hook(lambda gradient: gradient / self.ranks.size)  # type: ignore[no-untyped-call]
+            part.dealt = mine.start, len(whole)  # type: ignore[attr-defined]
+            module.register_parameter(name, part)
+            self.dealt.add(part)
+
+
+def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
+    """Returns all weights, on the host of the first process; nothing on the others.
+
+    All call it. A device holds one whole parameter at a time.
+    """
+    weights = {}
+    for name, parameter in model.named_parameters():
+        whole = parameter.detach()
+        if place := getattr(parameter, "dealt", None):
+            whole = _joined(whole, place[1], ranks)
+        elif ranks.size > 1:
+            whole = whole.full_tensor()  # type: ignore[attr-defined]
+        if ranks.is_first:
+            weights[name] = whole.cpu().contiguous()
+    return weights
+
+
+def _joined(mine: Tensor, total: int, ranks: Ranks) -> Tensor:
+    """Returns the ``total`` rows of which each process has its share, in order."""
+    parts = []
+    for rank, share in enumerate(ranks.shares(total)):
+        part = mine if rank == ranks.rank else mine.new_empty(len(share), *mine.shape[1:])
+        dist.broadcast(part, rank)
+        parts.append(part)
+    return torch.cat(parts)

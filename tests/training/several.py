@@ -1,0 +1,76 @@
+"""One of several processes that train a run together; prints what it measured, for tests.
+
+torchrun --nproc-per-node R several.py CONFIG MICRO_BATCH CHECKPOINT LAST_STEP
+"""
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from moelaws.model.transformer import Transformer
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.training import checkpoint
+from moelaws.training.loop import Trainer
+from moelaws.training.ranks import joined
+
+
+class Made:
+    """Batches made up from the number of the step."""
+
+    def __init__(self, config):
+        self.config, self.step = config, 0
+
+    def next(self):
+        self.step += 1
+        size = (self.config.batch, self.config.model.context + 1)
+        return np.random.default_rng(self.step).integers(0, self.config.model.vocab_size, size)
+
+    def state(self):
+        return {"step": self.step}
+
+    def restore(self, state):
+        self.step = state["step"]
+
+
+class Enough(Exception):  # noqa: N818, it is no error
+    pass
+
+
+def main(text, micro_batch, path, last):
+    torch.set_num_threads(1)
+    config = parse(RunConfig, json.loads(text), "argument")
+    with joined("cpu") as ranks:
+        if ranks.size > 1:
+            from moelaws.training.sharding import Sharding
+
+            model = Transformer(config.model, config.seed, place=Sharding(ranks, "cpu"))
+        else:
+            model = Transformer(config.model, config.seed)
+        trainer = Trainer(config, model, Made(config), int(micro_batch) or None, ranks=ranks)
+        state, refused = checkpoint.load(Path(path), {"run": config.run_id}, ranks)
+        assert not refused
+        if state is not None:
+            trainer.restore(state)
+
+        def after_step():
+            if trainer.step == int(last):
+                checkpoint.save(Path(path), {"run": config.run_id}, trainer.state(), ranks)
+                raise Enough
+
+        with suppress(Enough):
+            trainer.run(after_step)
+        if ranks.is_first:
+            trainer.history.settle()
+            rows = [row[:-1] for row in trainer.history.rows]
+            windows = [window.tolist() for window in trainer.expert_load.windows]
+            held = sum(p.numel() for p in trainer.optimizer.parameters)
+            print(json.dumps({"rows": rows, "windows": windows, "held": held}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,74 @@
+"""A run trained by several processes is the run that one process trains."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+CONFIG = {
+    "corpus": {"source": {"digest": "0" * 64}, "vocab_size": 300},
+    "model": {
+        "context": 32, "d_model": 16, "n_layers": 2, "n_heads": 2, "n_kv": 1, "vocab_size": 300,
+        "tied_embeddings": True,
+    },
+    "batch": 8, "balance_group": 1, "steps": 20, "max_epochs": 1000.0,
+    "evaluation": {"sequences": 32}, "optimizer": {"lr": 0.01},
+}  # fmt: skip
+MOE = {
+    "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 8, "n_shared": 1,
+    "load_balance": 0.01, "router_z": 0.001, "jitter": 0.01,
+}  # fmt: skip
+FFNS = {
+    "experts": MOE,
+    "unequal numbers of experts": MOE | {"n_experts": 6},
+    "fewer experts than processes": MOE | {"n_experts": 3},
+    "gelu experts": MOE | {"mlp": "gelu"},
+    "dense": {"kind": "dense", "d_ffn": 48},
+}
+
+
+def trained(tmp_path, processes, ffn, micro_batch=0, last=99):
+    config = {**CONFIG, "model": {**CONFIG["model"], "ffn": ffn}}
+    words = [str(Path(__file__).with_name("several.py")), json.dumps(config), str(micro_batch)]
+    words += [str(tmp_path / "checkpoint/latest.json"), str(last)]
+    start = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    done = subprocess.run(
+        [sys.executable, *(start if processes > 1 else []), *words], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def losses(one):
+    return [row[3] for row in one["rows"]]
+
+
+def assert_alike(one, other):
+    assert np.array(one["rows"]).shape == (20, 7)
+    np.testing.assert_allclose(one["rows"], other["rows"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(losses(one), losses(other), rtol=0, atol=1e-5)
+    assert one["windows"] == other["windows"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ffn", FFNS)
+def test_the_losses_and_the_load_are_those_of_one_process(tmp_path, ffn):
+    alone = trained(tmp_path, 1, FFNS[ffn])
+    two = trained(tmp_path, 2, FFNS[ffn], micro_batch=2)
+    four = trained(tmp_path, 4, FFNS[ffn])
+    assert_alike(two, alone)
+    assert_alike(four, alone)
+    # What each holds is its part, up to a row of each parameter.
+    assert two["held"] < 0.55 * alone["held"]
+    assert four["held"] < 0.3 * alone["held"]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
+    whole = trained(tmp_path / "undisturbed", 1, MOE)
+    for processes, last in ((4, 5), (2, 10), (1, 15), (2, 99)):
+        ended = trained(tmp_path, processes, MOE, last=last)
+    assert_alike(ended, whole)
