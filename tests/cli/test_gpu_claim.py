@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from moelaws.cli.gpu import Claim, on_a_gpu
+from moelaws.cli.gpu import Claim, on_gpus
 from moelaws.gpus.listing import list_gpus
 from moelaws.gpus.slots import FOLDER, SHARES, taken
 from moelaws.records.lock import acquire
@@ -25,7 +25,7 @@ def test_no_gpu_idles_while_its_run_is_trained_by_another(tmp_path, monkeypatch)
         child = os.fork()
         if child == 0:
             sys.stderr = log.open("w", buffering=1)
-            with on_a_gpu(Claim("all", SHARES), "a run", record):
+            with on_gpus(Claim("all", SHARES), 1, "a run", record):
                 seen.write_text(os.environ["CUDA_VISIBLE_DEVICES"])
             os._exit(0)
         try:

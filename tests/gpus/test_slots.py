@@ -38,7 +38,7 @@ def trainer(tmp_path):
     """
     children = set()
 
-    def start(listed, shares, seconds=60.0, name=""):
+    def start(listed, shares, seconds=60.0, name="", number=1):
         child = os.fork()
         if child:
             children.add(child)
@@ -49,10 +49,12 @@ def trainer(tmp_path):
                 os.write(journal, f"{line}\n".encode())
 
             journal = os.open(tmp_path / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            with taken(lambda: listed, shares, lambda line: say(f"? waits{name} {shares}")) as gpu:
-                say(f"+ {gpu.uuid}{name} {shares}")
+            waits = f"? waits{name} {shares}"
+            with taken(lambda: listed, shares, lambda line: say(waits), number) as mine:
+                names = "+".join(gpu.uuid for gpu in mine)
+                say(f"+ {names}{name} {shares}")
                 time.sleep(seconds)
-                say(f"- {gpu.uuid}{name} {shares}")
+                say(f"- {names}{name} {shares}")
         except BaseException:
             sys.excepthook(*sys.exc_info())
             os._exit(1)
@@ -114,14 +116,16 @@ def test_a_killed_trainer_and_a_killed_waiter_leave_nothing(trainer):
     until(lambda: len(trainer.journal()) == 2)
     _end(waiter)
     _end(holder)
-    with taken(lambda: gpus(1), SHARES, pytest.fail) as gpu:
+    with taken(lambda: gpus(1), SHARES, pytest.fail) as (gpu,):
         assert gpu.index == 0
 
 
 def test_small_runs_that_keep_coming_do_not_starve_a_large_one(trainer):
     """They may use the other GPU meanwhile, but not the one that empties for it."""
-    small = [trainer(gpus(2), 6) for _ in range(8)]
-    until(lambda: len(trainer.journal()) == 8)
+    small = []
+    for i in range(8):  # one after the other, so that the first is on the first GPU
+        small.append(trainer(gpus(2), 6))
+        until(lambda: len(trainer.journal()) > i)  # noqa: B023
     large = trainer(gpus(2), SHARES, 0.0, "large")
     until(lambda: trainer.journal()[-1].startswith("? waitslarge"))
     comers = [trainer(gpus(2), 6, name=f"late{i}") for i in range(2)]
@@ -137,6 +141,25 @@ def test_small_runs_that_keep_coming_do_not_starve_a_large_one(trainer):
     assert comers
 
 
+def test_a_run_on_several_gpus_takes_all_at_once_and_does_not_starve(trainer):
+    """It holds no GPU while it waits for a second one, and runs that keep coming leave it two."""
+    with pytest.raises(UserError, match="4 GPUs are asked for, and there are 3"):
+        taken(lambda: gpus(3), SHARES, pytest.fail, 4).__enter__()
+    small = [trainer(gpus(3), SHARES) for _ in range(3)]
+    until(lambda: len(trainer.journal()) == 3)
+    large = trainer(gpus(3), SHARES, 0.0, "large", number=2)
+    until(lambda: trainer.journal()[-1].startswith("? waitslarge"))
+    comers = [trainer(gpus(3), SHARES, 0.2, f"late{i}") for i in range(4)]
+    until(lambda: len(trainer.journal()) == 8)
+    for child in small:
+        _end(child)
+        time.sleep(0.05)
+    assert [exit_code(child) for child in (large, *comers)] == [0] * 5
+    (began,) = [line for line in trainer.journal() if line[0] == "+" and "large" in line]
+    assert began.count("GPU-") == 2
+    assert sum(line[0] == "+" and "late" in line for line in trainer.journal()) == 4
+
+
 def test_who_is_suspended_while_it_waits_holds_up_one_gpu_at_the_most(trainer, monkeypatch):
     monkeypatch.setattr(slots, "_LOOK", 30.0)
     holders = [trainer(gpus(2), SHARES) for _ in range(2)]
@@ -146,16 +169,16 @@ def test_who_is_suspended_while_it_waits_holds_up_one_gpu_at_the_most(trainer, m
     os.kill(waiter, signal.SIGSTOP)
     for child in holders:
         _end(child)
-    with taken(lambda: gpus(2), SHARES, pytest.fail) as gpu:
+    with taken(lambda: gpus(2), SHARES, pytest.fail) as (gpu,):
         assert gpu.index == 1
 
 
 def test_gpus_that_others_use_are_skipped_until_they_are_free():
     used, free = gpus(1, used=4e10), gpus(1)
-    with taken(lambda: used + gpus(2)[1:], 6, pytest.fail) as gpu:
+    with taken(lambda: used + gpus(2)[1:], 6, pytest.fail) as (gpu,):
         assert gpu.index == 1
     lists, said = iter([used, gpus(1, busy=0.9)]), []
-    with taken(lambda: next(lists, free), SHARES, said.append) as gpu:
+    with taken(lambda: next(lists, free), SHARES, said.append) as (gpu,):
         assert gpu.index == 0
     assert said == ["waiting for a GPU: 0 (40 of 80 GB in use)"]
 
@@ -163,15 +186,15 @@ def test_gpus_that_others_use_are_skipped_until_they_are_free():
 def test_what_a_run_of_ours_uses_is_shared(trainer):
     trainer(gpus(1), 6)
     until(lambda: trainer.journal())
-    with taken(lambda: gpus(1, used=4e10), 6, pytest.fail) as gpu:
+    with taken(lambda: gpus(1, used=4e10), 6, pytest.fail) as (gpu,):
         assert gpu.index == 0
 
 
 def test_the_emptiest_gpu_is_taken():
     with (
-        taken(lambda: gpus(3), 6, pytest.fail) as first,
-        taken(lambda: gpus(3), 6, pytest.fail) as second,
-        taken(lambda: gpus(3), SHARES, pytest.fail) as third,
+        taken(lambda: gpus(3), 6, pytest.fail) as (first,),
+        taken(lambda: gpus(3), 6, pytest.fail) as (second,),
+        taken(lambda: gpus(3), SHARES, pytest.fail) as (third,),
     ):
         assert [first.index, second.index, third.index] == [0, 1, 2]
 

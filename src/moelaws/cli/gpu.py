@@ -1,4 +1,4 @@
-"""The GPU of one training: taken before CUDA starts, and the only one that CUDA then sees."""
+"""The GPUs of one training, mostly one: taken before CUDA starts, which then sees no other."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _chosen(text: str) -> Chosen:
 
 
 @contextmanager
-def on_a_gpu(claim: Claim | None, run_id: str, record: Path) -> Iterator[None]:
-    """Holds the claimed shares of a GPU while the block runs, and shows CUDA that GPU alone.
+def on_gpus(claim: Claim | None, devices: int, run_id: str, record: Path) -> Iterator[None]:
+    """Holds the claimed shares of so many GPUs while the block runs, and shows CUDA these alone.
 
     Another trainer of the same run, whose record is in ``record``, is waited for first.
 
@@ -90,12 +90,15 @@ def on_a_gpu(claim: Claim | None, run_id: str, record: Path) -> Iterator[None]:
         log(f"waiting for {who.get('host', '?')}, process {who.get('pid', '?')}")
         while holder(record):
             time.sleep(0.5)
-    with taken(lambda: list_gpus(claim.gpus), claim.shares, log) as gpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid
+    if devices > 1 and claim.is_shared:
+        raise UserError("a run on several devices takes whole GPUs: leave --gpu-shares out")
+    with taken(lambda: list_gpus(claim.gpus), claim.shares, log, devices) as gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
         os.environ[GPU_SHARE] = str(claim.shares / SHARES)
         part = f", {claim.shares}/{SHARES} of it" if claim.is_shared else ""
         service = f"; CUDA MPS {'runs' if mps_is_running() else 'does not run'}" if part else ""
-        log(f"on GPU {gpu.index}: {gpu.name} ({gpu.uuid}){part}{service}")
+        for gpu in gpus:
+            log(f"on GPU {gpu.index}: {gpu.name} ({gpu.uuid}){part}{service}")
         yield
 
 

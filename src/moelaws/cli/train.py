@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.gpu import Claim, again_alone, gpu_options, on_a_gpu
+from moelaws.cli.gpu import Claim, again_alone, gpu_options, on_gpus
 from moelaws.cli.output import json_option, print_json
 from moelaws.records.files import read_json
 from moelaws.records.layout import LACKED_MEMORY, Results
@@ -15,6 +18,9 @@ from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
+
+if TYPE_CHECKING:
+    from moelaws.training.job import TrainingOptions
 
 
 @click.command()
@@ -37,6 +43,20 @@ from moelaws.spec.run import RunConfig
     help="Sequences computed at a time, a multiple of balance_group; halved when memory is short. "
     "A resumed run takes no more than it did before. [default: the batch]",
 )
+@click.option(
+    "--devices",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Train on so many devices together, each with a part of the model and of each batch.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="In a job of Slurm: these devices are on so many of its nodes, as many on each.",
+)
 @gpu_options
 @click.option(
     "--keep-weights",
@@ -52,6 +72,8 @@ def command(
     device: str,
     backend: str,
     micro_batch: int | None,
+    devices: int,
+    nodes: int,
     gpu: Claim | None,
     keep_weights: bool,
     as_json: bool,
@@ -60,6 +82,8 @@ def command(
 
     A run that is done is not trained again; an unfinished one continues from its checkpoint.
     SIGTERM and Ctrl-C write a checkpoint first (exit codes 143 and 130).
+
+    torchrun starts it as well, and srun with one task a node: --devices then counts all nodes'.
     """
     run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
     tree = Results(Path(results))
@@ -67,24 +91,73 @@ def command(
     record = Path(out) if out else tree.run(run.run_id)
     note = record / LACKED_MEMORY
     before = note.read_bytes() if note.exists() else b""
-    with on_a_gpu(gpu, run.run_id, record):
+    with on_gpus(gpu, devices, run.run_id, record):
         from moelaws.training.job import TrainingOptions
-        from moelaws.training.run import train
-        from moelaws.training.signals import Stopped
+        from moelaws.training.ranks import is_one_of_several
+        from moelaws.training.run import checked
 
-        try:
-            options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
-            summary = train(run, tree, folder, options, Path(out) if out else None)
-        except Stopped as stopped:
-            state = "checkpoint written" if stopped.saved else "no checkpoint written"
-            click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
-            sys.exit(128 + stopped.signum)
+        options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
+        if devices > 1 and not is_one_of_several():
+            options = checked(run, options, devices)[0]  # so that a mistake is told once
+            words = _words(options, devices, results, folder, out, as_json)
+            sys.exit(_together(run, options.device, devices, nodes, words))
+        summary = _trained(run, options, tree, folder, out)
     if gpu and gpu.is_shared and note.exists() and note.read_bytes() != before:
         again_alone(run)
+    if summary is None:  # another process of this run prints it
+        return
     if as_json:
         print_json(summary.model_dump(mode="json"))
     else:
         click.echo(_line(summary))
+
+
+def _trained(
+    run: RunConfig, options: TrainingOptions, results: Results, corpus: Path, out: str | None
+) -> RunSummary | None:
+    """Returns the summary; None in all but the first of several processes, which say nothing."""
+    from moelaws.training.ranks import is_first_process
+    from moelaws.training.run import train
+    from moelaws.training.signals import Stopped
+
+    try:
+        summary = train(run, results, corpus, options, Path(out) if out else None)
+    except Stopped as stopped:
+        if is_first_process():
+            state = "checkpoint written" if stopped.saved else "no checkpoint written"
+            click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
+        sys.exit(128 + stopped.signum)
+    return summary if is_first_process() else None
+
+
+def _words(
+    options: TrainingOptions, devices: int, results: str, corpus: Path, out: str | None,
+    as_json: bool,
+) -> list[str]:  # fmt: skip
+    """Returns this command's options, for the processes that train together."""
+    words = ["--results", results, "--corpus", str(corpus), "--device", options.device]
+    words += ["--backend", options.backend, "--devices", str(devices)]
+    words += ["--out", out] if out else []
+    words += ["--micro-batch", str(options.micro_batch)] if options.micro_batch else []
+    words += ["--keep-weights"] if options.keep_weights else []
+    return words + (["--json"] if as_json else [])
+
+
+def _together(run: RunConfig, device: str, devices: int, nodes: int, words: list[str]) -> int:
+    """Has this command done by a process for each device; returns the exit code."""
+    from moelaws.training.device import check_number
+    from moelaws.training.together import across_nodes, node_of, together
+
+    command = ["-P", "-m", "moelaws.cli", "train"]
+    text = run.canonical_json()  # standard input may have been read
+    if nodes > 1:
+        across_nodes([*command, "-", *words], nodes, text)
+    node = node_of(os.environ)
+    check_number(device, devices // node.count)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+        config.write(text)
+        config.flush()
+        return together([*command, config.name, *words], devices, node)
 
 
 def _read(config: str) -> object:

@@ -1,12 +1,13 @@
 """Who trains on which GPU: locks in a folder of this machine's, for all users and workflows on it.
 
 A GPU has 24 shares, each a file. A run locks as many of one GPU as its part of it is, before CUDA
-starts, and holds them until it ends: the kernel frees a lock however its process dies.
+starts, and holds them until it ends: the kernel frees a lock however its process dies. A run on
+several GPUs takes all shares of each, at the same moment.
 
 Nobody waits for ever. Who finds no room takes a numbered ticket, which is a locked file too, and
-looks again and again. Meanwhile the ticket names the GPU with the most room, and who comes later
-stays away from that one: it can only empty. So a run that wants a whole GPU gets it though smaller
-ones keep coming, and the other GPUs stay in use.
+looks again and again. Meanwhile the ticket names the GPUs with the most room, as many as it wants,
+and who comes later stays away from these: they can only empty. So a run that wants a whole GPU gets
+it though smaller ones keep coming, and the other GPUs stay in use.
 """
 
 from __future__ import annotations
@@ -30,59 +31,68 @@ _LIST = 2.0  # seconds between two looks at what else runs on the GPUs
 
 @contextmanager
 def taken(
-    gpus: Callable[[], Sequence[Gpu]], shares: int, on_wait: Callable[[str], None]
-) -> Iterator[Gpu]:
-    """Holds ``shares`` of one of ``gpus`` while the block runs; waits until one has room.
+    gpus: Callable[[], Sequence[Gpu]], shares: int, on_wait: Callable[[str], None], number: int = 1
+) -> Iterator[list[Gpu]]:
+    """Holds ``shares`` of each of ``number`` of the ``gpus`` while the block runs.
 
-    GPUs that programs other than ours use are skipped, for as long as they do.
+    Waits until so many have room, and takes all at once: who holds some never waits for more. GPUs
+    that programs other than ours use are skipped, for as long as they do.
 
     Args:
         gpus: lists the GPUs, anew from time to time.
         on_wait: is called once with what is waited for, when waiting begins.
 
     Raises:
-        UserError: as ``gpus`` does at first, or where the locks cannot be written.
+        UserError: as ``gpus`` does at first, where there are fewer than ``number``, or where the
+            locks cannot be written.
     """
     folder = Path(os.environ.get(FOLDER, "/tmp/moelaws-gpus"))
     held: list[int] = []
     try:
         with _Ticket(folder) as ticket:
             known, listed = gpus(), time.monotonic()
+            if len(known) < number:
+                raise UserError(f"{number} GPUs are asked for, and there are {len(known)}")
             waits = False
-            while (gpu := _try_take(folder, ticket, known, shares, held)) is None:
+            while not (mine := _try_take(folder, ticket, known, shares, held, number)):
                 if not waits:
-                    on_wait(_waiting(known, shares))
+                    on_wait(_waiting(known, shares, number))
                     waits = True
                 time.sleep(_LOOK)
                 if time.monotonic() - listed > _LIST:
                     with suppress(UserError):  # a hiccup of the driver's; it was well at first
                         known = gpus()
                     listed = time.monotonic()
-        yield gpu
+        yield mine
     finally:
         for descriptor in held:
             os.close(descriptor)
 
 
 def _try_take(
-    folder: Path, ticket: _Ticket, gpus: Sequence[Gpu], shares: int, held: list[int]
-) -> Gpu | None:
-    """Returns the GPU of which ``held`` now holds ``shares``; None where none has room."""
+    folder: Path,
+    ticket: _Ticket,
+    gpus: Sequence[Gpu],
+    shares: int,
+    held: list[int],
+    number: int,
+) -> list[Gpu]:
+    """Returns the GPUs of which ``held`` now has ``shares`` each; none where too few have room."""
     with _one_at_a_time(folder):
         promised = ticket.promised()
         free = {gpu: _free(folder, gpu) for gpu in gpus if gpu.uuid not in promised}
         # One that is used though no run of ours is on it is somebody else's now.
         ours = [gpu for gpu in free if not (gpu.is_used and len(free[gpu]) == SHARES)]
-        best = max(ours, key=lambda gpu: len(free[gpu]), default=None)
-        if best is not None and len(free[best]) >= shares:
+        best = sorted(ours, key=lambda gpu: -len(free[gpu]))[:number]
+        if len(best) == number and len(free[best[-1]]) >= shares:
             # The folder too: systemd then leaves what is old in it alone.
-            held += [*free[best][:shares], _shared(folder)]
+            held += [d for gpu in best for d in free[gpu][:shares]] + [_shared(folder)]
             ticket.close()
         else:
-            ticket.write(best.uuid if best else "")
+            ticket.write("\n".join(gpu.uuid for gpu in best))
         for descriptor in {d for some in free.values() for d in some}.difference(held):
             os.close(descriptor)
-        return best if held else None
+        return best if held else []
 
 
 class _Ticket:
@@ -111,10 +121,10 @@ class _Ticket:
                 os.close(descriptor)
             else:
                 with suppress(FileNotFoundError):  # its owner ends at this moment
-                    uuids.add(path.read_text())
+                    uuids.update(path.read_text().split())
         return uuids
 
-    def write(self, uuid: str) -> None:
+    def write(self, uuids: str) -> None:
         if self.path is None:
             last = max(self.folder.glob("ticket-*"), default=Path("ticket-0"))
             number = int(last.name.partition("-")[2]) + 1
@@ -122,7 +132,7 @@ class _Ticket:
             descriptor = _locked(self.path)
             assert descriptor is not None, "nobody else looks now"
             self.descriptor = descriptor
-        self.path.write_text(uuid)
+        self.path.write_text(uuids)
 
     def close(self) -> None:
         if self.path is not None:
@@ -183,8 +193,10 @@ def _shared(folder: Path) -> int:
     return descriptor
 
 
-def _waiting(gpus: Sequence[Gpu], shares: int) -> str:
+def _waiting(gpus: Sequence[Gpu], shares: int, number: int) -> str:
     part = "a GPU" if shares == SHARES else f"{shares}/{SHARES} of a GPU"
+    if number > 1:
+        part = f"{number} GPUs"
     names = (
         f"{gpu.index} ({gpu.used / 1e9:.0f} of {gpu.memory / 1e9:.0f} GB in use)" for gpu in gpus
     )

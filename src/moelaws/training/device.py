@@ -49,6 +49,12 @@ def choose_device(name: str) -> str:
     return "cuda" if available and name != "cpu" else "cpu"
 
 
+def check_number(device: str, number: int) -> None:
+    """Raises UserError where fewer than ``number`` GPUs can be seen here."""
+    if device == "cuda" and (seen := torch.cuda.device_count()) < number:
+        raise UserError(f"{number} GPUs are to train a run here, and {seen} can be seen")
+
+
 def device_name(device: str) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else "cpu"
 

@@ -1,0 +1,154 @@
+"""Several processes for one run: torchrun's agent starts them, and ends all when one ends badly."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from moelaws.spec.errors import UserError
+from moelaws.training.device import threads
+from moelaws.training.ranks import LACKED, LOST
+
+SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they are to stop
+HALVINGS = 20  # of what is computed at a time, at the most
+
+
+@dataclass(frozen=True)
+class Node:
+    """One of the nodes whose processes train a run together; by default the only one."""
+
+    number: int = 0
+    count: int = 1
+    meeting: str = "localhost:0"  # host and port where all meet
+    job: str = "moelaws"
+
+
+def node_of(environment: Mapping[str, str]) -> Node:
+    """Returns this node's place in a step of a Slurm job that has one task on each of its nodes.
+
+    Raises:
+        UserError: where a step of several nodes has not one task on each.
+    """
+    count = int(environment.get("SLURM_STEP_NUM_NODES", "1"))
+    if count == 1:
+        return Node()
+    tasks = environment.get("SLURM_STEP_NUM_TASKS")
+    if tasks != str(count):
+        raise UserError(
+            f"this step of Slurm has {tasks} tasks on {count} nodes; start one on each: "
+            "srun --ntasks-per-node=1"
+        )
+    step = f"{environment['SLURM_JOB_ID']}.{environment['SLURM_STEP_ID']}"
+    names = ["scontrol", "show", "hostnames", environment["SLURM_STEP_NODELIST"]]
+    first = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()[0]
+    port = 20000 + (int(environment["SLURM_JOB_ID"]) + int(environment["SLURM_STEP_ID"])) % 10000
+    return Node(int(environment["SLURM_NODEID"]), count, f"{first}:{port}", step)
+
+
+def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
+    """Becomes the srun that runs Python with ``words`` on so many nodes of this Slurm job, once on
+    each, with ``config`` as standard input.
+
+    Raises:
+        UserError: where there is no srun.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.write(config.encode())
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    step = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+    if cores := os.environ.get("SLURM_CPUS_PER_TASK"):
+        step.append(f"--cpus-per-task={cores}")
+    # Snakemake's own step holds what the job has, and what that step says of itself, such as its
+    # one node, would hold for the new one too.
+    step += ["--overlap", "--kill-on-bad-exit=1"]
+    known = {"SLURM_JOB_ID", "SLURM_CONF"}
+    environment = {k: v for k, v in os.environ.items() if k[:6] != "SLURM_" or k in known}
+    try:
+        os.execvpe("srun", ["srun", *step, sys.executable, *words], environment)
+    except FileNotFoundError:
+        raise UserError("--nodes is for a job of Slurm, and there is no srun here") from None
+
+
+def together(words: Sequence[str], devices: int, node: Node) -> int:
+    """Runs Python with ``words`` as one process for each of ``devices``, with torchrun's variables.
+
+    A process that lacked memory for want of a smaller micro-batch has all started again.
+
+    Args:
+        words: such as ["-m", "moelaws", "train", ...].
+        devices: on all nodes together.
+
+    Returns:
+        The exit code: 0, or that of the process which ended first. One that was killed is told
+        on standard error, for it could not tell itself.
+
+    Raises:
+        UserError: where the nodes cannot have equal numbers of devices.
+    """
+    if devices % node.count:
+        raise UserError(f"{devices} devices cannot be shared equally by {node.count} nodes")
+    here = devices // node.count
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the run's, shared
+    code = LACKED
+    for _ in range(HALVINGS):
+        if (code := _once(words, devices, node)) != LACKED:
+            break
+        print("moelaws: out of memory; all processes start again, with less", file=sys.stderr)
+    return code
+
+
+def _once(words: Sequence[str], devices: int, node: Node) -> int:
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("torch.distributed.elastic"):  # what it warns of we tell in a line
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="moelaws-") as folder:
+        config = LaunchConfig(
+            min_nodes=node.count,
+            max_nodes=node.count,
+            nproc_per_node=devices // node.count,
+            run_id=node.job,
+            rdzv_backend="c10d" if node.count == 1 else "static",
+            rdzv_endpoint=node.meeting,
+            rdzv_configs={} if node.count == 1 else {"rank": node.number},
+            max_restarts=0,
+            logs_specs=DefaultLogsSpecs(folder),
+            shutdown_timeout=SAVING,
+        )
+        try:
+            elastic_launch(config, sys.executable)(*words)
+        except ChildFailedError as error:
+            codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+            return _exit_code(codes, devices)
+        except SignalException as error:
+            return 128 + error.sigval
+    return 0
+
+
+def _exit_code(codes: Mapping[int, int], devices: int) -> int:
+    """Returns the exit code of the process that is the cause, and tells what it could not tell."""
+    ended = (LOST, -signal.SIGTERM)  # of those that ended because another one did
+    rank = min(codes, key=lambda rank: (codes[rank] in ended, codes[rank] > 0, rank))
+    code = codes[rank]
+    if code == LOST:
+        print("moelaws: a process of this run ended on another node", file=sys.stderr)
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(
+        f"moelaws: process {rank} of the {devices} that train this run was ended by {name}, and so "
+        "were the others; call again to continue from the last checkpoint",
+        file=sys.stderr,
+    )
+    return 128 - code

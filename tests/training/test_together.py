@@ -1,0 +1,204 @@
+"""Several processes train one run from the command line: they end together, and begin again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from moelaws.records.files import read_json
+from moelaws.spec.errors import UserError
+from moelaws.training.together import Node, _exit_code, node_of, together
+
+slow = pytest.mark.slow
+
+# Put in the way of the trainer: lack of memory in the second process, for more than one sequence.
+LACK = """
+import importlib.util
+import os
+import sys
+from importlib.abc import Loader, MetaPathFinder
+
+class Spoiled(MetaPathFinder, Loader):
+    def find_spec(self, name, path, target=None):
+        if name != "moelaws.training.loop" or os.environ.get("RANK") != "1":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        self.own, spec.loader = spec.loader, self
+        return spec
+
+    def exec_module(self, module):
+        self.own.exec_module(module)
+        whole = module.Trainer._micro_batch
+
+        def lacks(trainer, tokens, first):
+            if trainer.micro_batch > 1 and trainer.step == 3:
+                raise RuntimeError("DefaultCPUAllocator: not enough memory")
+            return whole(trainer, tokens, first)
+
+        module.Trainer._micro_batch = lacks
+
+sys.meta_path.insert(0, Spoiled())
+"""
+
+
+@pytest.fixture
+def command(configure, corpus, tmp_path):
+    """Makes the words that train a run in a folder, and their process if it is to ``start``."""
+
+    def make(folder, *words, start=False, steps=30, first=(), **environment):
+        # At a low rate, for rounding alone would flip tokens between experts in hundreds of steps.
+        small = {"steps": steps, "batch": 4, "balance_group": 1, "optimizer": {"lr": 3e-4}}
+        config = configure(**small, max_epochs=1e6)
+        file = tmp_path / f"{steps}.json"
+        file.write_text(config.canonical_json())
+        line = [sys.executable, "-P", *first, "-m", "moelaws", "train", str(file)]
+        line += ["--corpus", str(corpus[1]), "--device", "cpu", "--out", str(tmp_path / folder)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([*line, *words], env=environment, **pipes)
+        if start:
+            return process
+        out, errors = process.communicate()
+        return process.returncode, out, errors
+
+    return make
+
+
+def children(process):
+    found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
+    return [int(word) for word in found.stdout.split()]
+
+
+def training(process, folder):
+    """Waits for the first steps."""
+    while not (folder / "history_so_far.parquet").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+
+
+@slow
+def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, tmp_path):
+    assert command("alone", "--keep-weights", steps=300)[0] == 0
+    process = command("run", "--devices", "2", "--keep-weights", start=True, steps=300)
+    training(process, tmp_path / "run")
+    process.terminate()
+    _, errors = process.communicate()
+    assert process.returncode == 143
+    lines = errors.splitlines()
+    assert sum("stopped by SIGTERM; checkpoint written" in line for line in lines) == 1
+
+    process = command("run", "--devices", "4", "--keep-weights", start=True, steps=300)
+    training(process, tmp_path / "run")
+    (tmp_path / "run/history_so_far.parquet").unlink()
+    training(process, tmp_path / "run")
+    workers = children(process)
+    assert len(workers) == 4
+    os.kill(workers[2], signal.SIGKILL)
+    _, errors = process.communicate()
+    assert process.returncode == 128 + signal.SIGKILL
+    told = [line for line in errors.splitlines() if "step " not in line and "back end" not in line]
+    assert told == [
+        "moelaws: process 2 of the 4 that train this run was ended by SIGKILL, and so were the "
+        "others; call again to continue from the last checkpoint"
+    ]
+    assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)
+
+    code, out, errors = command("run", "--devices", "2", "--keep-weights", "--json", steps=300)
+    assert code == 0, errors
+    assert "resumed at step" in errors
+    summary, alone = (read_json(tmp_path / name / "summary.json") for name in ("run", "alone"))
+    assert json.loads(out)["run_id"] == summary["run_id"]
+    assert summary["loss"] == pytest.approx(alone["loss"], abs=1e-4)
+    made_by = read_json(tmp_path / "run/provenance.json")
+    assert made_by["devices"] == 2
+    assert [before["devices"] for before in made_by["resumed_from"]][:1] == [2]
+    kept, expected = (
+        load_file(tmp_path / name / "weights/model.safetensors") for name in ("run", "alone")
+    )
+    assert kept.keys() == expected.keys()
+    for name, weight in expected.items():
+        np.testing.assert_allclose(kept[name], weight, atol=1e-3)
+    assert not (tmp_path / "run/checkpoint").exists()
+
+
+@slow
+def test_where_one_lacks_memory_all_begin_again_with_less(command, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(LACK)
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    code, _, errors = command("run", "--devices", "2", PYTHONPATH=path)
+    assert code == 0, errors
+    assert errors.count("out of memory; all processes start again, with less") == 1
+    assert "going on with 1" in errors
+    assert read_json(tmp_path / "run/provenance.json")["micro_batch"] == 1
+
+
+@slow
+def test_torchrun_starts_them_as_well(command, tmp_path):
+    first = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    code, out, errors = command("run", first=first)
+    assert code == 0, errors
+    assert len(out.splitlines()) == 1
+    assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
+
+
+@slow
+def test_they_meet_across_the_nodes_of_a_step_of_slurm(command, tmp_path):
+    """Two tasks on this machine, told by Slurm's variables that they are on two nodes."""
+    program = tmp_path / "bin/scontrol"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$3" = "n[1-2]" ] && printf "localhost\\nlocalhost\\n"\n')
+    program.chmod(0o755)
+    step = {
+        "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "n[1-2]",
+        "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0",
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+    tasks = [
+        command("run", "--devices", "2", start=True, SLURM_NODEID=str(node), **step)
+        for node in range(2)
+    ]
+    said = [task.communicate() for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    assert "".join(out for out, _ in said).count("completed") == 1
+    assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
+
+
+def test_a_mistake_is_told_once(command):
+    code, _, errors = command("run", "--devices", "5")
+    assert code == 2
+    assert errors.splitlines()[-1].endswith(
+        "its batch has 4 sequences, and each device takes whole ones"
+    )
+    assert len(errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "told"),
+    [
+        ({0: 75, 1: -9, 2: 75}, 137, "process 1 of the 3 that train this run was ended by SIGKILL"),
+        ({0: -15, 1: -9, 2: 75}, 137, "process 1 of the 3"),
+        ({0: 75, 1: 2}, 2, ""),
+        ({0: 143, 1: 143}, 143, ""),
+        ({1: 76, 0: 75}, 76, ""),
+        ({0: 75}, 75, "a process of this run ended on another node"),
+    ],
+)
+def test_the_process_that_is_the_cause_is_told(codes, code, told, capsys):
+    assert _exit_code(codes, 3) == code
+    assert told in capsys.readouterr().err
+
+
+def test_a_process_alone_is_a_node_of_its_own():
+    assert node_of({"SLURM_JOB_NUM_NODES": "4"}) == Node()  # in a job, but in no step of several
+    several = {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "8"}
+    with pytest.raises(UserError, match="has 8 tasks on 2 nodes; start one on each"):
+        node_of(several)
+    with pytest.raises(UserError, match="3 devices cannot be shared equally by 2 nodes"):
+        together([], 3, Node(0, 2))
