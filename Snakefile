@@ -21,7 +21,7 @@ onstart:
         raise WorkflowError("device is cuda: give --cores without --jobs")
     if GPUS and HERE and trained.pending:
         try:
-            lines.append(GPUS.words())
+            lines.append(GPUS.words(trained.pending))
         except UserError as error:
             raise WorkflowError(str(error))
     if shared := PACKS.words(packed_runs()):

@@ -56,6 +56,16 @@ def test_a_run_has_a_gpu_and_its_part_of_the_cores(machine, runs):
     assert two.options == "--gpus 0,2"
 
 
+def test_a_run_on_several_gpus_has_all_of_each(machine, runs):
+    machine(8)
+    two = shares(runs, devices_per_run=2, runs_per_gpu=4)
+    assert {two.of(run) for run in runs} == {2 * SHARES}
+    assert {two.threads(run, 64) for run in runs} == {16}
+    assert two.words(runs).endswith("; a run that one GPU does not hold: on up to 2")
+    with pytest.raises(UserError, match="is to train on 16 GPUs together, and 8 can be used here"):
+        shares(runs, devices_per_run=16).words(runs)
+
+
 def test_auto_goes_by_the_memory_of_the_run_and_of_the_gpu(machine, runs):
     machine(1)
     large = shares(runs, runs_per_gpu="auto")
@@ -75,11 +85,11 @@ def test_auto_goes_by_the_memory_of_the_run_and_of_the_gpu(machine, runs):
 
 def test_the_call_says_what_it_trains_on(machine):
     machine(2, used=9000)
-    assert shares(gpus=(1,), runs_per_gpu=4).words() == (
+    assert shares(gpus=(1,), runs_per_gpu=4).words([]) == (
         "trains on GPU 1 (NVIDIA H100, in use by now); runs on each: 4 at a time"
     )
     with pytest.raises(UserError, match="gpus names 5"):
-        shares(gpus=(5,)).words()
+        shares(gpus=(5,)).words([])
 
 
 def test_where_no_gpu_is_a_dry_run_goes_on(monkeypatch, tmp_path, runs):
@@ -87,7 +97,7 @@ def test_where_no_gpu_is_a_dry_run_goes_on(monkeypatch, tmp_path, runs):
     nowhere = shares(runs)
     assert (nowhere.total, nowhere.gpus) == (SHARES, ())
     with pytest.raises(UserError, match="nvidia-smi"):
-        nowhere.words()
+        nowhere.words([])
 
 
 @pytest.mark.parametrize(

@@ -73,3 +73,24 @@ def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
     for plan in (alone, packed):
         assert "--gpus" not in plan
         assert "threads" not in plan.partition("rule train:")[2]
+
+
+def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
+    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(3)])
+    study = sweep.study()
+    grid = study["grids"]["demo"]
+    grid["settings"] = grid["settings"] | {"balance_group": 1}
+    grid["sweeps"] = [{"axes": {"C": [2e8], "S": [0, 0.5], "d_model": [12]}}]
+    sweep.write_study(study)
+    output = sweep.snakemake(*CALL, "devices_per_run=2", "runs_per_gpu=4", "--", "runs")
+    said = output.stdout + output.stderr
+    assert "; a run that one GPU does not hold: on up to 2" in said
+    origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
+    assert [origin["devices"] for origin in origins] == [2, 2]
+    assert {origin["gpu_share"] for origin in origins} == {1.0}
+    assert {len(origin["cuda_visible_devices"].split(",")) for origin in origins} == {2}
+    assert {origin["threads"] for origin in origins} == {2}  # of 4 of 6 cores for its 2 of 3 GPUs
+    again = sweep.snakemake("-n", "--cores", "6", "--config", "device=cuda", "--", "runs")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    done = sweep.snakemake(*CALL, "devices_per_run=4", "gpus=0,1", "--", "runs", check=False)
+    assert done.returncode == 0, "what is done needs no GPU"

@@ -60,6 +60,10 @@ SETTINGS = words(
 TRAIN = "exec moelaws train - " + words(
     *("--results", RESULTS.root, "--device", JOBS.project.device)
 )
+# Runs that one device does not hold, or as devices_per_run says.
+SEVERAL = JOBS.requests.any_on_several
+if SEVERAL:
+    TRAIN += " --devices {resources.devices}"
 # Where commands start: on this machine, or in a job of a cluster, for so many runs. Elsewhere this
 # process submits jobs. Which executor there is Snakemake does not tell yet, but a cluster's has a
 # number of jobs.
@@ -93,10 +97,11 @@ if JOBS.project.device == "cuda" and (HERE or PACKS.of or IN_JOB > 1):
         workflow.register_resource("gpu_shares", GPUS.total)
 if GPUS and not PACKS.of:
     # A sibling on the same GPU has its part of the cores too.
-    TRAIN = (
-        f"export OMP_NUM_THREADS={{threads}}; {TRAIN} "
-        f"{GPUS.options} --gpu-shares {{resources.gpu_shares}}"
-    )
+    TRAIN = f"export OMP_NUM_THREADS={{threads}}; {TRAIN} {GPUS.options} --gpu-shares "
+    shares = "{resources.gpu_shares}"
+    TRAIN += f"$(( {shares} / {{resources.devices}} ))" if SEVERAL else shares
+if SEVERAL and not HERE:
+    TRAIN += " --nodes {resources.spans}"
 
 
 resource_scopes:
@@ -165,7 +170,9 @@ def study_of(wildcards):
 
 def training_threads(wildcards):
     """Cores of one run: on GPUs, its part of those that Snakemake was given."""
-    return GPUS.threads(wildcards.run, workflow.cores) if GPUS and HERE else 1
+    if GPUS and HERE:
+        return GPUS.threads(wildcards.run, workflow.cores)
+    return JOBS.requests.devices(wildcards.run) // JOBS.requests.nodes(wildcards.run)
 
 
 def pack(wildcards):
@@ -198,13 +205,26 @@ def asks(wildcards):
 def training_resources():
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
-        "mem_mb": lambda wildcards, attempt: JOBS.memory_mb(wildcards.run, attempt),
-        "runtime": lambda wildcards, attempt: JOBS.minutes(
+        "mem_mb": lambda wildcards, attempt: JOBS.requests.memory_mb(
+            wildcards.run, attempt
+        ),
+        "runtime": lambda wildcards, attempt: JOBS.requests.minutes(
             wildcards.run, attempt, slack=asks(wildcards)
         ),
     }
     if GPUS:
         requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
     if JOBS.project.device == "cuda" and not HERE:
-        requests["gpu"] = lambda wildcards: int(asks(wildcards))
+        requests["gpu"] = lambda wildcards: (
+            asks(wildcards) * JOBS.requests.devices(wildcards.run)
+        )
+    if SEVERAL:
+        requests["devices"] = lambda wildcards: JOBS.requests.devices(wildcards.run)
+    if SEVERAL and not HERE:
+        requests["spans"] = lambda wildcards: JOBS.requests.nodes(wildcards.run)
+        requests["nodes"] = lambda wildcards: (
+            asks(wildcards) * JOBS.requests.nodes(wildcards.run)
+        )
+        requests["tasks"] = requests["nodes"]
+        requests["tasks_per_gpu"] = -1  # else Slurm is asked for the tasks once a GPU
     return requests

@@ -61,28 +61,37 @@ PRIOR_WEIGHT = 0.1  # of one run, in ``fitted_to``
 
 @dataclass(frozen=True)
 class Cost:
-    """Estimates for one run on one device."""
+    """Estimates for one run on one device, or on several that train it together."""
 
     flops: float  # training FLOPs, by the sparsity paper's convention
     seconds: float
-    host_bytes: float
-    device_bytes: float  # 0 where the device uses the host's memory
+    host_bytes: float  # of all its processes
+    device_bytes: float  # of each device; 0 where it uses the host's memory
+    micro_batch: int  # sequences that a device computes at a time
+    devices: int = 1
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds of one device: what devices and hours are counted by."""
+        return self.seconds * self.devices
 
 
-def estimate(config: RunConfig, device: Device = CPU) -> Cost:
-    """Estimates seconds and bytes for training ``config`` on ``device``.
+PerRun = int | Literal["auto"]
+
+
+def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
+    """Estimates seconds and bytes for training ``config`` on ``devices`` of one kind together.
 
     A batch that the device's own memory does not hold goes through it in micro-batches, halved
     until they fit: ``device_bytes`` is at the largest that does, or at the smallest that there is
-    where even that is too much. Where the host's memory is used, batches are whole.
+    where even that is too much. Where the host's memory is used, batches are whole. Several devices
+    are taken to lose no time to each other.
     """
     model = config.model
-    # fp32 weights, gradients and two moments; bf16 casts of the weights live through a step.
-    bytes_per_parameter = 16.0 + (2.0 if config.precision == "bf16" else 0.0)
-    states = bytes_per_parameter * count_parameters(model).total
+    states = state_bytes(config, devices)
     group = config.smallest_micro_batch
     bytes_per_group = group * model.context * activation_bytes(model, config.precision)
-    groups = at_once = config.batch // group
+    groups = at_once = math.ceil(config.groups / devices)
     while (
         device.own_memory and at_once > 1 and states + at_once * bytes_per_group > device.own_memory
     ):
@@ -91,14 +100,65 @@ def estimate(config: RunConfig, device: Device = CPU) -> Cost:
 
     # An evaluation has a third of the work of training on as much text: the forward pass alone.
     evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
-    work = _work(config, config.steps * math.ceil(groups / at_once)) * (1 + evaluated)
+    work = _work(config, config.steps * math.ceil(groups / at_once), devices) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training
     return Cost(
         flops=train_flops_per_token(model, "sparsity") * config.tokens,
         seconds=device.startup_seconds + float(work @ _prices(device)),
-        host_bytes=device.base_memory + held,
+        host_bytes=devices * (device.base_memory + held),
         device_bytes=training if device.own_memory else 0.0,
+        micro_batch=at_once * group,
+        devices=devices,
+    )
+
+
+def placed(config: RunConfig, device: Device = CPU, per_run: PerRun = "auto") -> Cost:
+    """Estimates ``config`` on as many devices as it takes.
+
+    ``per_run`` says how many, though not more than a batch has balance groups. ``auto`` are the
+    fewest of 1, 2, 4, ... whose memory holds the run, else the fewest that hold it with equally
+    many experts each; where none do, those that come nearest, which ``device_bytes`` shows. Devices
+    that use the host's memory train alone.
+    """
+    if per_run != "auto":
+        return estimate(config, device, min(per_run, config.groups))
+    ffn = config.model.ffn
+    E = ffn.n_experts if isinstance(ffn, MoE) else 1
+    up_to = range(1, config.groups + 1)
+    numbers = [n for n in up_to if n.bit_count() == 1] + [n for n in up_to if E % n == 0]
+    nearest: Cost | None = None
+    for number in numbers:
+        cost = estimate(config, device, number)
+        if cost.device_bytes <= device.own_memory:
+            return cost
+        if nearest is None or cost.device_bytes < nearest.device_bytes:
+            nearest = cost
+    assert nearest is not None, "a batch has a balance group"
+    return nearest
+
+
+def state_bytes(config: RunConfig, devices: int = 1) -> float:
+    """Estimates what a device holds of the model, beside the activations, in bytes.
+
+    fp32 weights, gradients and two moments; bf16 casts of the weights live through a step. Several
+    devices have a part each. For a layer that computes, its weights are gathered, beside those of
+    the next layer and the layer's gradients; routed experts are not, where each device has some.
+    """
+    model, count = config.model, count_parameters(config.model)
+    casts = 2.0 if config.precision == "bf16" else 0.0
+    if devices == 1:
+        return (16.0 + casts) * count.total
+    E = model.ffn.n_experts if isinstance(model.ffn, MoE) else 0
+    dealt = count.routed_experts if devices <= E else 0
+    stay = dealt * math.ceil(E / devices) / E if dealt else 0.0
+    gathered = count.total - dealt
+    a_layer = (gathered - count.embeddings) / model.n_layers
+    return (
+        16.0 * (stay + gathered / devices)
+        + casts * (stay + gathered)
+        + 12.0 * a_layer
+        + 8.0 * count.embeddings
     )
 
 
@@ -145,12 +205,12 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
     )
 
 
-def _work(config: RunConfig, passes: int) -> NDArray[np.float64]:
-    """Returns the training's FLOPs, layers times passes, routed experts times passes."""
+def _work(config: RunConfig, passes: int, devices: int = 1) -> NDArray[np.float64]:
+    """Returns a device's FLOPs, layers times passes, routed experts times passes."""
     model, ffn = config.model, config.model.ffn
     flops = train_flops_per_token(model, "sparsity") * config.tokens
     experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
-    return np.array([flops, model.n_layers * passes, experts * passes], float)
+    return np.array([flops / devices, model.n_layers * passes, experts * passes / devices], float)
 
 
 def _prices(device: Device) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
-    from moelaws.accounting.cost import Device
+    from moelaws.accounting.cost import Device, PerRun
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
@@ -53,14 +54,16 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
         click.echo(_configuration(sweep, prefix))
         return
     device = learned(CPU if project.tier in CPU_TIERS else H100, Results())
-    rows = _rows(sweep, device)
+    rows = _rows(sweep, device, project.devices_per_run)
     if as_json:
         print_json(rows)
         return
     title = f"{sweep.study.study}, {project.tier}: {len(rows)} runs"
     if every or len(rows) <= LONG:
-        cells = [[*(r[c] for c in COLUMNS), r["estimated_seconds"]] for r in rows]
-        print_table([*COLUMNS, "seconds"], cells, title)
+        placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
+        shown = {c: c for c in COLUMNS} | (placed if device.own_memory else {})
+        cells = [[*(r[c] for c in shown), r["estimated_seconds"]] for r in rows]
+        print_table([*shown.values(), "seconds"], cells, title)
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
@@ -81,17 +84,19 @@ def _configuration(sweep: Sweep, prefix: str) -> str:
     return runs[0].config.canonical_json()
 
 
-def _rows(sweep: Sweep, device: Device) -> list[dict[str, Any]]:
-    """Returns what each run is, as the study's table describes it, and what it costs."""
-    from moelaws.accounting.cost import estimate
+def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
+    """Returns what each run is, as the study's table describes it, its devices and its cost."""
+    from moelaws.accounting.cost import placed
     from moelaws.tables.describe import describe
 
-    costs = [estimate(run.config, device) for run in sweep.runs]
+    costs = [placed(run.config, device, per_run) for run in sweep.runs]
     return [
         {
             **describe(run),
             "C": run.C,
             "device": device.name,
+            "devices": cost.devices,
+            "micro_batch": cost.micro_batch,
             "estimated_seconds": cost.seconds,
             "estimated_memory": cost.device_bytes or cost.host_bytes,
         }
@@ -104,7 +109,7 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     from moelaws.tables.kept_weights import kept_runs
 
     flops = sum(r["C_sparsity"] for r in rows)
-    hours = sum(r["estimated_seconds"] for r in rows) / 3600
+    hours = sum(r["estimated_seconds"] * r["devices"] for r in rows) / 3600
     memory = max(r["estimated_memory"] for r in rows) / 1e9
     click.echo(
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
@@ -114,12 +119,15 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
         kept = kept_runs(sweep)
         size = 4e-9 * sum(r["N_total"] for r in rows if r["run_id"] in kept)
         click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
+    together = Counter(r["devices"] for r in rows)
+    if set(together) != {1}:
+        runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
+        click.echo(f"placed by memory or devices_per_run, runs on so many {device.name}s: {runs}")
     if device.own_memory and memory * 1e9 > device.own_memory:
         click.echo(
-            f"moelaws: warning: a run wants more than one {device.name}'s "
-            f"{device.own_memory / 1e9:.0f} GB: not even one balance group fits, or one sequence "
-            "of a dense model; lower balance_group (batch, where it is not set), context or the "
-            "model's size",
+            f"moelaws: warning: a run wants more than the {device.own_memory / 1e9:.0f} GB of each "
+            f"{device.name}, on as many as it has balance groups (sequences of a dense model): "
+            "lower balance_group (batch, where it is not set), context or the model's size",
             err=True,
         )
 
@@ -131,13 +139,15 @@ def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
         low, high = min(r[name] for r in runs), max(r[name] for r in runs)
         return f"{low:.3g}" if low == high else f"{low:.3g} .. {high:.3g}"
 
-    ranged = ("E", "d_model", "N_total", "N_active", "D")
+    ranged = ["E", "d_model", "N_total", "N_active", "D"]
+    if any(r["devices"] > 1 for r in rows):
+        ranged.append("devices")
     lines = []
     order = sorted(rows, key=lambda r: (r["C"] or 0, r["S"]))
     for (budget, sparsity), group in groupby(order, key=lambda r: (r["C"], r["S"])):
         runs = list(group)
         flops = sum(r["C_sparsity"] for r in runs)
-        hours = sum(r["estimated_seconds"] for r in runs) / 3600
+        hours = sum(r["estimated_seconds"] * r["devices"] for r in runs) / 3600
         spans = (span(runs, name) for name in ranged)
         lines.append([budget, sparsity, len(runs), *spans, flops, hours])
     columns = ["C", "S", "runs", *ranged, "FLOPs", "hours"]

@@ -17,6 +17,7 @@ from moelaws.records.progress import reporting
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
+    from moelaws.accounting.cost import PerRun
     from moelaws.analysis.plan import Planned
     from moelaws.analysis.recovery import Recovered
     from moelaws.grids.budget import Budget
@@ -72,7 +73,7 @@ def command(
     entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
-    costs = _costs(sweep, options.repeats, rows)
+    costs = _costs(sweep, options.repeats, rows, project.devices_per_run)
     with fitting_on(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
@@ -112,7 +113,7 @@ def _fits(study: Study, simulation: Simulation, about: Mapping[str, Any]) -> lis
         )
 
 
-def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
+def _costs(sweep: Sweep, repeats: int, rows: str, per_run: PerRun) -> list[Budget]:
     """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     from moelaws.accounting.cost import DEVICES
     from moelaws.grids.budget import budget
@@ -128,7 +129,7 @@ def _costs(sweep: Sweep, repeats: int, rows: str) -> list[Budget]:
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
     devices = [learned(device, Results()) for device in DEVICES.values()]
-    return [budget(runs * repeats, device, kept, probed) for device in devices]
+    return [budget(runs * repeats, device, kept, probed, per_run) for device in devices]
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:

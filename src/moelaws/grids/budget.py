@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moelaws.accounting.cost import CPU, DEVICES, Device, estimate
+from moelaws.accounting.cost import CPU, DEVICES, Device, PerRun, placed
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
@@ -36,7 +36,7 @@ class Budget:
         runs: how many.
         flops: training FLOPs by the sparsity paper's convention (Eq 9).
         tokens: training tokens, summed over runs.
-        seconds: of one device, one run after the other.
+        seconds: of one device, each run's times the devices that it takes.
         disk: what it is for -> bytes.
     """
 
@@ -71,7 +71,11 @@ class Budget:
 
 
 def budget(
-    runs: Sequence[Run], device: Device, kept: Collection[str] = (), probed: Collection[str] = ()
+    runs: Sequence[Run],
+    device: Device,
+    kept: Collection[str] = (),
+    probed: Collection[str] = (),
+    per_run: PerRun = "auto",
 ) -> Budget:
     """Returns what training ``runs`` costs.
 
@@ -80,8 +84,9 @@ def budget(
         device: that trains them.
         kept: the ids of runs whose final weights are kept.
         probed: of those whose hidden states are.
+        per_run: how many devices train a run (``accounting.cost.placed``).
     """
-    costs = [estimate(run.config, device) for run in runs]
+    costs = [placed(run.config, device, per_run) for run in runs]
     sizes = [count_parameters(run.config.model).total for run in runs]
     held = [n for run, n in zip(runs, sizes, strict=True) if run.run_id in kept]
     logged = [min(run.config.steps, LOGGED_STEPS) for run in runs]
@@ -90,7 +95,7 @@ def budget(
         runs=len(runs),
         flops=sum(c.flops for c in costs),
         tokens=float(sum(run.config.tokens for run in runs)),
-        seconds=sum(c.seconds for c in costs),
+        seconds=sum(c.device_seconds for c in costs),
         disk={
             "text": _text(runs),
             "records": RECORD * len(runs) + LOGGED_STEP * sum(logged),
@@ -120,14 +125,16 @@ def over_limit(
     todo = {
         run.run_id: run for sweep in sweeps for run in sweep.runs if not _done(run, results, kept)
     }
-    device = DEVICES[project.device]
-    total = budget(list(todo.values()), device, kept, probed)
+    device, per_run = DEVICES[project.device], project.devices_per_run
+    total = budget(list(todo.values()), device, kept, probed, per_run)
     unit = "CPU" if device is CPU else "GPU"
     key = f"{unit.lower()}_hours"
     problems, limits = [], {}
     if total.hours > (limit := getattr(project.limits, key)):
         each = {
-            sweep.study.study: budget([r for r in sweep.runs if r.run_id in todo], device).hours
+            sweep.study.study: budget(
+                [r for r in sweep.runs if r.run_id in todo], device, per_run=per_run
+            ).hours
             for sweep in sweeps
         }
         problems.append(

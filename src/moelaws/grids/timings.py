@@ -24,9 +24,9 @@ def learned(device: Device, results: Results) -> Device:
 def timings(results: Results, device: Device) -> list[Timing]:
     """Returns the completed runs that this machine trained on ``device`` without interruption.
 
-    Those of a processor count where one core trained them, those of a GPU where they had it to
-    themselves. Damaged records are passed over. Of many
-    runs the first ``ENOUGH`` by id are read, which are of all sizes, for an id is a digest.
+    Those of a processor count where one core trained them, those of a GPU where they had one to
+    themselves. Damaged records are passed over. Of many runs the first ``ENOUGH`` by id are read,
+    which are of all sizes, for an id is a digest.
     """
     here = machine()
     timed = (
@@ -41,7 +41,7 @@ def timings(results: Results, device: Device) -> list[Timing]:
 
 def _is_on(device: Device, record: Record) -> bool:
     made_by = record.provenance
-    if made_by.get("resumed_from"):
+    if made_by.get("resumed_from") or made_by.get("devices", 1) > 1:
         return False  # another machine may have trained its first steps
     if device is CPU:
         return made_by.get("device") == "cpu" and made_by.get("threads") == 1

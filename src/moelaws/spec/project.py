@@ -48,6 +48,12 @@ def _equal_parts(value: object) -> object:
     raise must_be(f"auto, {', '.join(map(str, PARTS[:-1]))} or {PARTS[-1]}")
 
 
+def _count_or_auto(value: object) -> object:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise must_be("auto, or a whole number of at least 1")
+
+
 class Limits(Frozen):
     """What a sweep may cost by estimate; one that would cost more is refused before it starts."""
 
@@ -76,6 +82,10 @@ class Project(Frozen):
         BeforeValidator(_indices),
     ] = "all"
     runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_equal_parts)] = 1
+    # How many devices train one run together; auto: as few as hold it, by estimate of its memory.
+    devices_per_run: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = "auto"
+    # Of a cluster: how many GPUs a node has; a run that takes more spans several nodes.
+    gpus_per_node: Annotated[int, Field(gt=0)] = 8
     # Of a cluster: up to so many minutes of short runs train in one job; 0: each has a job.
     pack_minutes: Annotated[float, Field(ge=0)] = 30
     seed: Whole = 0  # added to the seed of every run

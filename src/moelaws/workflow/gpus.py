@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from moelaws.accounting.cost import H100, estimate
+from moelaws.accounting.cost import H100, estimate, placed
 from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.gpus.slots import SHARES
 from moelaws.grids.expand import Run
@@ -52,8 +52,14 @@ class GpuShares:
         """Returns the shares of all GPUs; of one where none is found, for a dry run."""
         return SHARES * max(1, len(self.gpus))
 
+    def devices(self, run: str) -> int:
+        """Returns how many GPUs train ``run`` together."""
+        return placed(self.runs[run].config, H100, self.project.devices_per_run).devices
+
     def of(self, run: str) -> int:
-        """Returns the shares of a GPU that ``run`` takes."""
+        """Returns the shares that ``run`` takes: of one GPU, or all of several."""
+        if (devices := self.devices(run)) > 1:
+            return SHARES * devices
         if self.project.runs_per_gpu != "auto":
             return SHARES // self.project.runs_per_gpu
         memory = min((gpu.memory for gpu in self.gpus), default=H100.own_memory)
@@ -66,16 +72,24 @@ class GpuShares:
         """Returns the threads of ``run``: its part of the machine's ``cores``."""
         return max(1, cores * self.of(run) // self.total)
 
-    def words(self) -> str:
-        """Returns which GPUs train, and how many runs each, as a line for the user.
+    def words(self, runs: Iterable[str]) -> str:
+        """Returns which GPUs train ``runs``, and how many at a time, as a line for the user.
 
         Raises:
-            UserError: where they cannot be listed.
+            UserError: where they cannot be listed, or are too few for one of the runs.
         """
         gpus = self.gpus or list_gpus(self.project.gpus)
+        devices, largest = max(((self.devices(run), run) for run in runs), default=(1, ""))
+        if devices > len(gpus):
+            raise UserError(
+                f"run {largest} is to train on {devices} GPUs together, and {len(gpus)} can be "
+                "used here; devices_per_run in config/config.yaml says how many, and auto takes "
+                "as many as its memory needs by estimate"
+            )
         names = ", ".join(
             f"{gpu.index} ({gpu.name}{', in use by now' if gpu.is_used else ''})" for gpu in gpus
         )
         number = self.project.runs_per_gpu
         each = "as many as fit by estimate" if number == "auto" else f"{number} at a time"
-        return f"trains on GPU {names}; runs on each: {each}"
+        together = "" if devices == 1 else f"; a run that one GPU does not hold: on up to {devices}"
+        return f"trains on GPU {names}; runs on each: {each}{together}"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from moelaws import laws
-from moelaws.accounting.cost import DEVICES, Cost, estimate
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
@@ -32,11 +31,11 @@ from moelaws.tables.kept_weights import kept_runs
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 from moelaws.workflow.packs import Packs
+from moelaws.workflow.requests import Requests
 
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
 DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
 LAWS_PER_CORE = 4  # of its short ones: a core takes a law at a time, and the longest is a third
-SLACK = 10  # minutes of a job, beside its trainings
 BUSY = 8  # threads of one job, at the most
 PACKAGE = Path(__file__).parents[1]
 
@@ -345,9 +344,10 @@ class Jobs:
         marker = self.results.lacked_memory(run)
         return marker.read_text() if marker.exists() else ""
 
-    def cost(self, run: str) -> Cost:
-        """Returns the estimated cost of a run on the project's device."""
-        return estimate(self.runs[run].config, DEVICES[self.project.device])
+    @cached_property
+    def requests(self) -> Requests:
+        """What trainings ask for."""
+        return Requests(self.project, self.runs)
 
     def packs(self, cores: int) -> Packs:
         """Returns which runs share a job of a cluster that has ``cores``."""
@@ -355,21 +355,7 @@ class Jobs:
             return Packs({})
         longest = self.project.pack_minutes * 60 * cores
         sweeps = {key: [run.run_id for run in sweep.runs] for key, sweep in self.sweeps.items()}
-        return Packs.made_of(sweeps, lambda run: self.cost(run).seconds, longest)
-
-    def memory_mb(self, run: str, attempt: int) -> int:
-        """Returns the memory to ask for, in MB: more than estimated, and doubled at each retry."""
-        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
-        return (400 + int(self.cost(run).host_bytes / 1e6 * 1.5)) * int(2 ** (attempt - 1))
-
-    def minutes(self, run: str, attempt: int, slack: bool) -> int:
-        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry.
-
-        ``slack`` is that of the run's job, which one run of a pack asks for.
-        """
-        # At most two days, for a run that is cut off only resumes.
-        minutes = SLACK * slack + max(1, int(self.cost(run).seconds / 20))
-        return min(2880, minutes * int(2 ** (attempt - 1)))
+        return Packs.made_of(sweeps, self.requests.seconds_alone, longest)
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:

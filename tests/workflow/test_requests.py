@@ -1,0 +1,62 @@
+"""What the training of a run on several devices asks of a cluster."""
+
+import math
+
+import pytest
+
+from moelaws.accounting.cost import H100, estimate
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.corpus import Text
+from moelaws.spec.project import Project, load_study
+from moelaws.workflow.requests import Requests
+from repository import REPOSITORY
+
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+
+
+@pytest.fixture(scope="module")
+def largest():
+    """The largest run of the sparsity paper: 3.8e11 parameters, on 150 GPUs."""
+    grid = load_study("sparsity", REPOSITORY).grids["paper"]
+    last = grid.sweeps[-1]
+    changes = {
+        "axes": {name: _last(value) for name, value in last.axes.items()} | {"G": 0.5},
+        "zip": tuple({name: _last(value) for name, value in group.items()} for group in last.zip),
+    }
+    sweep = last.model_copy(update=changes)
+    (run,) = expand(grid.model_copy(update={"sweeps": (sweep,)}), TEXT, "sparsity.yaml")
+    return run
+
+
+def _last(value):
+    return value[-1:] if isinstance(value, list | tuple) else value
+
+
+def requests(run, **keys):
+    return Requests(Project(**({"device": "cuda"} | keys)), {run.run_id: run})
+
+
+def test_nodes_have_equal_numbers_of_devices(largest):
+    run = largest.run_id
+    assert requests(largest).devices(run) == 150
+    assert requests(largest).nodes(run) == 25  # of 6 devices: 19 nodes of 8 could not be equal
+    asked = requests(largest, devices_per_run=256)
+    assert (asked.devices(run), asked.nodes(run)) == (256, 32)
+    assert requests(largest, devices_per_run=8).nodes(run) == 1
+    assert requests(largest, devices_per_run=8, gpus_per_node=4).nodes(run) == 2
+    assert requests(largest, devices_per_run=8, device="cpu").nodes(run) == 1
+
+
+def test_memory_is_that_of_a_node_and_time_that_of_all_together(largest):
+    run, asked = largest.run_id, requests(largest)
+    cost = estimate(largest.config, H100, 150)
+    assert asked.memory_mb(run, 1) == pytest.approx(400 + 1.5e-6 * cost.host_bytes / 25, abs=1)
+    assert asked.minutes(run, 1, slack=True) == min(2880, 10 + int(cost.seconds / 20))
+
+
+def test_a_run_on_several_devices_shares_no_job(largest):
+    assert requests(largest).any_on_several
+    assert requests(largest).seconds_alone(largest.run_id) == math.inf
+    assert not requests(largest, device="cpu").any_on_several
+    assert requests(largest, device="cpu").seconds_alone(largest.run_id) < math.inf
