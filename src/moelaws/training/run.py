@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -112,8 +113,8 @@ def _beside_it(plan: TrainingPlan) -> RunSummary:
     """Does the part of another process than the first: it trains where that one says so."""
     with stoppable() as stop:
         if not plan.ranks.told(False):
-            summary = finished(plan.folders.record, plan.config)
-            assert summary is not None
+            while (summary := finished(plan.folders.record, plan.config)) is None:
+                time.sleep(0.5)  # a network file system shows late what another node has seen
             return summary
         outcome = TrainingJob.open(plan, None, stop).execute()
         if outcome.model is not None and plan.options.keep_weights:

@@ -64,7 +64,7 @@ class Sharding:
 def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
     """Returns all weights, on the host of the first process; nothing on the others.
 
-    All call it. A device holds one whole parameter at a time.
+    All call it. A device holds one whole parameter at a time, of dealt experts one process' part.
     """
     weights = {}
     for name, parameter in model.named_parameters():
@@ -79,10 +79,12 @@ def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
 
 
 def _joined(mine: Tensor, total: int, ranks: Ranks) -> Tensor:
-    """Returns the ``total`` rows of which each process has its share, in order."""
-    parts = []
+    """Returns the ``total`` rows of which each process has its share, in order, on the host; on
+    others than the first process none."""
+    parts = [mine.new_empty(0, *mine.shape[1:], device="cpu")]
     for rank, share in enumerate(ranks.shares(total)):
         part = mine if rank == ranks.rank else mine.new_empty(len(share), *mine.shape[1:])
         dist.broadcast(part, rank)
-        parts.append(part)
+        if ranks.is_first:
+            parts.append(part.cpu())
     return torch.cat(parts)
