@@ -11,7 +11,8 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_project, load_study
-from moelaws.workflow.gpus import GpuShares
+from moelaws.workflow.gpus import GpuShares, gpus_here
+from moelaws.workflow.requests import Requests
 from nvidia_smi import nvidia_smi
 from repository import REPOSITORY
 
@@ -38,7 +39,9 @@ def machine(tmp_path, monkeypatch):
 
 
 def shares(runs=(), **keys):
-    return GpuShares(Project(device="cuda", **keys), dict(runs))
+    project = Project(device="cuda", **keys)
+    gpus = gpus_here(project.gpus)
+    return GpuShares(Requests(project, dict(runs), gpus), project.gpus, gpus)
 
 
 def test_a_run_has_a_gpu_and_its_part_of_the_cores(machine, runs):

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from moelaws.accounting.cost import H100, estimate
+from moelaws.gpus.listing import Gpu
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
@@ -33,8 +34,8 @@ def _last(value):
     return value[-1:] if isinstance(value, list | tuple) else value
 
 
-def requests(run, **keys):
-    return Requests(Project(**({"device": "cuda"} | keys)), {run.run_id: run})
+def requests(run, gpus=(), **keys):
+    return Requests(Project(**({"device": "cuda"} | keys)), {run.run_id: run}, gpus)
 
 
 def test_nodes_have_equal_numbers_of_devices(largest):
@@ -46,6 +47,20 @@ def test_nodes_have_equal_numbers_of_devices(largest):
     assert requests(largest, devices_per_run=8).nodes(run) == 1
     assert requests(largest, devices_per_run=8, gpus_per_node=4).nodes(run) == 2
     assert requests(largest, devices_per_run=8, device="cpu").nodes(run) == 1
+
+
+def test_the_memory_of_the_gpus_decides_how_many_train_a_run(largest):
+    """Of a cluster as it is told, of this machine as it is listed, by the smallest GPU."""
+
+    def of_this_machine(*sizes):
+        gpus = [Gpu(i, f"GPU-{i}", "a GPU", gb * 2**30, 0, 0) for i, gb in enumerate(sizes)]
+        return requests(largest, tuple(gpus)).devices(largest.run_id)
+
+    assert requests(largest, gpu_memory=640).devices(largest.run_id) == 16
+    assert of_this_machine(*[640] * 32) == 16
+    assert of_this_machine(*[640] * 31, 80) == 32  # none suffice: those that come nearest
+    assert of_this_machine(80, 0) == 2
+    assert of_this_machine(0) == 1
 
 
 def test_memory_is_that_of_a_node_and_time_that_of_all_together(largest):

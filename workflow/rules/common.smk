@@ -13,10 +13,11 @@ from snakemake.jobs import GroupJob
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
 from moelaws.workflow import groups
-from moelaws.workflow.gpus import GpuShares
+from moelaws.workflow.gpus import GpuShares, gpus_here
 from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.launchers import Launchers
 from moelaws.workflow.packs import Packs
+from moelaws.workflow.requests import Requests
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trained import Trained
 
@@ -60,10 +61,6 @@ SETTINGS = words(
 TRAIN = "exec moelaws train - " + words(
     *("--results", RESULTS.root, "--device", JOBS.project.device)
 )
-# Runs that one device does not hold, or as devices_per_run says.
-SEVERAL = JOBS.requests.any_on_several
-if SEVERAL:
-    TRAIN += " --devices {resources.devices}"
 # Where commands start: on this machine, or in a job of a cluster, for so many runs. Elsewhere this
 # process submits jobs. Which executor there is Snakemake does not tell yet, but a cluster's has a
 # number of jobs.
@@ -73,10 +70,18 @@ IN_JOB = (
     if workflow.nodes is None and workflow.remote_exec
     else 0
 )
+CUDA = JOBS.project.device == "cuda"
+REQUESTS = Requests(
+    JOBS.project, JOBS.runs, gpus_here(JOBS.project.gpus) if CUDA and HERE else ()
+)
+# Runs that one device does not hold, or as devices_per_run says.
+SEVERAL = REQUESTS.any_on_several
+if SEVERAL:
+    TRAIN += " --devices {resources.devices}"
 # On a cluster, the short runs that share a job, as many at a time as the profile's `cores` says.
 PACKS = Packs({})
 if workflow.nodes is not None and workflow.resource_settings.cores:
-    PACKS = JOBS.packs(workflow.resource_settings.cores)
+    PACKS = JOBS.packs(REQUESTS, workflow.resource_settings.cores)
     for name in PACKS.of.values():
         workflow.parent_groupids[name] = groups.PACKS
 if not HERE:
@@ -90,9 +95,12 @@ if IN_JOB:  # where Snakemake runs no hook, such as onstart
 # On a cluster each job gets a GPU of its own, and CUDA sees no other; the runs of a pack share that
 # one as those of one machine share its GPUs.
 GPUS = None
-if JOBS.project.device == "cuda" and (HERE or PACKS.of or IN_JOB > 1):
-    chosen = JOBS.project if HERE else JOBS.project.model_copy(update={"gpus": "all"})
-    GPUS = GpuShares(chosen, JOBS.runs, elsewhere=bool(PACKS.of))
+if CUDA and (HERE or PACKS.of or IN_JOB > 1):
+    GPUS = GpuShares(
+        REQUESTS,
+        JOBS.project.gpus if HERE else "all",
+        gpus_here("all") if IN_JOB > 1 else REQUESTS.gpus,
+    )
     if "gpu_shares" not in workflow.global_resources:
         workflow.register_resource("gpu_shares", GPUS.total)
 if GPUS and not PACKS.of:
@@ -172,7 +180,7 @@ def training_threads(wildcards):
     """Cores of one run: on GPUs, its part of those that Snakemake was given."""
     if GPUS and HERE:
         return GPUS.threads(wildcards.run, workflow.cores)
-    return JOBS.requests.devices(wildcards.run) // JOBS.requests.nodes(wildcards.run)
+    return REQUESTS.devices(wildcards.run) // REQUESTS.nodes(wildcards.run)
 
 
 def pack(wildcards):
@@ -205,25 +213,23 @@ def asks(wildcards):
 def training_resources():
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
-        "mem_mb": lambda wildcards, attempt: JOBS.requests.memory_mb(
-            wildcards.run, attempt
-        ),
-        "runtime": lambda wildcards, attempt: JOBS.requests.minutes(
+        "mem_mb": lambda wildcards, attempt: REQUESTS.memory_mb(wildcards.run, attempt),
+        "runtime": lambda wildcards, attempt: REQUESTS.minutes(
             wildcards.run, attempt, slack=asks(wildcards)
         ),
     }
     if GPUS:
         requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
-    if JOBS.project.device == "cuda" and not HERE:
+    if CUDA and not HERE:
         requests["gpu"] = lambda wildcards: (
-            asks(wildcards) * JOBS.requests.devices(wildcards.run)
+            asks(wildcards) * REQUESTS.devices(wildcards.run)
         )
     if SEVERAL:
-        requests["devices"] = lambda wildcards: JOBS.requests.devices(wildcards.run)
+        requests["devices"] = lambda wildcards: REQUESTS.devices(wildcards.run)
     if SEVERAL and not HERE:
-        requests["spans"] = lambda wildcards: JOBS.requests.nodes(wildcards.run)
+        requests["spans"] = lambda wildcards: REQUESTS.nodes(wildcards.run)
         requests["nodes"] = lambda wildcards: (
-            asks(wildcards) * JOBS.requests.nodes(wildcards.run)
+            asks(wildcards) * REQUESTS.nodes(wildcards.run)
         )
         requests["tasks"] = requests["nodes"]
         requests["tasks_per_gpu"] = -1  # else Slurm is asked for the tasks once a GPU

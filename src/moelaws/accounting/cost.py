@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -49,7 +50,6 @@ CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
 # 989 TFLOP/s dense bf16 and 80 GB by NVIDIA's data sheet, at an assumed 35 % model FLOPs
 # utilisation; not measured.
 H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
-DEVICES = {"cpu": CPU, "cuda": H100}
 # By their data sheets, at the same share: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
 GPUS = {
     "h100": H100,
@@ -57,6 +57,11 @@ GPUS = {
     "a100": replace(H100, name="A100", flops_per_second=0.35 * 3.12e14),
 }
 PRIOR_WEIGHT = 0.1  # of one run, in ``fitted_to``
+
+
+def device_of(kind: Literal["cpu", "cuda"], gigabytes: float) -> Device:
+    """Returns what estimates take a device for: a core, or an H100 with so much memory."""
+    return CPU if kind == "cpu" else replace(H100, own_memory=gigabytes * 1e9)
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class Cost:
 
 
 PerRun = int | Literal["auto"]
+MANY = 1 << 20  # devices: more than any run takes
 
 
 def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
@@ -113,22 +119,24 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     )
 
 
-def placed(config: RunConfig, device: Device = CPU, per_run: PerRun = "auto") -> Cost:
+def placed(
+    config: RunConfig, device: Device = CPU, per_run: PerRun = "auto", most: int = MANY
+) -> Cost:
     """Estimates ``config`` on as many devices as it takes.
 
     ``per_run`` says how many, though not more than a batch has balance groups. ``auto`` are the
     fewest of 1, 2, 4, ... whose memory holds the run, else the fewest that hold it with equally
-    many experts each; where none do, those that come nearest, which ``device_bytes`` shows. Devices
-    that use the host's memory train alone.
+    many experts each, ``most`` of them at the most; where none do, those that come nearest, which
+    ``device_bytes`` shows. Devices that use the host's memory train alone.
     """
     if per_run != "auto":
         return estimate(config, device, min(per_run, config.groups))
     ffn = config.model.ffn
     E = ffn.n_experts if isinstance(ffn, MoE) else 1
-    up_to = range(1, config.groups + 1)
-    numbers = [n for n in up_to if n.bit_count() == 1] + [n for n in up_to if E % n == 0]
+    most = min(most, config.groups)
+    powers = (2**i for i in range(most.bit_length()))
     nearest: Cost | None = None
-    for number in numbers:
+    for number in chain(powers, (n for n in range(1, min(E, most) + 1) if E % n == 0)):
         cost = estimate(config, device, number)
         if cost.device_bytes <= device.own_memory:
             return cost

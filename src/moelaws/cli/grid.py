@@ -25,39 +25,69 @@ COLUMNS = (
 
 
 @click.command(name="grid")
-@click.argument("study")
+@click.argument("study", required=False)
 @project_options
 @click.option("--all", "every", is_flag=True, help="Print a line for each run, however many.")
 @click.option(
     "--run", "prefix", help="Print the configuration of one run alone, for moelaws train."
 )
 @json_option
-def command(study: str, project: Project, every: bool, prefix: str | None, as_json: bool) -> None:
+def command(
+    study: str | None, project: Project, every: bool, prefix: str | None, as_json: bool
+) -> None:
     """List the runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
 
-    The estimate of time rests on the finished runs of this machine, where there are any.
+    Without STUDY they are those of each study of the configuration. The estimate of time rests on
+    the finished runs of this machine, where there are any.
 
     --run takes a run_id, or the first digits of one.
     """
-    from moelaws.accounting.cost import CPU, H100
-    from moelaws.grids.sweep import expand_study, project_sources, too_long_for
+    from moelaws.accounting.cost import device_of
     from moelaws.grids.timings import learned
     from moelaws.records.layout import Results
-    from moelaws.spec.project import load_study
     from moelaws.spec.study import CPU_TIERS
 
-    sweep = expand_study(load_study(study), project)
-    if not sweep.runs:
-        kind = "imports its runs" if sweep.study.imported else "has no runs"
-        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
+    sweeps = _sweeps(study, project)
     if prefix is not None:
-        click.echo(_configuration(sweep, prefix))
+        click.echo(_configuration(sweeps, prefix))
         return
-    device = learned(CPU if project.tier in CPU_TIERS else H100, Results())
-    rows = _rows(sweep, device, project.devices_per_run)
+    on_cpu = project.tier in CPU_TIERS
+    device = learned(device_of("cpu" if on_cpu else "cuda", project.gpu_memory), Results())
+    listed = {s.study.study: _rows(s, device, project.devices_per_run) for s in sweeps}
     if as_json:
-        print_json(rows)
+        print_json(listed[sweeps[0].study.study] if study else listed)
         return
+    for sweep in sweeps:
+        _print(sweep, listed[sweep.study.study], device, every, project)
+    if device.basis:
+        click.echo(device.basis)
+
+
+def _sweeps(study: str | None, project: Project) -> list[Sweep]:
+    """Returns the sweep of ``study``, or those of all that the project chooses."""
+    from moelaws.grids.sweep import expand_study
+    from moelaws.spec.project import chosen_studies, load_study
+
+    if study:
+        sweep = expand_study(load_study(study), project)
+        if not sweep.runs:
+            kind = "imports its runs" if sweep.study.imported else "has no runs"
+            raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
+        return [sweep]
+    chosen = chosen_studies(project)
+    sweeps = [expand_study(s, project) for s in chosen if project.tier in s.grids]
+    if not sweeps:
+        names = ", ".join(s.study for s in chosen)
+        raise UserError(f"no study of the configuration ({names}) has a grid {project.tier}")
+    return sweeps
+
+
+def _print(
+    sweep: Sweep, rows: list[dict[str, Any]], device: Device, every: bool, project: Project
+) -> None:
+    """Prints a sweep's runs and their cost, and a warning where they cannot be run as they are."""
+    from moelaws.grids.sweep import project_sources, too_long_for
+
     title = f"{sweep.study.study}, {project.tier}: {len(rows)} runs"
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
@@ -67,21 +97,19 @@ def command(study: str, project: Project, every: bool, prefix: str | None, as_js
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
-    if device.basis:
-        click.echo(device.basis)
     if problem := too_long_for(sweep.runs, project_sources(project)):
         click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
 
 
-def _configuration(sweep: Sweep, prefix: str) -> str:
+def _configuration(sweeps: list[Sweep], prefix: str) -> str:
     """Returns the canonical JSON of the run whose id begins with ``prefix``."""
-    runs = [run for run in sweep.runs if run.run_id.startswith(prefix)]
+    runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
     if len(runs) != 1:
         raise UserError(
             f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with it; "
             "`moelaws grid` without --run lists them"
         )
-    return runs[0].config.canonical_json()
+    return next(iter(runs.values())).config.canonical_json()
 
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
@@ -122,11 +150,14 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:
         runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
-        click.echo(f"placed by memory or devices_per_run, runs on so many {device.name}s: {runs}")
+        click.echo(
+            "placed by memory or devices_per_run, runs on so many GPUs of "
+            f"{device.own_memory / 1e9:g} GB: {runs}"
+        )
     if device.own_memory and memory * 1e9 > device.own_memory:
         click.echo(
             f"moelaws: warning: a run wants more than the {device.own_memory / 1e9:.0f} GB of each "
-            f"{device.name}, on as many as it has balance groups (sequences of a dense model): "
+            "GPU, on as many as it has balance groups (sequences of a dense model): "
             "lower balance_group (batch, where it is not set), context or the model's size",
             err=True,
         )

@@ -17,7 +17,6 @@ from moelaws.records.progress import reporting
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
-    from moelaws.accounting.cost import PerRun
     from moelaws.analysis.plan import Planned
     from moelaws.analysis.recovery import Recovered
     from moelaws.grids.budget import Budget
@@ -73,7 +72,7 @@ def command(
     entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
-    costs = _costs(sweep, options.repeats, rows, project.devices_per_run)
+    costs = _costs(sweep, options.repeats, rows, project)
     with fitting_on(threads):
         fits = _fits(fits_of(study, entry, sample), simulation, about)
     if as_json:
@@ -113,9 +112,9 @@ def _fits(study: Study, simulation: Simulation, about: Mapping[str, Any]) -> lis
         )
 
 
-def _costs(sweep: Sweep, repeats: int, rows: str, per_run: PerRun) -> list[Budget]:
+def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> list[Budget]:
     """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
-    from moelaws.accounting.cost import DEVICES
+    from moelaws.accounting.cost import device_of
     from moelaws.grids.budget import budget
     from moelaws.grids.timings import learned
     from moelaws.records.layout import Results
@@ -128,8 +127,16 @@ def _costs(sweep: Sweep, repeats: int, rows: str, per_run: PerRun) -> list[Budge
         runs = tuple(run for run in runs if run.run_id in chosen)
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
-    devices = [learned(device, Results()) for device in DEVICES.values()]
-    return [budget(runs * repeats, device, kept, probed, per_run) for device in devices]
+    return [
+        budget(
+            runs * repeats,
+            learned(device_of(kind, project.gpu_memory), Results()),
+            kept,
+            probed,
+            project.devices_per_run,
+        )
+        for kind in ("cpu", "cuda")
+    ]
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:

@@ -38,6 +38,11 @@ class Gpu:
     busy: float
 
     @property
+    def nominal_gb(self) -> float:
+        """Its memory as it is sold: a card of 80 GB has 80 GiB, less what the driver takes."""
+        return self.memory / 2**30
+
+    @property
     def is_used(self) -> bool:
         """Whether programs use it, more than screens do."""
         return self.used > _USED_MEMORY or self.busy > _USED_TIME

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moelaws.accounting.cost import CPU, DEVICES, Device, PerRun, placed
+from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
@@ -125,7 +125,7 @@ def over_limit(
     todo = {
         run.run_id: run for sweep in sweeps for run in sweep.runs if not _done(run, results, kept)
     }
-    device, per_run = DEVICES[project.device], project.devices_per_run
+    device, per_run = device_of(project.device, project.gpu_memory), project.devices_per_run
     total = budget(list(todo.values()), device, kept, probed, per_run)
     unit = "CPU" if device is CPU else "GPU"
     key = f"{unit.lower()}_hours"

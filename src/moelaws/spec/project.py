@@ -84,6 +84,8 @@ class Project(Frozen):
     runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_equal_parts)] = 1
     # How many devices train one run together; auto: as few as hold it, by estimate of its memory.
     devices_per_run: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = "auto"
+    # Of a cluster, and of estimates: GB of each GPU. The GPUs of this machine are asked.
+    gpu_memory: Positive = 80.0
     # Of a cluster: how many GPUs a node has; a run that takes more spans several nodes.
     gpus_per_node: Annotated[int, Field(gt=0)] = 8
     # Of a cluster: up to so many minutes of short runs train in one job; 0: each has a job.

@@ -344,18 +344,13 @@ class Jobs:
         marker = self.results.lacked_memory(run)
         return marker.read_text() if marker.exists() else ""
 
-    @cached_property
-    def requests(self) -> Requests:
-        """What trainings ask for."""
-        return Requests(self.project, self.runs)
-
-    def packs(self, cores: int) -> Packs:
+    def packs(self, requests: Requests, cores: int) -> Packs:
         """Returns which runs share a job of a cluster that has ``cores``."""
         if not self.project.pack_minutes:
             return Packs({})
         longest = self.project.pack_minutes * 60 * cores
         sweeps = {key: [run.run_id for run in sweep.runs] for key, sweep in self.sweeps.items()}
-        return Packs.made_of(sweeps, self.requests.seconds_alone, longest)
+        return Packs.made_of(sweeps, requests.seconds_alone, longest)
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from moelaws.accounting.cost import DEVICES, Cost, placed
+from moelaws.accounting.cost import MANY, Cost, device_of, placed
+from moelaws.gpus.listing import Gpu
 from moelaws.grids.expand import Run
 from moelaws.spec.project import Project
 
@@ -17,16 +18,22 @@ LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
 
 @dataclass(frozen=True)
 class Requests:
-    """The requests of ``runs`` (by id) on the device of ``project``."""
+    """The requests of ``runs`` (by id) on the device of ``project``.
+
+    ``gpus`` are those of this machine, where they train; else ``project`` tells their memory.
+    """
 
     project: Project
     runs: Mapping[str, Run]
+    gpus: tuple[Gpu, ...] = ()
 
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """The estimated cost of each run, on as many devices as it takes."""
-        device, per_run = DEVICES[self.project.device], self.project.devices_per_run
-        return {key: placed(run.config, device, per_run) for key, run in self.runs.items()}
+        told = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
+        device = device_of(self.project.device, min(told, default=self.project.gpu_memory))
+        per_run, most = self.project.devices_per_run, len(self.gpus) or MANY
+        return {key: placed(run.config, device, per_run, most) for key, run in self.runs.items()}
 
     @property
     def any_on_several(self) -> bool:
