@@ -37,6 +37,7 @@ class Budget:
         flops: training FLOPs by the sparsity paper's convention (Eq 9).
         tokens: training tokens, summed over runs.
         seconds: of one device, each run's times the devices that it takes.
+        seconds_by_run: the same of each run, by its id.
         disk: what it is for -> bytes.
     """
 
@@ -45,6 +46,7 @@ class Budget:
     flops: float
     tokens: float
     seconds: float
+    seconds_by_run: Mapping[str, float]
     disk: Mapping[str, float]
 
     @property
@@ -96,6 +98,7 @@ def budget(
         flops=sum(c.flops for c in costs),
         tokens=float(sum(run.config.tokens for run in runs)),
         seconds=sum(c.device_seconds for c in costs),
+        seconds_by_run={r.run_id: c.device_seconds for r, c in zip(runs, costs, strict=True)},
         disk={
             "text": _text(runs),
             "records": RECORD * len(runs) + LOGGED_STEP * sum(logged),
@@ -132,9 +135,7 @@ def over_limit(
     problems, limits = [], {}
     if total.hours > (limit := getattr(project.limits, key)):
         each = {
-            sweep.study.study: budget(
-                [r for r in sweep.runs if r.run_id in todo], device, per_run=per_run
-            ).hours
+            sweep.study.study: sum(total.seconds_by_run.get(r.run_id, 0) for r in sweep.runs) / 3600
             for sweep in sweeps
         }
         problems.append(
