@@ -26,7 +26,10 @@ PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 SLOW = {
     "adding-a-law.md",
     "adding-a-study.md",
+    "advice.md",
+    "corpora.md",
     "fitting.md",
+    "importing.md",
     "laws.md",
     "planning.md",
     "training.md",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.packs import MOST, SHORT, START, Packs
+from moelaws.workflow.requests import Requests
 from repository import REPOSITORY
 
 RUNS = st.dictionaries(st.integers(0, 10**6).map(str), st.floats(0, 2 * SHORT), max_size=300)
@@ -40,8 +41,12 @@ def test_a_pack_asks_once_for_what_a_job_needs_once():
 
 
 def test_the_demo_is_a_few_jobs_and_no_pack_is_made_where_nobody_wants_any():
-    jobs = Jobs.load({"studies": "all"}, REPOSITORY)
-    assert len(set(jobs.packs(8).of.values())) <= len(jobs.runs) / 10
-    assert len(jobs.packs(8).of) > 0.9 * len(jobs.runs)
-    assert jobs.packs(8).of == Jobs.load({"studies": "all"}, REPOSITORY).packs(8).of
-    assert not Jobs.load({"studies": "all", "pack_minutes": 0}, REPOSITORY).packs(8).of
+    def packs(**keys):
+        jobs = Jobs.load({"studies": "all"} | keys, REPOSITORY)
+        return jobs.packs(Requests(jobs.project, jobs.runs), 8).of, len(jobs.runs)
+
+    packed, runs = packs()
+    assert len(set(packed.values())) <= runs / 10
+    assert len(packed) > 0.9 * runs
+    assert packs()[0] == packed
+    assert not packs(pack_minutes=0)[0]

@@ -29,7 +29,7 @@ POOR = replace(
     holdout="S >= 0.99",
 )  # fmt: skip
 SETTINGS = {"paper": PAPER, "poor": POOR}
-LARGE_AT = {"paper": {"F1a", "F2a", "F8", "F9"}}  # thousands of runs, five budgets
+LARGE_AT = {"paper": {"F1a", "F1b", "F2a", "F8", "F9"}}  # thousands of runs, five budgets
 
 
 @pytest.mark.parametrize(
