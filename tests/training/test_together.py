@@ -170,12 +170,17 @@ def test_they_meet_across_the_nodes_of_a_step_of_slurm(command, tmp_path):
     assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
 
 
-def test_a_mistake_is_told_once(command):
-    code, _, errors = command("run", "--devices", "5")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--devices", "5"), "each takes whole sequences of a batch, which has 4"),
+        (("--nodes", "2"), "--nodes is 2; it must be at most --devices, which is 1"),
+    ],
+)
+def test_a_mistake_is_told_once(command, words, told):
+    code, _, errors = command("run", *words)
     assert code == 2
-    assert errors.splitlines()[-1].endswith(
-        "its batch has 4 sequences, and each device takes whole ones"
-    )
+    assert errors.splitlines()[-1].endswith(told)
     assert len(errors.splitlines()) == 1
 
 

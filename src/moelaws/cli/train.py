@@ -16,6 +16,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import LACKED_MEMORY, Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 
@@ -85,6 +86,8 @@ def command(
 
     torchrun starts it as well, and srun with one task a node: --devices then counts all nodes'.
     """
+    if nodes > devices:
+        raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
     run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
     tree = Results(Path(results))
     folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)

@@ -212,8 +212,8 @@ def _check_devices(devices: int, config: RunConfig) -> None:
     if config.groups < devices:
         parts = "balance groups" if config.smallest_micro_batch > 1 else "sequences"
         raise UserError(
-            f"{devices} devices are too many for run {config.run_id}: its batch has "
-            f"{config.groups} {parts}, and each device takes whole ones"
+            f"{devices} devices are too many for run {config.run_id}: each takes whole {parts} of "
+            f"a batch, which has {config.groups}"
         )
 
 
