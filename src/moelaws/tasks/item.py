@@ -1,0 +1,112 @@
+"""One question of a task, and task files: JSON lines, an item each.
+
+    {"task": "brackets", "id": "17", "context": "print(x", "choices": [")", "]", "}"], "answer": 0}
+
+``choices`` continue ``context``, spaces included: a model's text is context and choice, one after
+the other. Where a question has one choice, a model must produce it (a cloze).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from moelaws.records.files import write_text
+from moelaws.spec.base import Frozen, Whole, parse, text_like
+from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
+
+TaskName = Annotated[
+    str, text_like(r"[A-Za-z0-9][\w.:/-]{0,99}", "a name of letters, digits, and _ . : / -")
+]
+
+
+class Item(Frozen):
+    """A question: which of ``choices`` continues ``context``.
+
+    Attributes:
+        task: the task that it belongs to; scores are means over a task's items.
+        id: its name within the task.
+        context: what comes before the choice; where it differs between choices, one for each.
+        choices: two or more to choose from, or the one to produce.
+        answer: the place of the right one, from 0.
+        group: the kind of skill that the task asks for, such as ``reading comprehension``.
+        document: items of one document are not independent: standard errors count documents.
+    """
+
+    task: TaskName
+    id: str
+    context: str | tuple[str, ...]
+    choices: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
+    answer: Whole = 0
+    group: str = ""
+    document: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Item:
+        n = len(self.choices)
+        if self.answer >= n:
+            raise ValueError(f"answer is {self.answer}; the {n} choices count from 0")
+        if not all(self.choices):
+            raise ValueError("a choice is empty; it must be a text that a model can continue with")
+        if isinstance(self.context, tuple) and len(self.context) != n:
+            raise ValueError(
+                f"{len(self.context)} contexts; it must be one, or one for each choice"
+            )
+        return self
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """What comes before each choice."""
+        if isinstance(self.context, tuple):
+            return self.context
+        return (self.context,) * len(self.choices)
+
+    @property
+    def cluster(self) -> str:
+        """What it shares with the items that are not independent of it."""
+        return self.document or f"item {self.id}"
+
+
+def read_items(path: Path) -> list[Item]:
+    """Returns the items of a task file, in their order.
+
+    Raises:
+        UserError: naming file and line, where it cannot be read, a line is no item, two items of a
+            task have one id, or there are none.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text, as a task file (JSON lines) is") from None
+    items, seen = [], set()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        item = parse(Item, parse_json(line, where), where)
+        if (item.task, item.id) in seen:
+            raise UserError(f"{where}: the task {item.task} has an item {item.id!r} already")
+        seen.add((item.task, item.id))
+        items.append(item)
+    if not items:
+        raise UserError(f"{path} has no items; a task file has one on each line (docs/tasks.md)")
+    return items
+
+
+def write_items(path: Path, items: Iterable[Item]) -> None:
+    """Writes a task file."""
+    write_text(path, "".join(item.canonical_json() + "\n" for item in items))
+
+
+def by_task(items: Iterable[Item]) -> dict[str, Sequence[Item]]:
+    """Returns the items of each task, in the order in which tasks and items come."""
+    tasks: dict[str, list[Item]] = {}
+    for item in items:
+        tasks.setdefault(item.task, []).append(item)
+    return dict(tasks)
