@@ -44,7 +44,8 @@ ALLOWED: dict[str, set[str]] = {
         "analysis",
         "claims",
     },
-    "probing": {"spec", "corpus", "model", "training"},
+    "tasks": {"spec", "records", "corpus"},
+    "probing": {"spec", "corpus", "model", "training", "tasks"},
     "launcher": set(),
     "workflow": {
         "spec",
@@ -55,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
         "corpus",
         "grids",
         "tables",
+        "tasks",
         "launcher",
     },
 }

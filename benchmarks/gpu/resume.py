@@ -19,7 +19,7 @@ from moelaws.model.backends import choose_backend
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training.job import TrainingOptions
+from moelaws.training.plan import TrainingOptions
 from moelaws.training.run import train
 from speed.start import made_up_corpus
 from speed.step import configuration

@@ -56,10 +56,12 @@ def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):
 def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
     run = gpu.runs[0]
     without = budget(gpu.runs, H100).disk
-    total = budget(gpu.runs, H100, {run.run_id}, {run.run_id}).disk
+    total = budget(gpu.runs, H100, {run.run_id: ()}, {run.run_id}).disk
     assert (without["weights"], without["hidden states"]) == (0, 0)
     assert total["weights"] == 4 * count_parameters(run.config.model).total
     assert total["hidden states"] > 0
+    on_the_way = budget(gpu.runs, H100, {run.run_id: (10, 20)}).disk
+    assert on_the_way["weights"] == 3 * total["weights"]
 
 
 def test_a_text_is_at_least_what_its_longest_run_reads(gpu):

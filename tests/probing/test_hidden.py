@@ -45,6 +45,7 @@ def tree(tmp_path_factory):
     weights.save(
         results.weights(config.run_id), config, Transformer(config.model, seed=5).state_dict()
     )
+    weights.finish(results.weights(config.run_id), "completed")
     return results, config
 
 
@@ -119,7 +120,7 @@ def test_another_corpus_is_refused(tree, tmp_path):
 
 def test_a_run_without_weights_leaves_an_empty_table(tree):
     results, _ = tree
-    weights.save_none(results.weights("0123456789abcdef"), "diverged")
+    weights.finish(results.weights("0123456789abcdef"), "diverged")
     output = run("0123456789abcdef", "--results", str(results.root))
     assert "0 states (run diverged)" in output
     assert len(pd.read_parquet(results.hidden("0123456789abcdef"))) == 0

@@ -23,7 +23,7 @@ from pathlib import Path
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from moelaws.training.job import TrainingOptions
+from moelaws.training.plan import TrainingOptions
 from moelaws.training.run import train
 config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard input")
 options = TrainingOptions(checkpoint_seconds=0.0)

@@ -1,5 +1,6 @@
-# Hidden states of the runs whose weights a study keeps: what a derived table with `hidden: true`
-# reads. Probing code is an input of theirs, unlike a training's: it takes seconds.
+# What is asked of the runs whose weights a study keeps: their hidden states, which a derived table
+# with `hidden: true` reads, and their scores on tasks, for one with `scores: true`. Probing code is
+# an input of theirs, unlike a training's: it takes seconds.
 
 
 rule probe:
@@ -19,3 +20,44 @@ rule probe:
         root=lambda w: str(RESULTS.root),
     shell:
         "moelaws probe {wildcards.run} --results {params.root:q} --out {output} > {log} 2>&1"
+
+
+rule make_tasks:
+    input:
+        ancient(RESULTS.corpus("{corpus}") / "meta.json"),
+        files=JOBS.task_files(),
+        code=code("moelaws.tasks.sources"),
+    output:
+        RESULTS.tasks("{corpus}"),
+    log:
+        RESULTS.root / "logs/tasks/{corpus}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        sources=words(*JOBS.project.tasks),
+        corpus=lambda w: str(RESULTS.corpus(w.corpus)),
+    shell:
+        "moelaws tasks {params.sources} --corpus {params.corpus:q} --out {output} > {log} 2>&1"
+
+
+rule bench:
+    input:
+        weights=RESULTS.kept("{run}"),
+        tasks=lambda w: RESULTS.tasks(
+            JOBS.runs[w.run].config.corpus.corpus_id
+        ),
+        code=code("moelaws.probing.bench"),
+    output:
+        RESULTS.scores("{run}"),
+    log:
+        RESULTS.root / "logs/scores/{run}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        root=lambda w: str(RESULTS.root),
+    shell:
+        "moelaws bench {wildcards.run} --results {params.root:q} --tasks {input.tasks} --out {output} > {log} 2>&1"

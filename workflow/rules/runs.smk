@@ -62,5 +62,6 @@ if JOBS.weights():
         params:
             config=lambda w: JOBS.runs[w.run].config.canonical_json(),
             lacked_memory=lambda w: JOBS.lacked_memory(w.run),
+            keep=lambda w: JOBS.keep_options(w.run),
         shell:
-            f"{TRAIN} --keep-weights <<< {{params.config:q}} >> {{log}} 2>&1"
+            f"{TRAIN} {{params.keep}} <<< {{params.config:q}} >> {{log}} 2>&1"

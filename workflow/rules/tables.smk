@@ -47,9 +47,7 @@ else:
 rule derive:
     input:
         **read_by("derived"),
-        hidden=lambda w: JOBS.hidden_states(
-            w.study, JOBS.entry("derived", w.study, w.name)
-        ),
+        probed=lambda w: JOBS.probed(w.study, JOBS.entry("derived", w.study, w.name)),
         data=lambda w: JOBS.shipped(w.study, JOBS.entry("derived", w.study, w.name)),
         code=code_of("derived"),
     output:

@@ -96,6 +96,16 @@ class Inputs:
         """
         return self._record(self.results.hidden(run_id))
 
+    def scores(self, run_id: str) -> pd.DataFrame:
+        """Returns the scores on tasks of a run whose weights are kept (``moelaws bench``).
+
+        A row a task and kept step; none of a run that left no weights.
+
+        Raises:
+            UserError: where the run was not scored.
+        """
+        return self._record(self.results.scores(run_id))
+
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
         """Returns the losses of trained runs on the same documents; None where they are not known.
 

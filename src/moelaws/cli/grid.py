@@ -143,9 +143,9 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
         f"the largest run needs about {memory:.2g} GB"
     )
-    if sweep.study.keep_weights.strip():
-        kept = kept_runs(sweep)
-        size = 4e-9 * sum(r["N_total"] for r in rows if r["run_id"] in kept)
+    if kept := kept_runs(sweep):
+        held = {run: 1 + len(steps) for run, steps in kept.items()}
+        size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)
         click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:

@@ -21,7 +21,7 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 
 if TYPE_CHECKING:
-    from moelaws.training.job import TrainingOptions
+    from moelaws.training.plan import TrainingOptions
 
 
 @click.command()
@@ -64,6 +64,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Keep the final weights: RESULTS/weights/RUN_ID/model.safetensors.",
 )
+@click.option(
+    "--keep-steps",
+    metavar="STEP,...",
+    help="Keep the weights after these steps too, such as 100,200: .../step_100.safetensors.",
+)
 @json_option
 def command(
     config: str,
@@ -77,6 +82,7 @@ def command(
     nodes: int,
     gpu: Claim | None,
     keep_weights: bool,
+    keep_steps: str | None,
     as_json: bool,
 ) -> None:
     """Train the run that CONFIG, a JSON file or - for standard input, describes.
@@ -95,11 +101,13 @@ def command(
     note = record / LACKED_MEMORY
     before = note.read_bytes() if note.exists() else b""
     with on_gpus(gpu, devices, run.run_id, record):
-        from moelaws.training.job import TrainingOptions
+        from moelaws.training.plan import TrainingOptions
         from moelaws.training.ranks import is_one_of_several
         from moelaws.training.run import checked
 
-        options = TrainingOptions(device, backend, micro_batch, keep_weights, progress=True)
+        steps = _steps(keep_steps, run)
+        keeps = keep_weights or bool(steps)
+        options = TrainingOptions(device, backend, micro_batch, keeps, steps, progress=True)
         if devices > 1 and not is_one_of_several():
             options = checked(run, options, devices)[0]  # so that a mistake is told once
             words = _words(options, devices, results, folder, out, as_json)
@@ -143,6 +151,7 @@ def _words(
     words += ["--out", out] if out else []
     words += ["--micro-batch", str(options.micro_batch)] if options.micro_batch else []
     words += ["--keep-weights"] if options.keep_weights else []
+    words += ["--keep-steps", ",".join(map(str, options.keep_steps))] if options.keep_steps else []
     return words + (["--json"] if as_json else [])
 
 
@@ -161,6 +170,20 @@ def _together(run: RunConfig, device: str, devices: int, nodes: int, words: list
         config.write(text)
         config.flush()
         return together([*command, config.name, *words], devices, node)
+
+
+def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
+    """Returns the steps on the way whose weights are to be kept."""
+    try:
+        steps = {int(word) for word in words.split(",")} if words else set()
+    except ValueError:
+        raise UserError(f"--keep-steps is {words!r}; it must be steps such as 100,200") from None
+    if wrong := sorted(step for step in steps if not 0 < step < run.steps):
+        raise UserError(
+            f"--keep-steps has {wrong[0]}; it must be between 1 and {run.steps - 1}: the run has "
+            f"{run.steps} steps, and the weights after the last one are kept in any case"
+        )
+    return tuple(sorted(steps))
 
 
 def _read(config: str) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
 from moelaws.accounting.parameters import count_parameters
@@ -75,7 +76,7 @@ class Budget:
 def budget(
     runs: Sequence[Run],
     device: Device,
-    kept: Collection[str] = (),
+    kept: Mapping[str, Sequence[int]] = MappingProxyType({}),
     probed: Collection[str] = (),
     per_run: PerRun = "auto",
 ) -> Budget:
@@ -84,13 +85,14 @@ def budget(
     Args:
         runs: each once.
         device: that trains them.
-        kept: the ids of runs whose final weights are kept.
+        kept: the ids of runs whose final weights are kept, with the steps on the way.
         probed: of those whose hidden states are.
         per_run: how many devices train a run (``accounting.cost.placed``).
     """
     costs = [placed(run.config, device, per_run) for run in runs]
     sizes = [count_parameters(run.config.model).total for run in runs]
-    held = [n for run, n in zip(runs, sizes, strict=True) if run.run_id in kept]
+    copies = {run: 1 + len(steps) for run, steps in kept.items()}
+    held = [n * copies.get(run.run_id, 0) for run, n in zip(runs, sizes, strict=True)]
     logged = [min(run.config.steps, LOGGED_STEPS) for run in runs]
     return Budget(
         device=device,
@@ -113,7 +115,7 @@ def over_limit(
     sweeps: Iterable[Sweep],
     project: Project,
     results: Results,
-    kept: Collection[str] = (),
+    kept: Mapping[str, Sequence[int]] = MappingProxyType({}),
     probed: Collection[str] = (),
 ) -> str:
     """Returns how the runs still to train pass the project's limits; empty where they do not.

@@ -66,6 +66,14 @@ class Results:
         """Hidden states of a run whose weights are kept, at sampled held-out tokens."""
         return self.root / "hidden" / f"{run_id}.parquet"
 
+    def tasks(self, corpus_id: str) -> Path:
+        """The task file with what runs on a corpus are asked."""
+        return self.root / "tasks" / f"{corpus_id}.jsonl"
+
+    def scores(self, run_id: str) -> Path:
+        """Scores on tasks of a run whose weights are kept."""
+        return self.root / "scores" / f"{run_id}.parquet"
+
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
         """Tables, fits and figures of a tier; simulated ones have a folder of their own."""
         folder = self.root / tier
@@ -156,6 +164,7 @@ _KINDS = (
     (r"runs/(?P<run>[0-9a-f]{16})(/[^/]+)?", "a file in the record of a run", _RETRY),
     (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
     (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),
+    (r"scores/[0-9a-f]{16}\.parquet", "the scores of a kept run on tasks", _FORCE),
     (r"corpora/[^/]+/meta\.json", "the description of a prepared corpus", _FORCE),
     (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
     (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),

@@ -42,6 +42,10 @@ def _indices(value: object) -> object:
     return value
 
 
+def _list(value: object) -> object:
+    return tuple(value.split(",")) if isinstance(value, str) else value
+
+
 def _equal_parts(value: object) -> object:
     if value == "auto" or (not isinstance(value, bool) and value in PARTS):
         return value
@@ -93,6 +97,8 @@ class Project(Frozen):
     seed: Whole = 0  # added to the seed of every run
     # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
+    # What kept weights are asked (moelaws bench): held-out, olmo:NAME, or task files.
+    tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     limits: Limits = Limits()
 
     @model_validator(mode="before")

@@ -8,11 +8,12 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from moelaws.spec.base import (
     Frozen,
     NonNegative,
+    Positive,
     Real,
     Whole,
     text_like,
@@ -21,6 +22,7 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.references import STUDIES, folder
+from moelaws.spec.validation import must_be
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
@@ -64,7 +66,9 @@ class Reader(Entry):
 class Derived(Reader):
     """A table made from a study's table and fits."""
 
-    hidden: bool = False  # reads the hidden states of the runs whose weights are kept
+    # Of the runs whose weights are kept it reads the hidden states, or the scores on tasks.
+    hidden: bool = False
+    scores: bool = False
     data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
@@ -125,6 +129,43 @@ class ImportedTable(Frozen):
     called: str = "imported runs"  # what figures and verdicts call them, such as published runs
 
 
+class KeptWeights(Frozen):
+    """Which runs of a study keep their weights: at the end, and at steps on the way.
+
+    Attributes:
+        rows: that select them, by columns known before training, such as ``C >= 1e11``.
+        sweep: one of the grid's, whose runs alone are kept.
+        steps: on the way: whole numbers, or shares of a run's steps, such as 0.25.
+        tiers: at which they are kept; all by default.
+    """
+
+    rows: str = ""
+    sweep: Name | Literal[""] = ""
+    steps: tuple[Positive, ...] = ()
+    tiers: tuple[Tier, ...] = TIERS
+
+    @field_validator("steps")
+    @classmethod
+    def _are_steps_or_shares(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
+        for step in steps:
+            if step >= 1 and not step.is_integer():
+                raise must_be("a whole number of steps, or a share of all steps below 1")
+        return steps
+
+    def keeps_any(self, tier: str) -> bool:
+        """Returns whether it selects runs of a tier at all."""
+        return bool(self.rows.strip() or self.sweep) and tier in self.tiers
+
+    def steps_of(self, total: int) -> tuple[int, ...]:
+        """Returns the steps on the way of a run of ``total`` steps, in order."""
+        steps = {round(step * total) if step < 1 else int(step) for step in self.steps}
+        return tuple(sorted(step for step in steps if 0 < step < total))
+
+
+def _rows_alone(value: object) -> object:
+    return {"rows": value} if isinstance(value, str) else value
+
+
 class Study(Frozen):
     """One paper's question. A study without grids and imported runs has no runs: it computes."""
 
@@ -134,7 +175,7 @@ class Study(Frozen):
     by_name: bool = False  # made when it is asked for by its name; `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
     imported: ImportedTable | None = None  # in place of grids: runs that are published
-    keep_weights: str = ""  # rows whose runs' final weights are kept, such as "C >= 1e11"; none
+    keep_weights: Annotated[KeptWeights, BeforeValidator(_rows_alone)] = KeptWeights()
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
     contests: tuple[Contest, ...] = ()
@@ -279,15 +320,22 @@ class Study(Frozen):
         return _named(self, "derived", self.derived, name)
 
     def at_tier(self, tier: Tier) -> Study:
-        """Returns the study without what reads a sweep that the tier lacks, nor what needs that."""
-        lacking = self.lacking(tier)
-        return self._without(lambda entry: sweep_of(entry) in lacking) if lacking else self
+        """Returns the study without what the tier cannot give, nor what needs that.
+
+        These are sweeps that it lacks and, where it keeps no weights, what is asked of weights.
+        """
+        lacking, keep = self.lacking(tier), self.keep_weights
+        keeps = keep.keeps_any(tier) and keep.sweep not in lacking
+        left = self._without(
+            lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
+        )
+        return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
 
     def of_simulated(self) -> Study:
         """Returns the study without what simulated losses cannot give, nor what needs that."""
         left = self._without(lambda entry: not entry.simulated)
         fits = tuple(map(self._simulated, left.fits))
-        return left.model_copy(update={"fits": fits, "keep_weights": ""})
+        return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
     def _without(self, cannot: Callable[[Fit | Contest | Reader], bool]) -> Study:
         """The study without the entries that cannot be made, nor what reads them."""
@@ -316,6 +364,11 @@ class Study(Frozen):
     def _simulated(self, fit: Fit) -> Fit:
         override = self.simulation.protocol.get(fit.name, {}) if self.simulation else {}
         return fit.model_copy(update={"protocol": {**fit.protocol, **override}})
+
+
+def reads_weights(entry: Fit | Contest | Reader) -> bool:
+    """Returns whether an entry reads what is asked of kept weights."""
+    return isinstance(entry, Derived) and (entry.hidden or entry.scores)
 
 
 def sweep_of(entry: Fit | Contest | Reader) -> str:

@@ -1,4 +1,4 @@
-"""Which runs of a sweep keep their final weights."""
+"""Which runs of a sweep keep their weights, and at which steps."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from moelaws.spec.rows import select
 from moelaws.tables.describe import describe
 
 
-def kept_runs(sweep: Sweep) -> list[str]:
+def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
     """Returns the runs that the study's ``keep_weights`` selects, by columns known before training.
+
+    Run -> the steps on the way whose weights are kept too.
 
     Raises:
         UserError: for an expression that does not parse, or a column that is not there by then.
     """
-    expression = sweep.study.keep_weights
-    if not expression.strip():
-        return []
-    kept = []
+    keep = sweep.study.keep_weights
+    if not keep.keeps_any(sweep.tier):
+        return {}
+    kept = {}
     for run in sweep.runs:
+        if keep.sweep and keep.sweep not in run.sweeps:
+            continue
         known = {**describe(run), "C": run.C}
         columns = {
             n: math.nan if v is None else v for n, v in known.items() if not isinstance(v, str)
         }
         with located(sweep.study.file, "keep_weights"):
-            if select(columns, expression):
-                kept.append(run.run_id)
+            if select(columns, keep.rows):
+                kept[run.run_id] = keep.steps_of(run.config.steps)
     return kept

@@ -18,6 +18,8 @@ def write_columns(
 ) -> None:
     """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning).
 
+    They are numbers, or texts (rows,).
+
     ``made_of`` stands in the file's footer.
     """
     import pyarrow as pa
@@ -26,10 +28,13 @@ def write_columns(
 
     fields, arrays = [], []
     for name, values in columns.items():
-        flat = np.ascontiguousarray(values).reshape(-1)
         # pa.array() would do, but it imports pandas.
-        buffers = [None, pa.py_buffer(flat)]
-        array = pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), buffers)
+        if values.dtype.kind == "U":
+            array = _texts(values)
+        else:
+            flat = np.ascontiguousarray(values).reshape(-1)
+            buffers = [None, pa.py_buffer(flat)]
+            array = pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), buffers)
         if values.ndim == 2:
             array = pa.FixedSizeListArray.from_arrays(array, values.shape[1])
         unit, description = about[name]
@@ -37,3 +42,14 @@ def write_columns(
         fields.append(pa.field(name, array.type, nullable=False, metadata=metadata))
         arrays.append(array)
     write_parquet(path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), made_of)
+
+
+def _texts(values: NDArray[np.str_]) -> Any:
+    """Returns an Arrow array of texts."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in values.tolist()]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(
+        len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    )

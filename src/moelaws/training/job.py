@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import methodcaller
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +16,6 @@ from torch import nn
 
 from moelaws.corpus.batches import Batches, Validation, validation
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.model.backends import Backend
 from moelaws.model.transformer import Transformer
 from moelaws.records.layout import HISTORY_SO_FAR
 from moelaws.records.lock import Lock
@@ -26,17 +23,18 @@ from moelaws.records.progress import Report, reporting
 from moelaws.records.provenance import collect
 from moelaws.records.summary import RunSummary, Status
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import RunConfig
-from moelaws.training import checkpoint
+from moelaws.training import checkpoint, weights
 from moelaws.training.attempts import FILE, Attempts, Stage
 from moelaws.training.device import device_name, give_back, lacks_memory, peak_of
 from moelaws.training.evaluation import Evaluation, evaluate
 from moelaws.training.expert_load import ExpertLoad, balance
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer, halved
-from moelaws.training.ranks import ALONE, Lacked, Ranks
-from moelaws.training.record import Outcome, RunFolders
+from moelaws.training.plan import TrainingPlan
+from moelaws.training.ranks import Lacked
+from moelaws.training.record import Outcome
 from moelaws.training.signals import Stop, Stopped
+from moelaws.training.whole import whole_weights
 
 EVALUATION_TOKENS = 4096  # tokens that are evaluated at a time
 # What a run's provenance keeps of the processes that trained it before the last one.
@@ -45,48 +43,9 @@ OF_A_PROCESS = (
     "micro_batch",
 )  # fmt: skip
 
-Log = Callable[[str], None]
-
 
 class NoRoomError(MemoryError):
     """Earlier processes died of the least that can be tried; all processes of the run know it."""
-
-
-def to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How this machine trains a run. The options are not part of the run's identity."""
-
-    device: str = "auto"  # auto, cpu or cuda
-    backend: str = "auto"  # of the routed experts: auto or a name in model.backends.BACKENDS
-    # Sequences that a device computes at a time, a multiple of the balance group; None is all of
-    # its part of the batch. Halved where memory lacks; a resumed run takes no more than before.
-    micro_batch: int | None = None
-    # Keep the final weights of a completed run; a run that is done without them is trained again.
-    keep_weights: bool = False
-    progress: bool = False  # report the progress on standard error
-    checkpoint_seconds: float = 30.0  # wall time between checkpoints
-    history_seconds: float = 10.0  # wall time between writings of the history so far
-
-
-DEFAULTS = TrainingOptions()
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """What is known of a training before its run is locked; its device is not ``auto``."""
-
-    config: RunConfig
-    options: TrainingOptions
-    backend: Backend
-    reason: str  # why that back end
-    corpus: Path  # folder of the prepared corpus
-    folders: RunFolders
-    log: Log
-    ranks: Ranks = ALONE
 
 
 @dataclass
@@ -283,6 +242,8 @@ class TrainingJob:
     def resume(self, trainer: Trainer) -> None:
         folder, ranks = self.plan.folders.checkpoint, self.plan.ranks
         state, refusal = checkpoint.load(folder, self.identity, ranks)
+        if state is not None and (lost := ranks.told(self.lost(state["trainer"]["step"]))):
+            state, refusal = None, f"the weights after step {lost} were not kept, or are gone"
         if refusal:
             self.log(f"checkpoint refused, the run starts over: {refusal}")
         if state is not None:
@@ -327,6 +288,7 @@ class TrainingJob:
                 def after_step() -> None:
                     nonlocal last_saved, last_written
                     self.attempts.end()
+                    self.keep_weights(trainer)
                     self.stop.check_all(self.plan.ranks)
                     if self.plan.ranks.is_first:
                         self.show(trainer, report)
@@ -354,6 +316,28 @@ class TrainingJob:
             self.attempts.end()
             raise
         return evaluation if math.isfinite(evaluation.loss) else None
+
+    def keep_weights(self, trainer: Trainer) -> None:
+        """Keeps the weights after a step on the way that is asked for.
+
+        Raises:
+            UserError: where the disk has no room for them.
+            TakenOver: where another trainer took the run.
+        """
+        options, config = self.plan.options, self.plan.config
+        if not options.keep_weights or trainer.step not in options.keep_steps:
+            return
+        whole = whole_weights(trainer.model, self.plan.ranks)
+        if self.plan.ranks.is_first:
+            self.check_lock()
+            weights.save(self.plan.folders.weights, config, whole, trainer.step)
+
+    def lost(self, step: int) -> int:
+        """Returns the first step up to ``step`` whose weights should be there and are not, or 0."""
+        folder, run_id = self.plan.folders.weights, self.plan.config.run_id
+        asked = self.plan.options.keep_steps if self.plan.options.keep_weights else ()
+        passed = (s for s in asked if s <= step)
+        return next((s for s in passed if not weights.is_whole(folder, run_id, s)), 0)
 
     def write_history_so_far(self, trainer: Trainer) -> None:
         """Writes the history for those who watch: nothing else reads it, so that it may fail.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from moelaws.model.backends import Backend, choose_backend
-from moelaws.model.transformer import Transformer
 from moelaws.records.files import write_text
 from moelaws.records.layout import Results
 from moelaws.records.lock import Lock, UnwritableError, acquire
@@ -21,14 +18,8 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint, weights
 from moelaws.training.device import choose_device, threads
-from moelaws.training.job import (
-    DEFAULTS,
-    Log,
-    TrainingJob,
-    TrainingOptions,
-    TrainingPlan,
-    to_stderr,
-)
+from moelaws.training.job import TrainingJob
+from moelaws.training.plan import DEFAULTS, Log, TrainingOptions, TrainingPlan, to_stderr
 from moelaws.training.ranks import joined
 from moelaws.training.record import (
     RunFolders,
@@ -38,6 +29,7 @@ from moelaws.training.record import (
     write_record,
 )
 from moelaws.training.signals import Stop, Stopped, stoppable
+from moelaws.training.whole import whole_weights
 
 
 def train(
@@ -118,17 +110,8 @@ def _beside_it(plan: TrainingPlan) -> RunSummary:
             return summary
         outcome = TrainingJob.open(plan, None, stop).execute()
         if outcome.model is not None and plan.options.keep_weights:
-            _weights(outcome.model, plan)
+            whole_weights(outcome.model, plan.ranks)
         return outcome.summary
-
-
-def _weights(model: Transformer, plan: TrainingPlan) -> Mapping[str, Tensor]:
-    """Returns the trained weights, wherever they are; all processes call it together."""
-    if plan.ranks.size == 1:
-        return model.state_dict()
-    from moelaws.training.sharding import gathered  # loads much of torch
-
-    return gathered(model, plan.ranks)
 
 
 def _under_lock(plan: TrainingPlan) -> RunSummary:
@@ -161,7 +144,7 @@ def _summary(plan: TrainingPlan, lock: Lock, stop: Stop) -> RunSummary:
     recorded = summary = finished(folders.record, config)
     if options.keep_weights and recorded is not None:
         if recorded.status != "completed":
-            weights.save_none(folders.weights, recorded.status)
+            weights.finish(folders.weights, recorded.status)
         elif _lacks_weights(plan, recorded):
             plan.log(f"{config.run_id}: done, but its weights were not kept: it is trained again")
             summary = None
@@ -177,7 +160,7 @@ def _lacks_weights(plan: TrainingPlan, recorded: RunSummary) -> bool:
     return (
         plan.options.keep_weights
         and recorded.status == "completed"
-        and not weights.are_kept(plan.folders.weights, plan.config.run_id)
+        and not weights.are_kept(plan.folders.weights, plan.config.run_id, plan.options.keep_steps)
     )
 
 
@@ -185,7 +168,8 @@ def _train_and_record(
     plan: TrainingPlan, lock: Lock, stop: Stop, recorded: RunSummary | None
 ) -> RunSummary:
     config, folders, options = plan.config, plan.folders, plan.options
-    weights.forget(folders.weights)  # those of a training that is no longer on record
+    # Those of a training that is no longer on record; of one that goes on, those on the way stay.
+    weights.forget(folders.weights, on_the_way=not folders.checkpoint.exists())
     if options.keep_weights:
         weights.make_folder(folders.weights)
     # Before anything can fail: an interrupted run is then listed with its configuration.
@@ -196,9 +180,8 @@ def _train_and_record(
     lock.check()
     if options.keep_weights:
         if outcome.model is not None:
-            weights.save(folders.weights, config, _weights(outcome.model, plan))
-        else:
-            weights.save_none(folders.weights, summary.status)
+            weights.save(folders.weights, config, whole_weights(outcome.model, plan.ranks))
+        weights.finish(folders.weights, summary.status, options.keep_steps)
         lock.check()  # gigabytes take a while
     if recorded is not None and summary.status != "completed":
         drop_history_so_far(folders.record)

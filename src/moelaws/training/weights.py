@@ -1,15 +1,18 @@
-"""Final weights of a run, kept as safetensors with the configuration that they belong to."""
+"""Weights of a run, kept as safetensors with the configuration that they belong to.
+
+They are kept at the end, and at steps on the way where a study asks for these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from torch import Tensor
 
 from moelaws.model.transformer import Transformer
 from moelaws.records import seal
-from moelaws.records.files import remove, replacing, write_json
+from moelaws.records.files import read_json, remove, replacing, write_json
 from moelaws.records.layout import KEPT
 from moelaws.records.leftovers import temporary
 from moelaws.spec.base import parse
@@ -20,22 +23,44 @@ from moelaws.spec.run import RunConfig
 FILE = "model.safetensors"
 
 
-def are_kept(folder: Path, run_id: str) -> bool:
-    """Returns whether the weights of the run are there, by their header.
+def file_of(step: int | None) -> str:
+    """Returns the name of the file with the weights after ``step``; None is the end."""
+    return FILE if step is None else f"step_{step}.safetensors"
+
+
+def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
+    """Returns whether the final weights of the run are there, and those at ``steps``.
 
     Raises:
         UserError: where they are damaged: a training costs too much to start unasked.
     """
+    if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
+        return False
+    return all(is_whole(folder, run_id, step) for step in (*steps, None))
+
+
+def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
+    """Returns whether the weights of the run after ``step`` are there, by their header.
+
+    Raises:
+        UserError: where they are damaged.
+    """
     from safetensors import SafetensorError, safe_open
 
-    if not (folder / FILE).is_file() or not (folder / KEPT).is_file():
+    path = folder / file_of(step)
+    if not path.is_file():
         return False
-    seal.check(folder / FILE)
+    seal.check(path)
     try:
-        with safe_open(folder / FILE, "pt") as file:
+        with safe_open(path, "pt") as file:
             return bool((file.metadata() or {}).get("run_id") == run_id)
     except (SafetensorError, OSError):
         return False
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """Returns the steps on the way whose weights a completed run kept, in order."""
+    return sorted(map(int, read_json(folder / KEPT).get("steps", [])))
 
 
 def make_folder(folder: Path) -> None:
@@ -53,8 +78,12 @@ def make_folder(folder: Path) -> None:
         raise UserError(f"{folder}: weights cannot be kept there: {error.strerror}") from None
 
 
-def save(folder: Path, config: RunConfig, weights: Mapping[str, Tensor]) -> None:
+def save(
+    folder: Path, config: RunConfig, weights: Mapping[str, Tensor], step: int | None = None
+) -> None:
     """Writes the fp32 ``weights`` by name to ``folder``, the configuration in the file's header.
+
+    They are those after ``step``; None is the end.
 
     Raises:
         UserError: where they cannot be written, such as for a full disk.
@@ -64,7 +93,7 @@ def save(folder: Path, config: RunConfig, weights: Mapping[str, Tensor]) -> None
 
     identity = {"run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-    with replacing(folder / FILE) as path:
+    with replacing(folder / file_of(step)) as path:
         path.touch()
         mode = path.stat().st_mode  # the user's; the library's is for the owner alone
         try:
@@ -72,20 +101,32 @@ def save(folder: Path, config: RunConfig, weights: Mapping[str, Tensor]) -> None
             seal.apply(path)
             path.chmod(mode)
         except SafetensorError as error:  # a full disk, by a name of its own
-            raise UserError(f"{folder / FILE}: cannot be written: {error}") from None
-    write_json(folder / KEPT, {"status": "completed"})
+            raise UserError(f"{folder / file_of(step)}: cannot be written: {error}") from None
 
 
-def save_none(folder: Path, status: str) -> None:
-    """Says that the run ended with ``status`` and has no weights worth keeping."""
-    (folder / FILE).unlink(missing_ok=True)
-    write_json(folder / KEPT, {"status": status})
+def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:
+    """Says that the run ended with ``status``, and at which ``steps`` weights were kept too.
+
+    A run that did not complete has no weights worth keeping.
+    """
+    if status != "completed":
+        for path in _files(folder):
+            path.unlink(missing_ok=True)
+    about = {"steps": sorted(steps)} if steps and status == "completed" else {}
+    write_json(folder / KEPT, {"status": status, **about})
 
 
-def forget(folder: Path) -> None:
-    """Removes weights, and what a trainer that was killed while writing left there."""
-    for name in (FILE, KEPT):
-        remove(folder / name)
+def forget(folder: Path, on_the_way: bool = True) -> None:
+    """Removes weights, and what a trainer that was killed while writing left there.
+
+    Those ``on_the_way`` stay where the training that kept them goes on.
+    """
+    for path in (*(_files(folder) if on_the_way else ()), folder / FILE, folder / KEPT):
+        remove(path)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
 
 
 def check_exists(path: Path) -> None:
@@ -97,15 +138,15 @@ def check_exists(path: Path) -> None:
         )
 
 
-def load(folder: Path) -> tuple[RunConfig, Transformer]:
-    """Returns the configuration and the trained model, on the CPU.
+def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]:
+    """Returns the configuration and the model after ``step``, on the CPU; None is the end.
 
     Raises:
         UserError: where there are no weights, or the file is not such a file.
     """
     from safetensors import SafetensorError, safe_open
 
-    path = Path(folder) / FILE
+    path = Path(folder) / file_of(step)
     check_exists(path)
     seal.check(path)
     try:

@@ -72,11 +72,11 @@ class Sweep:
     def made(self) -> list[Path]:
         """Returns the outputs of the workflow's rules that the archive must hold."""
         results, kept = self.jobs.results, set(self.jobs.all_kept) & set(self.runs)
-        hidden = {
+        probed = {
             path
             for key in self.studies
             for entry in self.jobs.studies[key].derived
-            for path in self.jobs.hidden_states(key, entry)
+            for path in self.jobs.probed(key, entry)
         }
         own = chain.from_iterable(self._of_study(key) for key in self.studies)
         return sorted(
@@ -84,7 +84,7 @@ class Sweep:
                 *(results.corpus(corpus) / "meta.json" for corpus in self.corpora),
                 *map(results.summary, self.runs),
                 *map(results.kept, kept),
-                *hidden,
+                *probed,
                 *own,
                 *(self._pages() if self.is_whole else ()),
             }

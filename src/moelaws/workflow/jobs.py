@@ -25,9 +25,10 @@ from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.project import Project, chosen_studies, load_project
-from moelaws.spec.study import Reader, Study, Tier, sweep_of
+from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
+from moelaws.spec.study import Reader, Study, Tier, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
+from moelaws.tasks.words import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 from moelaws.workflow.packs import Packs
@@ -80,6 +81,8 @@ class Jobs:
             check_study(study)
         studies = {study.study: study.at_tier(project.tier) for study in chosen}
         left_out = tuple(line for study in chosen for line in _left_out(study, project.tier))
+        if any(derived.scores for study in chosen for derived in study.derived):
+            check_sources(project.tasks, CONFIG)
         if project.source == "simulated":
             return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
@@ -109,14 +112,18 @@ class Jobs:
         return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
 
     @cached_property
-    def kept(self) -> dict[str, list[str]]:
-        """Study -> the runs whose final weights it keeps."""
-        return {key: sorted(kept_runs(sweep)) for key, sweep in self.sweeps.items()}
+    def kept(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Study -> the runs whose weights it keeps -> the steps on the way."""
+        return {key: kept_runs(sweep) for key, sweep in self.sweeps.items()}
 
-    @property
-    def all_kept(self) -> list[str]:
-        """The runs whose final weights some study keeps."""
-        return sorted({run for kept in self.kept.values() for run in kept})
+    @cached_property
+    def all_kept(self) -> dict[str, list[int]]:
+        """The runs whose weights some study keeps, with all steps on the way."""
+        steps: dict[str, set[int]] = {}
+        for kept in self.kept.values():
+            for run, on_the_way in kept.items():
+                steps.setdefault(run, set()).update(on_the_way)
+        return {run: sorted(steps[run]) for run in sorted(steps)}
 
     def too_much(self) -> str:
         """Returns how the runs still to train pass the limits; empty where they do not."""
@@ -126,9 +133,7 @@ class Jobs:
             if any(derived.hidden for derived in self.studies[key].derived)
             for run in kept
         }
-        return over_limit(
-            self.sweeps.values(), self.project, self.results, set(self.all_kept), probed
-        )
+        return over_limit(self.sweeps.values(), self.project, self.results, self.all_kept, probed)
 
     # ---- files to make
 
@@ -276,9 +281,20 @@ class Jobs:
         names = sorted({name for entry in entries for name in entry.derived})
         return [self.folder.derived(study, name) for name in names]
 
-    def hidden_states(self, study: str, entry: Any) -> list[Path]:
-        """Returns the hidden states that a derived table reads: of runs whose weights are kept."""
-        return [self.results.hidden(run) for run in self.kept.get(study, ()) if entry.hidden]
+    def probed(self, study: str, entry: Any) -> list[Path]:
+        """Returns the hidden states and scores that a derived table reads, of its kept runs."""
+        runs, results = sorted(self.kept.get(study, ())), self.results
+        hidden = [results.hidden(run) for run in runs if entry.hidden]
+        return hidden + [results.scores(run) for run in runs if entry.scores]
+
+    def keep_options(self, run: str) -> str:
+        """Returns the options by which a training keeps its weights."""
+        steps = ",".join(map(str, self.all_kept[run]))
+        return f"--keep-weights --keep-steps {steps}" if steps else "--keep-weights"
+
+    def task_files(self) -> list[str]:
+        """Returns the user's own task files."""
+        return [source for source in self.project.tasks if is_file(source)]
 
     def shipped(self, study: str, entry: Any) -> list[Path]:
         """Returns the files of the study's package that a derived table reads."""
@@ -354,15 +370,18 @@ class Jobs:
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:
-    """A sentence on the entries whose sweeps the tier lacks; none where all can be made."""
+    """A sentence on the entries that the tier cannot give; none where all can be made."""
     left = whole.at_tier(tier)
     entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
     lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
     if not lost:
         return []
     sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
+    lacks = [f"has no sweep {', '.join(sweeps)}"] if sweeps else []
+    if any(map(reads_weights, whole.derived)) and not left.keep_weights.keeps_any(tier):
+        lacks.append("keeps no weights (keep_weights)")
     return [
-        f"{whole.study}: the tier {tier} has no sweep {', '.join(sweeps)}, so these are left out: "
+        f"{whole.study}: the tier {tier} {' and '.join(lacks)}, so these are left out: "
         f"{', '.join(sorted(lost))}"
     ]
 

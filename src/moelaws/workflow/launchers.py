@@ -20,7 +20,7 @@ MODULES = {
         *("matplotlib.backends.backend_pdf", "pydantic", "click", "yaml", "threadpoolctl"),
     ),
 }
-TRAINING_RULES = ("train", "train_and_keep", "probe")
+TRAINING_RULES = ("train", "train_and_keep", "probe", "bench")
 FEW = 3  # commands, for which a launcher is not worth its own start
 
 

@@ -54,7 +54,7 @@ class Verification:
     advice: AdviceConfig | None = None
 
     def shared(self) -> Iterator[Verdict]:
-        """Reads what all tiers share: runs, texts, weights, hidden states."""
+        """Reads what all tiers share: runs, texts, weights, hidden states, scores."""
         for folder in _folders(self.results.runs):
             yield self._run(folder)
         for folder in _folders(self.results.root / "corpora"):
@@ -64,6 +64,8 @@ class Verification:
                 yield self._sealed("weights", path, self._is_orphan(folder.name))
         for path in _files(self.results.root / "hidden", "*.parquet"):
             yield self._sealed("hidden states", path, self._is_orphan(path.stem))
+        for path in _files(self.results.root / "scores", "*.parquet"):
+            yield self._sealed("scores", path, self._is_orphan(path.stem))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
         """Reads what was made of the runs of one tier."""

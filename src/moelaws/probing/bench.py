@@ -1,0 +1,85 @@
+"""Scores of one run's kept weights, at the end and at the steps that were kept, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from moelaws.corpus.shards import TOKENIZER
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.probing.scores import score
+from moelaws.spec.errors import UserError
+from moelaws.tasks.item import Item
+from moelaws.training import weights
+from moelaws.training.columns import write_columns
+from moelaws.training.device import threads
+
+# column -> (unit, description)
+COLUMNS = {
+    "step": ("steps", "optimizer steps behind the weights"),
+    "tokens": ("tokens", "training tokens behind the weights"),
+    "task": ("", "name of the task"),
+    "group": ("", "kind of skill that it asks for"),
+    "items": ("items", "questions of the task"),
+    "documents": ("", "documents behind them: what the standard errors count"),
+    "chance": ("1", "accuracy of guessing; 0 of a task whose answer must be produced"),
+    "accuracy": ("1", "share of the items whose right answer has the highest probability"),
+    "accuracy_se": ("1", "its standard error"),
+    "accuracy_per_byte": ("1", "the same by the probability for each byte of a choice"),
+    "accuracy_per_byte_se": ("1", "its standard error"),
+    "bits_per_byte": ("bits/byte", "of the right answer, the mean over items"),
+    "bits_per_byte_se": ("bits/byte", "its standard error"),
+}
+_TEXTS, _COUNTS = ("task", "group"), ("step", "tokens", "items", "documents")
+
+
+def bench(
+    folder: Path, corpus: Path, items: Sequence[Item], out: Path, made_of: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Scores the weights in ``folder`` on ``items``, and writes a row a task and kept step.
+
+    Args:
+        folder: of a run's kept weights, whose header says what the run is.
+        corpus: folder of its prepared corpus, for the tokenizer.
+        made_of: what the file is to say of its origin.
+
+    Returns:
+        the rows.
+
+    Raises:
+        UserError: where there are no weights, or a choice is longer than the model's context.
+    """
+    torch.set_num_threads(threads())
+    tokenizer = Tokenizer.load(corpus / TOKENIZER)
+    rows: list[dict[str, Any]] = []
+    for step in (*weights.kept_steps(folder), None):
+        config, model = weights.load(folder, step)
+        if tokenizer.vocab_size != config.model.vocab_size:
+            raise UserError(f"{corpus} is not the corpus of run {config.run_id}")
+        done = config.steps if step is None else step
+        context = config.model.context
+        about = {"step": done, "tokens": done * config.batch * context}
+        rows += [{**about, **vars(scored)} for scored in score(model, tokenizer, items, context)]
+    _write(out, rows, made_of)
+    return rows
+
+
+def write_none(out: Path) -> None:
+    """Writes an empty table: the run left no weights, for it diverged or lacked memory."""
+    _write(out, [], {})
+
+
+def _write(out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any]) -> None:
+    columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_columns(out, COLUMNS, columns, made_of or None)
+
+
+def _type(column: str) -> type[np.generic]:
+    if column in _TEXTS:
+        return np.str_
+    return np.int64 if column in _COUNTS else np.float64

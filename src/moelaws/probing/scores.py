@@ -1,0 +1,169 @@
+"""Scores of a kept run on tasks: how often it chooses the right answer, and in how many bits.
+
+A choice is as likely as its tokens are after the context. Context and choice are tokenised together
+and cut where the context's tokens end, as lm-evaluation-harness does it, so that both give the same
+numbers. Of what is longer than the model's context, the end is read.
+
+Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+
+from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.model.casting import casting_once
+from moelaws.model.transformer import Transformer
+from moelaws.spec.errors import UserError
+from moelaws.tasks.item import Item, by_task
+from moelaws.training.evaluation import clustered_se
+
+TOKENS = 8192  # that are scored at a time
+
+
+class Answer(NamedTuple):
+    """What a model says of one choice: its log-probability in nats, and whether greedy decoding
+    would have produced it."""
+
+    nats: float
+    greedy: bool
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """A task's means over its items, with standard errors that count documents."""
+
+    task: str
+    group: str
+    items: int
+    documents: int
+    chance: float
+    accuracy: float
+    accuracy_se: float
+    accuracy_per_byte: float
+    accuracy_per_byte_se: float
+    bits_per_byte: float
+    bits_per_byte_se: float
+
+    @classmethod
+    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> TaskScore:
+        """Scores one task: ``answers`` has what the model says of each choice of each item."""
+        right, per_byte, bits = np.empty((3, len(items)))
+        for i, (item, said) in enumerate(zip(items, answers, strict=True)):
+            size = [len(choice.encode()) for choice in item.choices]
+            nats = [answer.nats for answer in said]
+            bits[i] = -nats[item.answer] / math.log(2) / size[item.answer]
+            if len(said) == 1:
+                right[i] = per_byte[i] = said[0].greedy
+            else:
+                right[i] = int(np.argmax(nats)) == item.answer
+                per_byte[i] = int(np.argmax(np.divide(nats, size))) == item.answer
+        clusters = np.unique([item.cluster for item in items], return_inverse=True)[1]
+        choices = np.array([len(item.choices) for item in items])
+
+        def error(values: NDArray[np.float64]) -> float:
+            se = clustered_se(values, clusters)
+            return math.nan if se is None else se
+
+        return cls(
+            task=items[0].task,
+            group=items[0].group,
+            items=len(items),
+            documents=int(clusters.max()) + 1,
+            chance=float(np.where(choices > 1, 1 / choices, 0).mean()),
+            accuracy=float(right.mean()),
+            accuracy_se=error(right),
+            accuracy_per_byte=float(per_byte.mean()),
+            accuracy_per_byte_se=error(per_byte),
+            bits_per_byte=float(bits.mean()),
+            bits_per_byte_se=error(bits),
+        )
+
+
+def score(
+    model: Transformer, tokenizer: Tokenizer, items: Sequence[Item], context: int
+) -> list[TaskScore]:
+    """Returns the scores of each task among ``items``, in the order in which tasks first come.
+
+    Raises:
+        UserError: for a choice that is longer than the model's ``context``, in tokens.
+    """
+    sequences = [_sequence(tokenizer, item, i) for item in items for i in range(len(item.choices))]
+    for sequence in sequences:
+        if sequence.scored > context:
+            raise UserError(
+                f"task {sequence.item.task}, item {sequence.item.id}: a choice has "
+                f"{sequence.scored} tokens, more than the model's context of {context}; leave the "
+                "task out, or ask a model of a longer context"
+            )
+    cut = [sequence.tokens[-(context + 1) :] for sequence in sequences]
+    said = iter(_answers(model, cut, [s.scored for s in sequences], tokenizer.end_of_document))
+    answers = [[next(said) for _ in item.choices] for item in items]
+    place = {id(item): i for i, item in enumerate(items)}
+    return [
+        TaskScore.of(asked, [answers[place[id(item)]] for item in asked])
+        for asked in by_task(items).values()
+    ]
+
+
+class _Sequence(NamedTuple):
+    item: Item
+    tokens: list[int]
+    scored: int  # of these, at the end
+
+
+def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> _Sequence:
+    """Returns context and choice in tokens; before what has no context another document ends."""
+    whole = tokenizer.encode(item.contexts[choice] + item.choices[choice])
+    # Spaces at a context's end are one token with what follows: they count with the choice.
+    before = tokenizer.encode(item.contexts[choice].rstrip())
+    scored = max(1, len(whole) - len(before))  # a choice may only lengthen the last token
+    alone = scored == len(whole)
+    return _Sequence(item, [tokenizer.end_of_document, *whole] if alone else whole, scored)
+
+
+def _answers(
+    model: Transformer, tokens: Sequence[list[int]], scored: Sequence[int], padding: int
+) -> list[Answer]:
+    """Returns what the model says of the last ``scored`` tokens of each sequence."""
+    answers: list[Answer | None] = [None] * len(tokens)
+    model.eval()
+    with torch.no_grad(), casting_once():
+        for chosen in _batches([len(t) for t in tokens]):
+            width = len(tokens[chosen[-1]])
+            batch = torch.full((len(chosen), width), padding)
+            for row, i in enumerate(chosen):  # nothing looks to the right, at the padding
+                batch[row, : len(tokens[i])] = torch.tensor(tokens[i])
+            rows = [np.full(scored[i], row) for row, i in enumerate(chosen)]
+            places = [np.arange(len(tokens[i]) - scored[i], len(tokens[i])) for i in chosen]
+            row_T, place_T = (torch.from_numpy(np.concatenate(x)) for x in (rows, places))
+            logits_TV, _ = model(batch[:, :-1])
+            logits_TV = logits_TV.view(len(chosen), width - 1, -1)[row_T, place_T - 1].float()
+            target_T = batch[row_T, place_T]
+            nats_T = -F.cross_entropy(logits_TV, target_T, reduction="none").double()
+            greedy_T = logits_TV.argmax(-1) == target_T
+            ends = np.cumsum([scored[i] for i in chosen])[:-1].tolist()
+            parts = zip(nats_T.tensor_split(ends), greedy_T.tensor_split(ends), strict=True)
+            for i, (nats, greedy) in zip(chosen, parts, strict=True):
+                answers[i] = Answer(float(nats.sum()), bool(greedy.all()))
+    return [answer for answer in answers if answer is not None]
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yields numbers of sequences of like length, the longest of a batch last."""
+    batch: list[int] = []
+    for i in np.argsort(lengths, kind="stable").tolist():
+        if batch and (len(batch) + 1) * lengths[i] > TOKENS:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

@@ -1,0 +1,89 @@
+"""Scores of the kept runs on tasks beside their loss (sec 4, Fig 5 and 10): a row a run and skill.
+
+A skill is one task, or a group of tasks as their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import table
+from moelaws.analysis.inputs import Inputs
+from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+
+TASK, GROUP = "task", "group"
+ABOUT = ["run_id", "C", "S", "d_model", "seed", "L", "L_se"]
+MEASURES = ["error", "bits_per_byte"]
+
+
+@table(
+    Column("run_id", "string", "1", "identity of the run"),
+    Column("C", "float", "FLOPs", "training budget", True),
+    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    Column("d_model", "int", "1", "width"),
+    Column("seed", "int", "1", "seed of the run"),
+    Column("L", "float", "nats/token", "held-out loss"),
+    Column("L_se", "float", "nats/token", "its standard error by document", True),
+    Column("by", "string", "1", "task: one task; group: the mean of a group's tasks"),
+    Column("skill", "string", "1", "the task or the group"),
+    Column("group", "string", "1", "the group"),
+    Column("tasks", "int", "tasks", "tasks behind it"),
+    Column("items", "int", "items", "questions behind it"),
+    Column("chance", "float", "1", "error of guessing"),
+    Column("error", "float", "1", "share of wrong answers"),
+    Column("error_se", "float", "1", "its standard error by document", True),
+    Column("bits_per_byte", "float", "bits/byte", "of the right answer"),
+    Column("bits_per_byte_se", "float", "bits/byte", "its standard error by document", True),
+)
+def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Gives the scores after the last step of each completed run that was scored."""
+    for run in inputs.completed.to_dict("records"):
+        try:
+            scores = inputs.scores(run["run_id"])
+        except UserError:  # not among those whose weights are kept
+            continue
+        last = scores[scores["step"] == scores["step"].max()]
+        about = {name: run[name] for name in ABOUT}
+        for group, tasks in last.groupby("group", sort=False):
+            yield {**about, "by": GROUP, "skill": group, "group": group, **mean_of(tasks)}
+            for _, task in tasks.groupby("task", sort=False):
+                name = task["task"].iloc[0]
+                yield {**about, "by": TASK, "skill": name, "group": group, **mean_of(task)}
+
+
+def mean_of(tasks: pd.DataFrame) -> dict[str, Any]:
+    """Returns the mean scores of ``tasks``, each of which counts once, as independent ones."""
+
+    def error(name: str) -> float:
+        return float(np.sqrt(np.square(tasks[name]).sum(min_count=len(tasks))) / len(tasks))
+
+    return {
+        "tasks": len(tasks),
+        "items": int(tasks["items"].sum()),
+        "chance": 1 - float(tasks["chance"].mean()),
+        "error": 1 - float(tasks["accuracy"].mean()),
+        "error_se": error("accuracy_se"),
+        "bits_per_byte": float(tasks["bits_per_byte"].mean()),
+        "bits_per_byte_se": error("bits_per_byte_se"),
+    }
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where nothing was scored, or where no run is better than guessing."""
+    if frame.empty:
+        return ["no scores: no completed run's weights are kept"]
+    tasks = frame[frame["by"] == TASK]
+    guessed = [
+        str(skill)
+        for skill, rows in tasks.groupby("skill", sort=False)
+        if not (rows["error"] + 2 * rows["error_se"] < rows["chance"]).any()
+    ]
+    if not guessed:
+        return []
+    return [f"no run is told from guessing by its answers on {', '.join(guessed)}"]

@@ -1,0 +1,81 @@
+"""Fig 5 and 10: scores on tasks over the loss, by sparsity, with the relation that was fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
+from moelaws.figures.losses import bars
+from moelaws.figures.sheet import Panel, Sheet
+from moelaws.studies.sparsity.derived.downstream import MEASURES
+from moelaws.studies.sparsity.derived.relation import regress
+from moelaws.studies.sparsity.figures.common import colours
+
+MOST = 6  # skills on a page
+LABELS = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
+
+
+def draw(inputs: Inputs, by: str) -> Sheet:
+    """Draws a column of panels for each task or group of tasks, and a row for each score."""
+    table = inputs.derived("downstream")
+    table = table[table["by"] == by]
+    skills = list(dict.fromkeys(table["skill"]))
+    shown = max(1, min(len(skills), MOST))
+    width = style.SINGLE if shown == 1 else style.DOUBLE
+    sheet = Sheet(width, 2 * style.HEIGHT, ["rectilinear"] * 2 * shown, shown)
+    if not skills:
+        for panel in sheet.panels:
+            panel.message("no completed run\nwas scored")
+        return sheet
+    if len(skills) > MOST:
+        sheet.warn(f"{', '.join(skills[MOST:])} are not shown: a page has room for {MOST}")
+    palette = colours(inputs, "S")
+    for row, measure in enumerate(MEASURES):
+        for column, skill in enumerate(skills[:MOST]):
+            panel = sheet.panels[row * shown + column]
+            rows = table[table["skill"] == skill]
+            _draw(panel, rows, measure, palette)
+            if row == 0:
+                panel.ax.set_title(f"({panel.name}) {skill}".replace("_", " "), loc="left")
+            else:
+                panel.ax.set_xlabel("loss (nats/token)")
+            if column == 0:
+                panel.ax.set_ylabel(LABELS[measure])
+    sheet.panels[shown - 1].legend("sparsity $S$")
+    return sheet
+
+
+def _draw(
+    panel: Panel, rows: pd.DataFrame, measure: str, palette: dict[float, style.Colour]
+) -> None:
+    """Draws the runs of one skill with their errors, and the relation at each sparsity."""
+    regressed = regress(rows, measure)
+    for S, colour in palette.items():
+        own = rows[np.isclose(rows["S"], S)].sort_values("L")
+        if not len(own):
+            continue
+        panel.points(
+            f"S={S:.4g}",
+            own["L"],
+            own[measure],
+            **bars(own, f"{measure}_se", measure),
+            color=colour,
+            markersize=2.5,
+            label=f"{S:.4g}",
+        )
+        if regressed is not None:
+            design, fit = regressed
+            L = np.linspace(own["L"].min(), own["L"].max(), 40)
+            panel.line(
+                f"S={S:.4g}, fitted", L, design.matrix(L, S) @ fit.coefficients, color=colour,
+                linewidth=0.8,
+            )  # fmt: skip
+    chance = rows["chance"].iloc[0]
+    if measure == "error" and chance < 1:
+        low, high = rows["L"].min(), rows["L"].max()
+        panel.line(
+            "guessing", [low, high], [chance, chance], color=style.GREY, linewidth=0.8,
+            linestyle="--", label="guessing",
+        )  # fmt: skip
