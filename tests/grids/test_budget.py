@@ -109,7 +109,7 @@ def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
     # One that lacked memory is tried again, and one whose weights are wanted and are not there.
     results.lacked_memory(first).write_text("{}")
     assert "the 1 runs" in over_limit([gpu], tight, results)
-    assert "the 2 runs" in over_limit([gpu], tight, results, kept={last})
+    assert "the 2 runs" in over_limit([gpu], tight, results, kept={last: ()})
 
 
 def test_runs_that_studies_share_count_once(gpu, tmp_path):

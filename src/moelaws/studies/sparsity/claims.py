@@ -11,6 +11,10 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.predictions import excess, predicted, rmse
 from moelaws.claims.base import Evidence
+from moelaws.studies.sparsity.derived.downstream import GROUP
+
+READING = "reading comprehension"  # a group of tasks
+EXAMPLE = "olmo:boolq/rc_0shot"  # of it
 
 
 def trend(inputs: Inputs, name: str) -> Evidence:
@@ -53,6 +57,37 @@ def predicts_unseen(inputs: FittedInputs) -> Evidence:
         *more.interval,
         "nats/token",
     )
+
+
+def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
+    """Returns what sparsity does to scores at equal loss, as a rise of the loss.
+
+    The groups of tasks decide, each by itself: reading comprehension, or all others.
+    """
+    table = inputs.derived("relation")
+    groups = table[(table["by"] == GROUP) & (table["measure"] == "bits_per_byte")]
+    groups = groups[(groups["group"] == READING) == reading]
+    if not len(groups):
+        return Evidence(
+            f"no task of {READING} was asked" if reading else "no task was asked",
+            needed="tasks of that kind in config.yaml, such as tasks: "
+            f"[held-out, {EXAMPLE if reading else 'olmo:hellaswag/rc_0shot'}]",
+        )
+    told = groups[groups["equivalent"].notna()]
+    measured = "; ".join(
+        f"{row['skill']}: {row['note']}"
+        if row["note"]
+        else f"{row['skill']}: {row['equivalent']:.2g} [{row['equivalent_low']:.2g}, "
+        f"{row['equivalent_high']:.2g}] nats from S = {row['S_densest']:.3g} to "
+        f"{row['S_sparsest']:.3g} ({row['n']} runs)"
+        for _, row in groups.iterrows()
+    )
+    if len(told) < len(groups):
+        return Evidence(measured)
+    ends = told[["equivalent", "equivalent_low", "equivalent_high"]].to_numpy(float)
+    value, low, high = ends[np.abs(ends[:, 0]).argmax()].tolist()  # the group that is farthest off
+    decides = [(float(a), float(b)) for a, b in ends[:, 1:]]
+    return Evidence(measured, value, low, high, "nats/token", decides)
 
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:

@@ -5,8 +5,8 @@ A score y is regressed on the loss, its square and v = -ln(1 - S):
     y = a + b x + q x^2 + c (v - v_0),  x = (L - middle) / half of the range of L
 
 ``shift`` is c times the range of v: what the sparsest models score more than the densest of equal
-loss. Divided by the slope of y over L it is ``equivalent``, in nats: the rise of the loss that would
-do the same. The paper draws the relation and states no law; this form is ours.
+loss. Divided by the slope of y over L it is ``equivalent``, in nats: the rise of the loss that
+would do the same. The paper draws the relation and states no law; this form is ours.
 """
 
 from __future__ import annotations
