@@ -5,12 +5,13 @@
 - ``brackets``: which bracket closes here? Equally often each of those that the text has.
 - ``indentation``: is the next line of code indented less, equally or more? Equally often each.
 
-A question is asked where a line ends or a bracket closes, and its context is what comes before. The
-same documents and seed give the same items under every version of NumPy and Python.
+A question is asked where a word ends, a bracket closes or a line ends, and its context is what
+comes before. The same documents and seed give the same items under every version of NumPy.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,10 +28,16 @@ LENGTHS = (4, 16, 64)  # characters of a continuation
 ITEMS = 180  # of a task
 FEWEST = 60  # of a task that is worth asking: its accuracy is known to some 0.06
 PER_DOCUMENT = 8  # items of a task, at the most
-DOCUMENTS = 2000  # that are read, at the most: they are in a random order
-LONGEST = 1 << 16  # characters of each that are read
+DOCUMENTS = 1000  # that are read, at the most: they are in a random order
+LONGEST = 1 << 15  # characters of each that are read
 CLOSING = ")]}"
 STEP = 4  # spaces of an indentation
+
+# No context ends in spaces: harnesses move them to the choices.
+_WORD_ENDS = re.compile(r"(?<=[^\W_])(?=\W)")  # no tokenizer joins a word with what is none
+_CLOSING = re.compile(rf"(?<=\S)[{re.escape(CLOSING)}]")
+# A line that is not blank, and the next one, which may be a first one in its turn.
+_TWO_LINES = re.compile(r"^(?P<line>(?P<here> *)\S(?:.*\S)?)(?=\n(?P<next> *)\S)", re.M)
 
 
 class Place(NamedTuple):
@@ -73,12 +80,12 @@ def documents(corpus: PreparedCorpus) -> list[str]:
 def continuations(texts: Sequence[str], length: int, seed: int) -> list[Item]:
     """Returns items with four continuations of ``length`` characters, one of them the true one."""
 
-    def places(text: str) -> Iterator[tuple[int, int]]:
-        for at in range(CONTEXT // 2, len(text) - length):
-            if text[at - 1].isalnum() and not text[at].isalnum() and text[at] != "_":
-                yield at, 0
+    def kinds(text: str) -> Iterator[tuple[int, int]]:
+        return (
+            (found.start(), 0) for found in _WORD_ENDS.finditer(text, 0, max(0, len(text) - length))
+        )
 
-    chosen = _chosen(texts, places, seed + length)
+    chosen = _chosen(texts, kinds, seed + length)
     following = [texts[place.document][place.at : place.at + length] for place in chosen]
     items = []
     for i, place in enumerate(chosen):
@@ -97,17 +104,15 @@ def continuations(texts: Sequence[str], length: int, seed: int) -> list[Item]:
 def closings(texts: Sequence[str], seed: int) -> list[Item]:
     """Returns items with the closing brackets that the texts have, equally many of each."""
 
-    def places(text: str) -> Iterator[tuple[int, int]]:
-        for at, character in enumerate(text):
-            if character in CLOSING and at >= CONTEXT // 2 and not text[at - 1].isspace():
-                yield at, CLOSING.index(character)
+    def kinds(text: str) -> Iterator[tuple[int, int]]:
+        return ((found.start(), CLOSING.index(found[0])) for found in _CLOSING.finditer(text))
 
-    chosen = _chosen(texts, places, seed)
-    kinds = sorted({place.kind for place in chosen})
-    if len(kinds) < 2:
+    chosen = _chosen(texts, kinds, seed)
+    brackets = sorted({place.kind for place in chosen})
+    if len(brackets) < 2:
         return []
-    choices = tuple(CLOSING[kind] for kind in kinds)
-    return [_item("brackets", texts, p, choices, kinds.index(p.kind)) for p in chosen]
+    choices = tuple(CLOSING[kind] for kind in brackets)
+    return [_item("brackets", texts, p, choices, brackets.index(p.kind)) for p in chosen]
 
 
 def indentations(texts: Sequence[str], seed: int) -> list[Item]:
@@ -116,61 +121,57 @@ def indentations(texts: Sequence[str], seed: int) -> list[Item]:
     Each choice is that indentation and the first word of the true line.
     """
 
-    def places(text: str) -> Iterator[tuple[int, int]]:
-        for at in _line_ends(text):
-            here = _indentation(text[text.rfind("\n", 0, at) + 1 : at])
-            line = text[at + 1 : text.find("\n", at + 1)]
-            change = _indentation(line) - here
-            if here >= STEP and line.strip() and change in (-STEP, 0, STEP):
-                yield at, change // STEP + 1
+    def kinds(text: str) -> Iterator[tuple[int, int]]:
+        for found in _TWO_LINES.finditer(text):
+            change = len(found["next"]) - len(found["here"])
+            if len(found["here"]) >= STEP and change in (-STEP, 0, STEP):
+                yield found.end("line"), change // STEP + 1
 
     items = []
-    for place in _chosen(texts, places, seed):
-        text = texts[place.document]
-        end = text.find("\n", place.at + 1)
-        line = text[place.at + 1 : end]
-        less = _indentation(line) - place.kind * STEP
+    for place in _chosen(texts, kinds, seed):
+        line = texts[place.document][place.at + 1 :].partition("\n")[0]
         word = line.split(maxsplit=1)[0]
-        choices = tuple("\n" + " " * (less + step * STEP) + word for step in range(3))
+        least = len(line) - len(line.lstrip(" ")) - place.kind * STEP
+        choices = tuple("\n" + " " * (least + step * STEP) + word for step in range(3))
         items.append(_item("indentation", texts, place, choices, place.kind))
     return items
 
 
-def _line_ends(text: str) -> Iterator[int]:
-    """Yields where a line that is not blank ends, with a context of some length before it."""
-    at = text.find("\n", CONTEXT // 2)
-    while at >= 0:
-        if not text[at - 1].isspace():  # harnesses move a context's last spaces to the choices
-            yield at
-        at = text.find("\n", at + 1)
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
 def _chosen(
-    texts: Sequence[str], places: Callable[[str], Iterator[tuple[int, int]]], seed: int
+    texts: Sequence[str], kinds: Callable[[str], Iterator[tuple[int, int]]], seed: int
 ) -> list[Place]:
-    """Draws places, equally many of each kind and few in one document; none where few are there."""
-    every = [Place(d, at, kind) for d, text in enumerate(texts) for at, kind in places(text)]
-    # Raw bits are the same under every version of NumPy; see corpus.batches.
-    bits = np.random.Philox(key=[seed, 0]).random_raw(len(every))
+    """Draws places, equally many of each kind and few in one document; none where few are there.
+
+    ``kinds`` yields the places of a text, each with its kind.
+    """
     by_kind: dict[int, list[Place]] = {}
-    in_document: dict[tuple[int, int], int] = {}
-    for i in np.argsort(np.asarray(bits), kind="stable"):
-        place = every[i]
-        key = (place.document, place.kind)
-        if in_document.setdefault(key, 0) < PER_DOCUMENT:
-            in_document[key] += 1
-            by_kind.setdefault(place.kind, []).append(place)
+    for document, text in enumerate(texts):
+        places = [(at, kind) for at, kind in kinds(text) if at >= CONTEXT // 2]
+        own: dict[int, list[Place]] = {}
+        for i in _order(len(places), seed, document):
+            at, kind = places[i]
+            if len(own.setdefault(kind, [])) < PER_DOCUMENT:
+                own[kind].append(Place(document, at, kind))
+        for kind, of_document in own.items():
+            by_kind.setdefault(kind, []).extend(of_document)
     by_kind = {k: p for k, p in by_kind.items() if len(p) * len(by_kind) >= FEWEST}
     if not by_kind:
         return []
     each = min(ITEMS // len(by_kind), *map(len, by_kind.values()))
+    shuffled = [
+        [by_kind[kind][i] for i in _order(len(by_kind[kind]), seed, len(texts) + kind)[:each]]
+        for kind in sorted(by_kind)
+    ]
     # By turns, so that any first part of the items is balanced too.
-    turns = zip(*(by_kind[kind][:each] for kind in sorted(by_kind)), strict=True)
-    return [place for turn in turns for place in turn]
+    return [place for turn in zip(*shuffled, strict=True) for place in turn]
+
+
+def _order(n: int, seed: int, stream: int) -> list[int]:
+    """Returns 0 to n - 1 in a random order."""
+    # Raw bits are the same under every version of NumPy; see corpus.batches.
+    bits = np.random.Philox(key=[seed, stream]).random_raw(n)
+    order: list[int] = np.argsort(np.asarray(bits), kind="stable").tolist()
+    return order
 
 
 def _item(
@@ -178,7 +179,7 @@ def _item(
 ) -> Item:
     context = texts[place.document][max(0, place.at - CONTEXT) : place.at]
     first = context.find("\n")
-    if 0 <= first < CONTEXT // 2:  # from a line's beginning, where that leaves enough
+    if 0 <= first < len(context) - CONTEXT // 2:  # from a line's start, where that leaves enough
         context = context[first + 1 :]
     return Item(
         task=task,

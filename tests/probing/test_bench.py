@@ -1,0 +1,126 @@
+"""`moelaws bench`: a run's scores as a table of their own, and what it refuses."""
+
+import json
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli.bench import command
+from moelaws.cli.tasks import command as tasks_command
+from moelaws.model.transformer import Transformer
+from moelaws.records.files import write_json
+from moelaws.records.layout import Results
+from moelaws.records.parquet import read_origin
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.training import weights
+from random_corpus import VOCABULARY, random_corpus
+
+STEPS, AT = 8, 3
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """(results, configuration) of a run whose weights were kept at a step and at the end."""
+    root = tmp_path_factory.mktemp("bench")
+    corpus, _ = random_corpus(root)
+    results = Results(root / "results")
+    data = {
+        "model": {
+            "n_layers": 1, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": 64,
+            "vocab_size": VOCABULARY, "ffn": {"kind": "dense", "d_ffn": 16}, "init_std": 0.3,
+        },
+        "corpus": corpus.model_dump(), "steps": STEPS, "batch": 2, "balance_group": 2,
+        "optimizer": {"lr": 1e-3},
+    }  # fmt: skip
+    config = parse(RunConfig, data, "test")
+    results.run(config.run_id).mkdir(parents=True)
+    (results.run(config.run_id) / "config.json").write_text(config.canonical_json())
+    folder = results.weights(config.run_id)
+    weights.make_folder(folder)
+    for seed, step in ((5, AT), (6, None)):
+        weights.save(folder, config, Transformer(config.model, seed).state_dict(), step)
+    weights.finish(folder, "completed", [AT])
+    return results, config
+
+
+def bench(results, *words):
+    done = CliRunner().invoke(command, [*words, "--results", str(results.root)])
+    if done.exception:
+        raise done.exception
+    return done.output
+
+
+def test_a_row_for_each_task_and_kept_step_with_units(tree):
+    results, config = tree
+    out = json.loads(bench(results, config.run_id[:5], "--json"))
+    path = results.scores(config.run_id)
+    assert out["file"] == str(path)
+    frame = pd.read_parquet(path)
+    assert sorted(frame["step"].unique()) == [AT, STEPS]
+    assert (frame["tokens"] == frame["step"] * config.batch * config.model.context).all()
+    assert frame["task"].nunique() * 2 == len(frame) == len(out["scores"])
+    assert set(frame["group"]) == {"continuation"}
+    # The two steps have different weights.
+    assert frame.groupby("task")["bits_per_byte"].nunique().eq(2).all()
+    schema = pq.read_schema(path)
+    assert schema.field("bits_per_byte").metadata[b"unit"] == b"bits/byte"
+    assert list(read_origin(path)["files"]) == [str(results.kept(config.run_id))]
+
+
+def test_a_task_file_gives_the_scores_of_the_tasks_it_was_written_from(tree, tmp_path):
+    results, config = tree
+    bench(results, config.run_id)
+    made = pd.read_parquet(results.scores(config.run_id))
+    corpus, file = results.corpus(config.corpus.corpus_id), tmp_path / "t.jsonl"
+    words = ["held-out", "--corpus", str(corpus), "--out", str(file)]
+    assert CliRunner().invoke(tasks_command, words).exit_code == 0
+    out = tmp_path / "scores.parquet"
+    text = bench(results, config.run_id, "--tasks", str(file), "--out", str(out))
+    assert "continuation_16" in text
+    pd.testing.assert_frame_equal(pd.read_parquet(out), made)
+
+
+def test_a_run_without_weights_leaves_an_empty_table(tree):
+    results, config = tree
+    other = "0123456789abcdef"
+    results.run(other).mkdir(parents=True)
+    (results.run(other) / "config.json").write_text(config.canonical_json())
+    write_json(results.kept(other), {"status": "diverged"})
+    assert "diverged" in bench(results, other)
+    assert pd.read_parquet(results.scores(other)).empty
+    with pytest.raises(UserError, match="no such run"):
+        bench(results, "ffff")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("none.jsonl", "'none.jsonl' is no file; name a task file, held-out"),
+        ("heldout", "'heldout' is no file"),
+    ],
+)
+def test_a_source_that_is_none_is_refused(tree, source, told):
+    results, config = tree
+    with pytest.raises(UserError, match=told):
+        bench(results, config.run_id, "--tasks", source)
+
+
+def test_a_run_whose_weights_were_not_kept_says_how_to_keep_them(tree):
+    results, config = tree
+    other = "00112233445566ff"
+    results.run(other).mkdir(parents=True)
+    with pytest.raises(UserError, match="keep_weights"):
+        bench(results, other)
+    assert config
+
+
+def test_two_sources_of_one_task_are_refused(tree, tmp_path):
+    results, config = tree
+    line = '{"task": "continuation_4", "id": "1", "context": "a", "choices": ["b", "c"]}'
+    (tmp_path / "t.jsonl").write_text(line)
+    with pytest.raises(UserError, match="is in held-out and in"):
+        bench(results, config.run_id, "--tasks", "held-out", "--tasks", str(tmp_path / "t.jsonl"))
