@@ -1,13 +1,15 @@
-"""The tables of the leverage paper that list runs: T1 and T8 to T15."""
+"""The tables of the leverage paper that list runs (T1 and T8 to T15) and their scores (T2, T7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
+from moelaws.studies.leverage.derived.scores import ALL, TASK
 from moelaws.studies.leverage.derived.series import (
     SERIES,
     activation_ratio,
@@ -90,6 +92,33 @@ def pair(inputs: Inputs, sweep: str) -> Tabular:
     )
     runs = inputs.sweep(sweep).sort_values("N_total")
     return _configurations(runs, [n for n in COLUMNS if n not in _NOT_OF_VALIDATION], note)
+
+
+def scores(inputs: Inputs, by: str) -> Tabular:
+    """Sets T2 (by group of tasks) and T7 (by task): the pair's scores after its last step."""
+    table = inputs.derived("scores")
+    last = table[table["step"] == table.groupby("run_id")["step"].transform("max")]
+    rows: list[dict[str, Any]] = []
+    for (group, skill), own in last[last["by"].isin([by, ALL])].groupby(["group", "skill"]):
+        kind = {"group": group} if by == TASK else {}
+        row = {**kind, by: skill, "items": own["items"].iloc[0], "guessing": own["chance"].iloc[0]}
+        for _, run in own.sort_values("N_total").iterrows():
+            name = "MoE" if run["S"] > 0 else "dense"
+            row |= {
+                f"{name}: error": run["error"],
+                f"{name}: its standard error": run["error_se"],
+                f"{name}: bits/byte": run["bits_per_byte"],
+            }
+        rows.append(row)
+    rows.sort(key=lambda row: row[by] == ALL)
+    notes = (
+        "An error is the share of wrong answers; bits/byte are those of the right answer. The last "
+        "line is the mean over tasks.",
+        "Published: 44.0 for Dense-6.1B and 45.5 for MoE-mini, accuracies in percent averaged over "
+        "other tasks (Table 2).",
+    )
+    warnings = [] if rows else ["no completed run of the pair was scored"]
+    return Tabular(pd.DataFrame(rows), 3, notes, warnings)
 
 
 def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Tabular:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import table
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import mean_of
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 
@@ -54,23 +54,6 @@ def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
             for _, task in tasks.groupby("task", sort=False):
                 name = task["task"].iloc[0]
                 yield {**about, "by": TASK, "skill": name, "group": group, **mean_of(task)}
-
-
-def mean_of(tasks: pd.DataFrame) -> dict[str, Any]:
-    """Returns the mean scores of ``tasks``, each of which counts once, as independent ones."""
-
-    def error(name: str) -> float:
-        return float(np.sqrt(np.square(tasks[name]).sum(min_count=len(tasks))) / len(tasks))
-
-    return {
-        "tasks": len(tasks),
-        "items": int(tasks["items"].sum()),
-        "chance": 1 - float(tasks["chance"].mean()),
-        "error": 1 - float(tasks["accuracy"].mean()),
-        "error_se": error("accuracy_se"),
-        "bits_per_byte": float(tasks["bits_per_byte"].mean()),
-        "bits_per_byte_se": error("bits_per_byte_se"),
-    }
 
 
 @derive.limits
