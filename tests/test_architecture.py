@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "claims",
     },
     "probing": {"spec", "corpus", "model", "training"},
+    "exports": {"spec", "accounting", "records", "corpus", "model", "training"},
     "launcher": set(),
     "workflow": {
         "spec",
@@ -68,7 +69,7 @@ ALLOWED[""] = {"cli", "launcher"}  # where the command line starts
 
 # Distribution -> the packages that may import it: the rest runs where it is not installed.
 HOMES: dict[str, set[str]] = {
-    "torch": {"corpus", "model", "training", "probing"},
+    "torch": {"corpus", "model", "training", "probing", "exports"},
     "scipy": {"fitting"},
     "matplotlib": {"figures", "studies"},
     "plotly": {"explore"},
