@@ -75,6 +75,7 @@ HOMES: dict[str, set[str]] = {
     "plotly": {"explore"},
     "PIL": {"explore"},
     "datasets": {"corpus"},
+    "transformers": set(),  # an export for it needs nothing of it
     "click": {"cli"},
     "snakemake": set(),
 }
@@ -230,7 +231,9 @@ def test_the_grid_command_is_light():
     assert loaded_by("\n".join(f"import {module}" for module in modules)) == set()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["grid", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["--help"], ["grid", "--help"], ["export", "hf", "--help"]], ids=" ".join
+)
 def test_help_is_light(words):
     code = (
         "from moelaws.cli import cli\n"

@@ -14,8 +14,8 @@ FITS = (
     "What fits has mlp: swiglu. Dense models fit with and without qk_norm; models with experts fit "
     "with qk_norm: true and n_shared: 0, or with qk_norm: false and normalize_top_k: true"
 )
-# Grouped matrix products, which transformers prefers for experts, take rows of whole 16 bytes: of so
-# many numbers in bf16.
+# Grouped matrix products, which transformers prefers for experts, take rows of whole 16 bytes: of
+# so many numbers in bf16.
 GROUPED = 8
 
 

@@ -1,7 +1,7 @@
 """An export as transformers reads it: the same logits, the same tokens, and not a word of warning.
 
     pip install --no-deps --target OVERLAY -r envs/hf.txt
-    PYTHONPATH=OVERLAY pytest tests/exports
+    PYTHONPATH=OVERLAY pytest tests/exports/hf
 
 With MOELAWS_EXPORTS=required a test that would be skipped for lack of transformers fails.
 """
@@ -41,9 +41,7 @@ def transformers():
     try:
         import transformers
     except ImportError:
-        stop(
-            "transformers is not installed; how to run these: tests/exports/test_hf_transformers.py"
-        )
+        stop("transformers is not installed; this file's first lines say how to run its tests")
     transformers.utils.logging.enable_propagation()  # to where warnings are caught
     transformers.utils.logging.disable_progress_bar()
     return transformers
