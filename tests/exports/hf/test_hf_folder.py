@@ -47,6 +47,7 @@ def test_the_command_writes_the_folder(corpus, config, tmp_path):
     printed = json.loads(done.output)
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert is_whole(folder)
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1  # who reads one reads all
     assert printed["run_id"] == config.run_id
     assert printed["architecture"] == "Qwen3MoeForCausalLM"
     assert printed["bytes"] == sum(printed["files"].values())

@@ -47,11 +47,11 @@ def architecture_of(model: Model) -> Architecture:
     """Returns the architecture that gives the logits of ``model``.
 
     Raises:
-        UserError: where transformers has none, with each reason and with what would fit.
+        UserError: where none of those above does, with each reason and with what would fit.
     """
     if reasons := list(_obstacles(model)):
         raise UserError(
-            "transformers has no architecture that computes what this model computes: "
+            "no architecture of transformers that moelaws knows computes what this model does: "
             f"{'; '.join(reasons)}. {FITS}"
         )
     if isinstance(model.ffn, MoE):
@@ -62,7 +62,7 @@ def architecture_of(model: Model) -> Architecture:
 def _obstacles(model: Model) -> Iterator[str]:
     ffn = model.ffn
     if ffn.mlp != "swiglu":
-        yield f"mlp is {ffn.mlp}, and no architecture with RMSNorm and RoPE has such MLPs"
+        yield f"mlp is {ffn.mlp}, and all of them have swiglu"
     if isinstance(ffn, MoE):
         if model.qk_norm and ffn.n_shared:
             yield f"n_shared is {ffn.n_shared}, and Qwen3Moe, which has QK-norm, has none"

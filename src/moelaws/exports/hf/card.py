@@ -37,9 +37,9 @@ def card(
 
 # Run {config.run_id} of a scaling-law sweep
 
-This is {kind} language model that `moelaws` trained as one point of a sweep. It is a research
-artefact: it was trained to measure a loss, not to be used, and nobody has looked at what it writes.
-It is neither aligned nor filtered, and it may repeat its training text.
+This is {kind} language model that `moelaws` trained as one point of a sweep. It is a
+research artefact: it was trained to measure a loss, not to be used. Nobody has looked at what it
+writes, and it may repeat its training text.
 
 ## What was measured
 
@@ -50,15 +50,17 @@ It is neither aligned nor filtered, and it may repeat its training text.
 | mean training loss at the end | {_number(summary.train_loss)} nats/token |
 | training tokens | {summary.tokens:,}, which are {summary.epochs:.3g} passes over the text |
 
-The number after ± is the standard error, clustered by document. The held-out loss was measured with
-the {config.precision} arithmetic of the training, over {config.evaluation.sequences:,} sequences of
-{model.context:,} tokens that begin anywhere in a document.
+The number after ± is the standard error, clustered by document; per byte it is scaled as the loss
+is. The held-out loss was measured in the training's {config.precision}, over
+{config.evaluation.sequences:,} sequences of {model.context:,} tokens that begin anywhere in a
+document.
 
 ## The text
 
 {_text(config.corpus)}
-The corpus has the identity `{config.corpus.corpus_id}`. This card names no licence: what the text
-allows is for whoever publishes the model to find out.
+{_tokenizer(config.corpus)} The corpus has the identity `{config.corpus.corpus_id}`.
+
+This card names no licence: what the text allows is for whoever publishes the model to find out.
 
 ## The model
 
@@ -115,6 +117,12 @@ def _text(corpus: Corpus) -> str:
         )
     what = "a data set in a folder" if isinstance(source, FolderDataset) else "text files"
     return f"The model was trained on {what} with the SHA-256 digest `{source.digest}`."
+
+
+def _tokenizer(corpus: Corpus) -> str:
+    if corpus.tokenizer is None:
+        return "The tokenizer is a byte-level BPE that was trained on the same text."
+    return f"The tokenizer is a published one, a file with the SHA-256 digest `{corpus.tokenizer}`."
 
 
 def _shape(config: RunConfig) -> dict[str, Any]:

@@ -117,10 +117,14 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
     for file, shard in zip(names, shards, strict=True):
         # Copies, for two tensors of a file may not share memory.
         copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in shard}
+        path = folder / file
+        path.touch()
+        mode = path.stat().st_mode  # the user's; the library's is for the owner alone
         try:
-            save_file(copies, folder / file, {"format": "pt"})
+            save_file(copies, path, {"format": "pt"})
+            path.chmod(mode)
         except SafetensorError as error:  # a full disk, by a name of its own
-            raise UserError(f"{folder / file}: cannot be written: {error}") from None
+            raise UserError(f"{path}: cannot be written: {error}") from None
     if len(shards) > 1:
         places = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
         total = sum(tensor.nbytes for tensor in tensors.values())
