@@ -32,7 +32,14 @@ MODELS = {
     "experts, QK-norm": ("Qwen3MoeForCausalLM", {"ffn": EXPERTS, "qk_norm": True}),
     "experts, QK-norm, one a token": (
         "Qwen3MoeForCausalLM",
-        {"ffn": EXPERTS | ALONE, "qk_norm": True, "tied_embeddings": True, "head_width": 6},
+        {
+            "ffn": EXPERTS | ALONE,
+            "qk_norm": True,
+            "tied_embeddings": True,
+            "head_width": 6,
+            "n_heads": 3,
+            "n_kv": 1,
+        },  # fmt: skip
     ),
     "experts, QK-norm, first layer dense, odd width": (
         "Qwen3MoeForCausalLM",
@@ -48,7 +55,13 @@ MODELS = {
     "experts": ("Ernie4_5_MoeForCausalLM", {"ffn": EXPERTS}),
     "experts, shared ones, first layers dense": (
         "Ernie4_5_MoeForCausalLM",
-        {"ffn": EXPERTS | SHARED, "head_width": 6, "tied_embeddings": True},
+        {
+            "ffn": EXPERTS | SHARED,
+            "head_width": 6,
+            "tied_embeddings": True,
+            "n_heads": 3,
+            "n_kv": 1,
+        },  # fmt: skip
     ),
 }
 

@@ -41,7 +41,9 @@ for _name, _text in CORPUS.items():
     _theirs = Tokenizer.from_str(
         json.dumps(exported.tokenizer(json.loads(_text), _mine.end_of_document))
     )
-    _theirs.encode_special_tokens = True  # what split_special_tokens makes of it
+    # This is what transformers makes of the setting.
+    _settings = exported.tokenizer_config(json.loads(_text), context=64)
+    _theirs.encode_special_tokens = _settings["split_special_tokens"]
     PAIRS[_name] = (_mine, _theirs)
 
 TEXTS = st.text() | st.text("def lamb():\n\t<|endoftext_|><s> é漢🙂", max_size=200)
