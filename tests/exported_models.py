@@ -39,7 +39,7 @@ MODELS = {
             "head_width": 6,
             "n_heads": 3,
             "n_kv": 1,
-        },  # fmt: skip
+        },
     ),
     "experts, QK-norm, first layer dense, odd width": (
         "Qwen3MoeForCausalLM",
@@ -61,7 +61,7 @@ MODELS = {
             "tied_embeddings": True,
             "n_heads": 3,
             "n_kv": 1,
-        },  # fmt: skip
+        },
     ),
 }
 
