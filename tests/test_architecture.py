@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "tasks": {"spec", "records", "corpus"},
     "probing": {"spec", "corpus", "model", "training", "tasks"},
+    "exports": {"spec", "accounting", "records", "corpus", "model", "training"},
     "launcher": set(),
     "workflow": {
         "spec",
@@ -70,12 +71,13 @@ ALLOWED[""] = {"cli", "launcher"}  # where the command line starts
 
 # Distribution -> the packages that may import it: the rest runs where it is not installed.
 HOMES: dict[str, set[str]] = {
-    "torch": {"corpus", "model", "training", "probing"},
+    "torch": {"corpus", "model", "training", "probing", "exports"},
     "scipy": {"fitting"},
     "matplotlib": {"figures", "studies"},
     "plotly": {"explore"},
     "PIL": {"explore"},
     "datasets": {"corpus"},
+    "transformers": set(),  # an export for it needs nothing of it
     "click": {"cli"},
     "snakemake": set(),
 }
@@ -231,7 +233,9 @@ def test_the_grid_command_is_light():
     assert loaded_by("\n".join(f"import {module}" for module in modules)) == set()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["grid", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["--help"], ["grid", "--help"], ["export", "hf", "--help"]], ids=" ".join
+)
 def test_help_is_light(words):
     code = (
         "from moelaws.cli import cli\n"

@@ -39,6 +39,11 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     records = [p.get_help_record(context) for p in command.get_params(context)]
     rows = [(code(record[0]), plain(record[1])) for record in records if record]
     yield table(("option", "what it does"), rows)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            part = command.get_command(context, name)
+            assert part is not None
+            yield from _command(part, click.Context(part, info_name=name, parent=context))
 
 
 def _help(command: click.Command) -> Iterator[str]:

@@ -14,6 +14,7 @@ from moelaws.studies.sparsity.derived.relation import regress
 from moelaws.studies.sparsity.figures.common import colours
 
 MOST = 6  # skills on a page
+PALE = 0.2  # opacity of errors
 LABELS = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
 
 
@@ -56,15 +57,10 @@ def _draw(
         own = rows[np.isclose(rows["S"], S)].sort_values("L")
         if not len(own):
             continue
-        panel.points(
-            f"S={S:.4g}",
-            own["L"],
-            own[measure],
-            **bars(own, f"{measure}_se", measure),
-            color=colour,
-            markersize=2.5,
-            label=f"{S:.4g}",
-        )
+        series, ends = f"S={S:.4g}", bars(own, f"{measure}_se", measure)
+        pale = (*colour[:3], PALE)  # most of the error is common to all runs
+        panel.points(f"{series}, errors", own["L"], own[measure], **ends, color=pale, marker="none")
+        panel.points(series, own["L"], own[measure], color=colour, markersize=2.5, label=f"{S:.4g}")
         if regressed is not None:
             design, fit = regressed
             L = np.linspace(own["L"].min(), own["L"].max(), 40)

@@ -1,0 +1,140 @@
+"""Which architecture of transformers computes exactly what a run's model computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from moelaws.model.norm import EPSILON
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import DenseFFN, Model, MoE
+
+FITS = (
+    "What fits has mlp: swiglu. Dense models fit with and without qk_norm; models with experts fit "
+    "with qk_norm: true and n_shared: 0, or with qk_norm: false and normalize_top_k: true"
+)
+# Grouped matrix products, which transformers prefers for experts, take rows of whole 16 bytes: of
+# so many numbers in bf16.
+GROUPED = 8
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model of transformers.
+
+    All of them have RMSNorm before attention and feed-forward, SwiGLU, no biases, and experts that
+    are chosen by the softmax over all of them. They differ in what follows.
+    """
+
+    name: str  # of the class, as config.json has it
+    model_type: str
+    # RoPE turns neighbouring entries of a head, as here; otherwise one half of it with the other.
+    turns_neighbours: bool = False
+    # The router adds a bias to the scores by which it chooses experts; 0 has no effect.
+    has_router_bias: bool = False
+
+
+QWEN3 = Architecture("Qwen3ForCausalLM", "qwen3")
+LLAMA = Architecture("LlamaForCausalLM", "llama")
+QWEN3_MOE = Architecture("Qwen3MoeForCausalLM", "qwen3_moe")
+ERNIE_MOE = Architecture(
+    "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", turns_neighbours=True, has_router_bias=True
+)
+
+
+def architecture_of(model: Model) -> Architecture:
+    """Returns the architecture that gives the logits of ``model``.
+
+    Raises:
+        UserError: where none of those above does, with each reason and with what would fit.
+    """
+    if reasons := list(_obstacles(model)):
+        raise UserError(
+            "no architecture of transformers that moelaws knows computes what this model does: "
+            f"{'; '.join(reasons)}. {FITS}"
+        )
+    if isinstance(model.ffn, MoE):
+        return QWEN3_MOE if model.qk_norm else ERNIE_MOE
+    return QWEN3 if model.qk_norm else LLAMA
+
+
+def _obstacles(model: Model) -> Iterator[str]:
+    ffn = model.ffn
+    if ffn.mlp != "swiglu":
+        yield f"mlp is {ffn.mlp}, and all of them have swiglu"
+    if isinstance(ffn, MoE):
+        if model.qk_norm and ffn.n_shared:
+            yield f"n_shared is {ffn.n_shared}, and Qwen3Moe, which has QK-norm, has none"
+        if not model.qk_norm and not ffn.normalize_top_k:
+            yield (
+                "normalize_top_k is false, and Ernie4_5_Moe, which has no QK-norm, divides the "
+                "gates by their sum"
+            )
+    elif not model.qk_norm and model.d_model % model.n_heads:
+        yield (
+            f"d_model is {model.d_model} with n_heads = {model.n_heads}, and Llama, which has no "
+            "QK-norm, wants n_heads to divide d_model"
+        )
+
+
+def config(model: Model) -> dict[str, Any]:
+    """Returns the content of config.json; the weights are in fp32.
+
+    Raises:
+        UserError: as ``architecture_of``.
+    """
+    architecture = architecture_of(model)
+    end_of_document = model.vocab_size - 1
+    return {
+        "architectures": [architecture.name],
+        "model_type": architecture.model_type,
+        "dtype": "float32",
+        "vocab_size": model.vocab_size,
+        "hidden_size": model.d_model,
+        "num_hidden_layers": model.n_layers,
+        "num_attention_heads": model.n_heads,
+        "num_key_value_heads": model.n_kv,
+        "head_dim": model.width_of_head,
+        "hidden_act": "silu",
+        "rms_norm_eps": EPSILON,
+        "rope_parameters": {"rope_type": "default", "rope_theta": model.rope_theta},
+        "rope_theta": model.rope_theta,  # where versions before 5 look for it
+        "max_position_embeddings": model.context,
+        "tie_word_embeddings": model.tied_embeddings,
+        "bos_token_id": end_of_document,  # it stands before each document, too
+        "eos_token_id": end_of_document,
+        **_feed_forward(model),
+    }
+
+
+def _feed_forward(model: Model) -> dict[str, Any]:
+    ffn = model.ffn
+    if isinstance(ffn, DenseFFN):
+        return {"intermediate_size": ffn.d_ffn}
+    widths: dict[str, Any] = {
+        # Without dense layers transformers builds nothing of this width, but wants a number.
+        "intermediate_size": ffn.d_ffn or ffn.d_expert,
+        "moe_intermediate_size": ffn.d_expert,
+    }
+    if model.d_model % GROUPED or ffn.d_expert % GROUPED:
+        widths["experts_implementation"] = "eager"  # a loop over the experts
+    if model.qk_norm:
+        return {
+            **widths,
+            "num_experts": ffn.n_experts,
+            "num_experts_per_tok": ffn.top_k,
+            "norm_topk_prob": ffn.normalize_top_k,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": list(range(ffn.n_dense_layers)),
+        }
+    return {
+        **widths,
+        "moe_num_experts": ffn.n_experts,
+        "moe_k": ffn.top_k,
+        "moe_num_shared_experts": ffn.n_shared,
+        "moe_layer_start_index": ffn.n_dense_layers,
+        "moe_layer_end_index": model.n_layers - 1,
+        "moe_layer_interval": 1,
+        "use_bias": False,
+    }

@@ -1,0 +1,180 @@
+"""The model card of an exported run, from its record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from moelaws.accounting.parameters import count_parameters
+from moelaws.records.summary import RunSummary
+from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset
+from moelaws.spec.model import MoE
+from moelaws.spec.run import RunConfig
+
+
+def card(
+    config: RunConfig,
+    summary: RunSummary,
+    provenance: dict[str, Any],
+    architecture: str,
+    end_of_document: str,
+) -> str:
+    """Returns README.md for a completed run.
+
+    ``architecture`` is the class of transformers; ``end_of_document`` the text of that token.
+    """
+    model = config.model
+    kind = "a Mixture-of-Experts" if isinstance(model.ffn, MoE) else "a dense"
+    parameters = count_parameters(model)
+    heading = {
+        "library_name": "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["moelaws", "scaling-laws", *(["moe"] if isinstance(model.ffn, MoE) else [])],
+    }
+    return f"""---
+{yaml.safe_dump(heading, sort_keys=False)}---
+
+# Run {config.run_id} of a scaling-law sweep
+
+This is {kind} language model that `moelaws` trained as one point of a sweep. It is a
+research artefact: it was trained to measure a loss, not to be used. Nobody has looked at what it
+writes, and it may repeat its training text.
+
+## What was measured
+
+| | |
+|-|-|
+| held-out loss | {_with_error(summary.loss, summary.loss_se)} nats/token |
+| the same per byte | {_number(summary.bits_per_byte)}{_error_per_byte(summary)} bits/byte |
+| mean training loss at the end | {_number(summary.train_loss)} nats/token |
+| training tokens | {summary.tokens:,}, which are {summary.epochs:.3g} passes over the text |
+
+The number after ± is the standard error, clustered by document; per byte it is scaled as the loss
+is. The held-out loss was measured in the training's {config.precision}, over
+{config.evaluation.sequences:,} sequences of {model.context:,} tokens that begin anywhere in a
+document.
+
+## The text
+
+{_text(config.corpus)}
+{_tokenizer(config.corpus)} The corpus has the identity `{config.corpus.corpus_id}`.
+
+This card names no licence: what the text allows is for whoever publishes the model to find out.
+
+## The model
+
+| | |
+|-|-|
+| architecture in transformers | `{architecture}` |
+| parameters | {parameters.total:,}, of which {parameters.active:,} are active for a token |
+{_rows(_shape(config))}
+
+The weights are in fp32, as they were kept at the end of the training.
+
+## The training
+
+| | |
+|-|-|
+{_rows(_training(config))}
+| code | {_code(provenance)} |
+| run | `{config.run_id}`; `moelaws.json` holds its whole configuration |
+
+## How to read text with it
+
+The vocabulary has {model.vocab_size:,} entries. The last one, `{end_of_document}`, ends a document.
+In training it stood between documents, so a prompt that begins a document begins with it. The
+tokenizer adds it to no text by itself.
+
+A literal `{end_of_document}` in a text is read as text, as it was in training. It is read as the
+end of a document where you ask for that, `tokenizer(text, split_special_tokens=False)`, and by
+programs that read `tokenizer.json` alone.
+"""
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    return _number(value) + (f" ± {error:.2g}" if error is not None else "")
+
+
+def _number(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.5g}"
+
+
+def _error_per_byte(summary: RunSummary) -> str:
+    """Returns the standard error per byte, in the proportion of the two losses."""
+    if summary.loss and summary.loss_se is not None and summary.bits_per_byte is not None:
+        return f" ± {summary.loss_se * summary.bits_per_byte / summary.loss:.2g}"
+    return ""
+
+
+def _text(corpus: Corpus) -> str:
+    source = corpus.source
+    if isinstance(source, HubDataset):
+        subset = f", subset `{source.subset}`" if source.subset else ""
+        return (
+            f"The model was trained on the column `{source.column}` of the data set "
+            f"`{source.name}` at commit `{source.commit}`{subset}, split `{source.split}`."
+        )
+    what = "a data set in a folder" if isinstance(source, FolderDataset) else "text files"
+    return f"The model was trained on {what} with the SHA-256 digest `{source.digest}`."
+
+
+def _tokenizer(corpus: Corpus) -> str:
+    if corpus.tokenizer is None:
+        return "The tokenizer is a byte-level BPE that was trained on the same text."
+    return f"The tokenizer is a published one, a file with the SHA-256 digest `{corpus.tokenizer}`."
+
+
+def _shape(config: RunConfig) -> dict[str, Any]:
+    model, ffn = config.model, config.model.ffn
+    shape = {
+        "layers": model.n_layers,
+        "width": model.d_model,
+        "attention": f"{model.n_heads} heads of width {model.width_of_head}, {model.n_kv} for keys "
+        f"and values, QK-norm {'on' if model.qk_norm else 'off'}, RoPE theta {model.rope_theta:g}",
+        "context": f"{model.context:,} tokens",
+        "embeddings": "tied" if model.tied_embeddings else "untied",
+    }
+    if not isinstance(ffn, MoE):
+        return shape | {"feed-forward": f"SwiGLU of width {ffn.d_ffn}"}
+    gates = "divided by their sum" if ffn.normalize_top_k else "not divided by their sum"
+    shape["experts"] = (
+        f"{ffn.n_experts} of width {ffn.d_expert}, {ffn.top_k} a token, gates {gates}, "
+        f"{ffn.n_shared} shared"
+    )
+    if ffn.n_dense_layers:
+        shape["dense layers"] = f"the first {ffn.n_dense_layers}, of width {ffn.d_ffn}"
+    return shape
+
+
+def _training(config: RunConfig) -> dict[str, Any]:
+    adam, schedule, ffn = config.optimizer, config.schedule, config.model.ffn
+    training = {
+        "batch": f"{config.batch} sequences, {config.batch * config.model.context:,} tokens",
+        "AdamW": f"learning rate {adam.lr:.4g}, betas {adam.beta1:g} and {adam.beta2:g}, weight "
+        f"decay {adam.weight_decay:g}, gradient norm at most {adam.clip:g}",
+        "steps": config.steps,
+        "schedule": f"{schedule.kind}, warm-up over {schedule.warmup:g} of the steps, last "
+        f"learning rate {schedule.final:g} of the peak",
+        "precision": config.precision,
+        "seed": config.seed,
+    }
+    if isinstance(ffn, MoE):
+        training["router's losses"] = (
+            f"coefficients {ffn.load_balance:g} for balance over {config.balance_group} sequences, "
+            f"{ffn.router_z:g} for z"
+        )
+    return training
+
+
+def _code(provenance: dict[str, Any]) -> str:
+    commit = provenance.get("commit")
+    version = f"moelaws {provenance.get('moelaws', 'of an unknown version')}"
+    if commit is None:
+        return f"{version}, at no commit"
+    changed = ", with changes since" if provenance.get("dirty") else ""
+    return f"{version} at commit `{commit}`{changed}"
+
+
+def _rows(cells: dict[str, Any]) -> str:
+    return "\n".join(f"| {name} | {value} |" for name, value in cells.items())

@@ -1,0 +1,179 @@
+"""The folder of an exported run: whole or not there, and never in the place of anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moelaws import __version__
+from moelaws.corpus.shards import TOKENIZER, PreparedCorpus, file_record
+from moelaws.exports.hf import architecture, card, tokenizer, weights
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.records.leftovers import discard, sweep, temporary
+from moelaws.records.summary import RunSummary
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
+from moelaws.spec.run import RunConfig
+from moelaws.training.weights import check_exists, load
+
+MARK = "moelaws.json"  # what was exported, and every file with its SHA-256
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written."""
+
+    run_id: str
+    folder: Path
+    architecture: str  # the class of transformers
+    files: dict[str, int]  # name -> bytes
+
+
+def export(results: Results, run_id: str, folder: Path) -> Export:
+    """Writes the kept weights of a run to ``folder`` in the layout of Hugging Face.
+
+    An earlier export of the same run is replaced.
+
+    Raises:
+        UserError: where no weights are kept, no architecture of transformers fits, the corpus is
+            not there, or ``folder`` holds something else or cannot be written.
+    """
+    summary = _completed(results, run_id)
+    folder = folder.resolve()
+    check_folder(folder, run_id)
+    run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
+    fitting = _fitting(run)
+    vocabulary = corpus_tokenizer(results.corpus(run.corpus.corpus_id), run)
+    _, model = load(results.weights(run_id))
+    provenance = read_json(results.run(run_id) / "provenance.json")
+    end = run.model.vocab_size - 1
+    with replacing_folder(folder) as work:
+        weights.write(work, weights.convert(run.model, fitting, model.state_dict()))
+        for name, data in {
+            "config.json": architecture.config(run.model),
+            "generation_config.json": tokenizer.generation_config(end),
+            "tokenizer.json": tokenizer.tokenizer(vocabulary, end),
+            "tokenizer_config.json": tokenizer.tokenizer_config(vocabulary, run.model.context),
+        }.items():
+            (work / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        text = tokenizer.end_of_document_text(vocabulary)
+        page = card.card(run, summary, provenance, fitting.name, text)
+        (work / "README.md").write_text(page, "utf-8")
+        files = {path.name: file_record(path) for path in sorted(work.iterdir())}
+        write_json(
+            work / MARK,
+            {
+                "run_id": run_id,
+                "architecture": fitting.name,
+                "moelaws": __version__,
+                "config": run.model_dump(mode="json"),
+                "files": files,
+            },
+        )
+    sizes = {name: int(record["bytes"]) for name, record in files.items()}
+    return Export(run_id, folder, fitting.name, sizes)
+
+
+def _completed(results: Results, run_id: str) -> RunSummary:
+    """Returns the summary of a run whose weights were kept.
+
+    Raises:
+        UserError: where they were not, or the run has none, for it diverged or lacked memory.
+    """
+    kept = results.kept(run_id)
+    check_exists(kept)
+    status = read_json(kept)["status"]
+    if status != "completed":
+        raise UserError(
+            f"run {run_id} ended as {status} and left no weights; only a completed run can be "
+            "exported"
+        )
+    return parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
+
+
+def _fitting(run: RunConfig) -> architecture.Architecture:
+    try:
+        return architecture.architecture_of(run.model)
+    except UserError as error:
+        raise UserError(f"run {run.run_id} cannot be exported: {error}") from None
+
+
+def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
+    """Returns tokenizer.json of the run's prepared corpus in ``folder``.
+
+    Raises:
+        UserError: where the corpus is not there, is another one, or its tokenizer was changed.
+    """
+    corpus, path = PreparedCorpus.open(folder, verify=False), folder / TOKENIZER
+    if corpus.corpus != run.corpus:
+        raise UserError(f"{folder} is not the corpus of run {run.run_id}")
+    if file_record(path) != corpus.meta["files"][TOKENIZER]:
+        raise UserError(
+            f"{path} is damaged or was changed; delete {folder} and prepare the corpus again"
+        )
+    data = parse_json(path.read_bytes(), path)
+    assert isinstance(data, dict)  # for PreparedCorpus has read it
+    return data
+
+
+def check_folder(folder: Path, run_id: str) -> None:
+    """Refuses a place for the export that is not empty, unless it is an earlier export of the run.
+
+    Raises:
+        UserError: with what lies there.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"--to is {str(folder)!r}, which is a file; give the name of a folder")
+    names = set(os.listdir(folder))
+    if not names:
+        return
+    other = "choose an empty or new folder"
+    if MARK not in names:
+        raise UserError(f"{folder} holds files that are no export of a run; {other}")
+    mark = read_json(folder / MARK)
+    if mark.get("run_id") != run_id:
+        raise UserError(f"{folder} holds the export of run {mark.get('run_id')}; {other}")
+    if foreign := sorted(names - mark["files"].keys() - {MARK}):
+        raise UserError(
+            f"{folder} holds an export of this run and other files ({', '.join(foreign[:3])}), "
+            f"which would be lost; move them away, or {other}"
+        )
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yields a new folder that takes the place of ``folder`` when the block ends well.
+
+    A kill leaves ``folder`` as it was, or, in the moment between two renamings, absent.
+
+    Raises:
+        UserError: when the disk is full or the folder's place cannot be written.
+    """
+    work, old = temporary(folder), temporary(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        sweep(folder.parent)
+        work.mkdir()
+        yield work
+        if folder.exists():
+            os.rename(folder, old)
+        try:
+            os.rename(work, folder)
+        except OSError:
+            if old.exists():
+                os.rename(old, folder)
+            raise
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        discard(work)
+    discard(old)

@@ -1,0 +1,65 @@
+"""The tokenizer of a corpus as files that transformers loads, with the end of a document.
+
+The corpus' own tokenizer.json knows nothing of the end of a document (``corpus.tokenizer``), but a
+model must be able to write it. It becomes a special token here. By ``split_special_tokens``
+transformers still reads every text as training did: as text, whatever it contains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+TEXT = "<|endoftext|>"  # as GPT-2 calls it
+
+
+def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
+    """Returns tokenizer.json from ``data``, that of the corpus, with one entry more.
+
+    A pretrained file may ask for truncation, padding, or tokens around each text. The corpus was
+    made without, and so is what is returned.
+    """
+    text = end_of_document_text(data)
+    # It is an entry of the model too: the library numbers added tokens by counting the entries,
+    # which is wrong where a pretrained vocabulary has gaps.
+    vocabulary = data["model"]["vocab"] | {text: end_of_document}
+    added = {
+        "id": end_of_document, "content": text, "single_word": False, "lstrip": False,
+        "rstrip": False, "normalized": False, "special": True,
+    }  # fmt: skip
+    return {
+        **data,
+        "truncation": None,
+        "padding": None,
+        "post_processor": None,
+        "added_tokens": [*data.get("added_tokens", []), added],
+        "model": {**data["model"], "vocab": vocabulary},
+    }
+
+
+def end_of_document_text(data: dict[str, Any]) -> str:
+    """Returns the text of the end of a document, which is no entry of the tokenizer ``data``."""
+    entries = {added["content"] for added in data.get("added_tokens", [])}
+    entries |= data["model"]["vocab"].keys()
+    text = TEXT
+    while text in entries:
+        text = f"<|{text[2:-2]}_|>"
+    return text
+
+
+def tokenizer_config(data: dict[str, Any], context: int) -> dict[str, Any]:
+    """Returns tokenizer_config.json for ``data``, the corpus' tokenizer.json."""
+    text = end_of_document_text(data)
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": text,
+        "eos_token": text,
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": context,
+    }
+
+
+def generation_config(end_of_document: int) -> dict[str, Any]:
+    """Returns generation_config.json: a document ends, and batches are padded, by that token."""
+    names = ("bos_token_id", "eos_token_id", "pad_token_id")
+    return dict.fromkeys(names, end_of_document)

@@ -1,0 +1,145 @@
+"""The tensors of a run by the names of transformers, and the safetensors files that hold them.
+
+Shapes: D model width, H heads, W head width, E experts, F expert width.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from moelaws.exports.hf.architecture import Architecture
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import Model
+
+SHARD = 5 * 10**9  # bytes in a file, at most, unless a single tensor has more
+CONTIGUOUS = torch.contiguous_format
+INDEX = "model.safetensors.index.json"
+
+
+def to_halves(rows: Tensor, width: int) -> Tensor:
+    """Reorders what a head of ``width`` W has: first its entries 0, 2, 4, ..., then 1, 3, 5, ...
+
+    ``rows`` is (H W, D), or (W,) for the gain of a norm. Here RoPE turns the entries 2 j and
+    2 j + 1 of a head by one angle, in transformers the entries j and j + W / 2. Where queries and
+    keys are reordered alike, their products are the same.
+    """
+    heads = rows.reshape(-1, width // 2, 2, *rows.shape[1:])
+    return heads.transpose(1, 2).reshape(rows.shape)
+
+
+def convert(
+    model: Model, architecture: Architecture, weights: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Returns the fp32 ``weights`` by transformers' names, as views where the order is the same.
+
+    Experts stand one by one, as in published checkpoints; transformers stacks them as it loads.
+    """
+    tensors = {"model.embed_tokens.weight": weights["embedding"]}
+    for i in range(model.n_layers):
+        prefix = f"layers.{i}."
+        layer = {
+            name.removeprefix(prefix): tensor
+            for name, tensor in weights.items()
+            if name.startswith(prefix)
+        }
+        for name, tensor in _layer(model, architecture, layer):
+            tensors[f"model.layers.{i}.{name}.weight"] = tensor
+        if architecture.has_router_bias and "moe.router.weight" in layer:
+            name = f"model.layers.{i}.mlp.moe_statics.e_score_correction_bias"
+            tensors[name] = torch.zeros(1, len(layer["moe.router.weight"]))
+    tensors["model.norm.weight"] = weights["final_norm.gain"]
+    if not model.tied_embeddings:
+        tensors["lm_head.weight"] = weights["unembedding"]
+    return tensors
+
+
+def _layer(
+    model: Model, architecture: Architecture, layer: Mapping[str, Tensor]
+) -> Iterator[tuple[str, Tensor]]:
+    yield "input_layernorm", layer["attention_norm.gain"]
+    width = model.width_of_head
+    rows = [model.n_heads * width, model.n_kv * width, model.n_kv * width]
+    q, k, v = torch.split_with_sizes(layer["attention.w_qkv"], rows)
+    turned = {"q_proj": q, "k_proj": k}
+    if model.qk_norm:
+        turned |= {
+            "q_norm": layer["attention.q_norm.gain"],
+            "k_norm": layer["attention.k_norm.gain"],
+        }
+    for name, tensor in turned.items():
+        ordered = tensor if architecture.turns_neighbours else to_halves(tensor, width)
+        yield f"self_attn.{name}", ordered
+    yield "self_attn.v_proj", v
+    yield "self_attn.o_proj", layer["attention.w_out"]
+    yield "post_attention_layernorm", layer["ffn_norm.gain"]
+    if "dense_ffn.w_down" in layer:
+        yield from _swiglu("mlp", layer["dense_ffn.w_gate_up"], layer["dense_ffn.w_down"])
+        return
+    yield "mlp.gate", layer["moe.router.weight"]
+    # Stacked experts have (E, D, 2 F) and (E, F, D); a linear layer has (outputs, inputs).
+    gate_up, down = layer["moe.routed_experts.w_gate_up"], layer["moe.routed_experts.w_down"]
+    for e, (w_gate_up, w_down) in enumerate(zip(gate_up, down, strict=True)):
+        yield from _swiglu(f"mlp.experts.{e}", w_gate_up.T, w_down.T)
+    if "moe.shared_experts.w_down" in layer:
+        shared = (layer[f"moe.shared_experts.{name}"] for name in ("w_gate_up", "w_down"))
+        yield from _swiglu("mlp.shared_experts", *shared)
+
+
+def _swiglu(prefix: str, gate_up: Tensor, down: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yields the three matrices of an MLP from (2 F, D), which has the gate first, and (D, F)."""
+    gate, up = gate_up.chunk(2)
+    yield f"{prefix}.gate_proj", gate
+    yield f"{prefix}.up_proj", up
+    yield f"{prefix}.down_proj", down
+
+
+def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> None:
+    """Writes ``tensors`` to ``folder``: one file, or shards of ``largest`` bytes with an index.
+
+    Only one shard at a time is copied in memory.
+
+    Raises:
+        UserError: where they cannot be written, such as for a full disk.
+    """
+    shards = _shards(tensors, largest)
+    names = (
+        ["model.safetensors"]
+        if len(shards) == 1
+        else [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
+    )
+    for file, shard in zip(names, shards, strict=True):
+        # Copies, for two tensors of a file may not share memory.
+        copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in shard}
+        path = folder / file
+        path.touch()
+        mode = path.stat().st_mode  # the user's; the library's is for the owner alone
+        try:
+            save_file(copies, path, {"format": "pt"})
+            path.chmod(mode)
+        except SafetensorError as error:  # a full disk, by a name of its own
+            raise UserError(f"{path}: cannot be written: {error}") from None
+    if len(shards) > 1:
+        places = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
+        total = sum(tensor.nbytes for tensor in tensors.values())
+        index = {"metadata": {"total_size": total}, "weight_map": places}
+        (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n")
+
+
+def _shards(tensors: Mapping[str, Tensor], largest: int) -> list[list[str]]:
+    """Returns the names in each file, in their order."""
+    shards: list[list[str]] = [[]]
+    filled = 0
+    for name, tensor in tensors.items():
+        if shards[-1] and filled + tensor.nbytes > largest:
+            shards.append([])
+            filled = 0
+        shards[-1].append(name)
+        filled += tensor.nbytes
+    return shards

@@ -1,0 +1,108 @@
+"""Every trained number goes into the files once, and RoPE's other order changes no score."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+
+from exported_models import MODELS, built, model_of
+from moelaws.accounting.parameters import count_parameters
+from moelaws.exports.hf import weights
+from moelaws.exports.hf.architecture import architecture_of
+from moelaws.model.attention import rotary, rotate
+from moelaws.model.norm import EPSILON
+
+N, H, W = 12, 3, 10
+
+
+def rotated_by_halves(x_NHW, theta):
+    """RoPE as transformers has it: entries j and j + W / 2 of a head turn by one angle."""
+    frequency = theta ** (-torch.arange(0, W, 2, dtype=torch.float64) / W)
+    angle = (torch.arange(N)[:, None] * frequency)[:, None, :]
+    first, second = x_NHW.double().chunk(2, dim=-1)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+def test_scores_are_the_same_in_the_order_of_halves():
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, N, H, W, generator=generator)
+    mine_q, mine_k = (rotate(x[None], rotary(N, W, 500.0))[0].double() for x in (q, k))
+    halved_q, halved_k = (
+        # Rows are heads times width: the order is that of a projection's outputs.
+        weights.to_halves(x.reshape(N, H * W).T, W).T.reshape(N, H, W)
+        for x in (q, k)
+    )
+    theirs_q, theirs_k = (rotated_by_halves(x, 500.0) for x in (halved_q, halved_k))
+    mine = torch.einsum("nhw,mhw->hnm", mine_q, mine_k)
+    theirs = torch.einsum("nhw,mhw->hnm", theirs_q, theirs_k)
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
+    unordered = torch.einsum("nhw,mhw->hnm", *(rotated_by_halves(x, 500.0) for x in (q, k)))
+    assert (mine - unordered).abs().max() > 0.1  # the order matters
+
+
+def test_a_heads_even_entries_come_first():
+    rows = torch.arange(8)
+    assert weights.to_halves(rows, 8).tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
+    assert weights.to_halves(rows[:, None], 4).flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+
+
+def test_gains_of_norms_go_with_their_rows():
+    model = model_of(MODELS["dense, QK-norm, own head width"][1])
+    assert (model.n_heads, model.n_kv, model.width_of_head) == (H, 1, W)
+    ours = built(model)
+    attention = ours.layers[0].attention
+    x_ND = torch.randn(N, model.d_model, generator=torch.Generator().manual_seed(0))
+    tensors = weights.convert(model, architecture_of(model), ours.state_dict())
+
+    def theirs(kind):
+        prefix = f"model.layers.0.self_attn.{kind}"
+        x_NHW = F.linear(x_ND, tensors[f"{prefix}_proj.weight"]).view(N, -1, W)
+        normed = F.rms_norm(x_NHW, (W,), tensors[f"{prefix}_norm.weight"], EPSILON)
+        return rotated_by_halves(normed, model.rope_theta)
+
+    with torch.no_grad():
+        q, k, _ = F.linear(x_ND, attention.w_qkv).view(N, -1, W).split([H, 1, 1], dim=1)
+        mine_q, mine_k = (
+            rotate(norm(x)[None], ours.rotation)[0].double()
+            for norm, x in ((attention.q_norm, q), (attention.k_norm, k))
+        )
+        mine = torch.einsum("nhw,mgw->hnm", mine_q, mine_k)
+        torch.testing.assert_close(
+            torch.einsum("nhw,mgw->hnm", theirs("q"), theirs("k")), mine, rtol=0, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_number_is_written_once(name):
+    model = model_of(MODELS[name][1])
+    state = {key: torch.empty_like(value) for key, value in built(model).state_dict().items()}
+    begin = 0
+    for tensor in state.values():  # each number is another one
+        tensor.copy_(torch.arange(begin, begin + tensor.numel()).view(tensor.shape))
+        begin += tensor.numel()
+    tensors = weights.convert(model, architecture_of(model), state)
+    numbers = [t.flatten() for key, t in tensors.items() if "e_score_correction_bias" not in key]
+    assert begin == count_parameters(model).total
+    assert torch.equal(torch.cat(numbers).sort().values, torch.arange(begin, dtype=torch.float32))
+
+
+def test_large_models_are_split_into_files_with_an_index(tmp_path):
+    model = model_of(MODELS["experts, QK-norm"][1])
+    state = built(model).state_dict()
+    tensors = weights.convert(model, architecture_of(model), state)
+    weights.write(tmp_path / "", tensors, largest=5000)
+    index = json.loads((tmp_path / weights.INDEX).read_text())
+    files = sorted(path.name for path in tmp_path.glob("*.safetensors"))
+    assert sorted(set(index["weight_map"].values())) == files
+    assert files[0] == f"model-00001-of-{len(files):05}.safetensors"
+    assert index["metadata"]["total_size"] == sum(tensor.nbytes for tensor in state.values())
+    for file in files:
+        with safe_open(tmp_path / file, "pt") as shard:
+            names = list(shard.keys())
+            assert all(index["weight_map"][name] == file for name in names)
+            assert all(torch.equal(shard.get_tensor(name), tensors[name]) for name in names)
+            # The embedding alone is larger than the limit.
+            assert len(names) == 1 or sum(tensors[name].nbytes for name in names) <= 5000
