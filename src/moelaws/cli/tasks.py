@@ -19,8 +19,20 @@ from moelaws.tasks.words import HELD_OUT, OLMO
     help="Folder of a prepared corpus, such as results/corpora/ID, for held-out.",
 )
 @out_option("A task file (.jsonl) to write; without it the tasks are only listed.")
+@click.option(
+    "--lm-eval",
+    "harness",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
+)
 @json_option
-def command(sources: tuple[str, ...], corpus: Path | None, out: Path | None, as_json: bool) -> None:
+def command(
+    sources: tuple[str, ...],
+    corpus: Path | None,
+    out: Path | None,
+    harness: Path | None,
+    as_json: bool,
+) -> None:
     """List tasks, or write them to a task file: JSON lines, a question each.
 
     A SOURCE is held-out (made from the held-out documents of a corpus), olmo:NAME (one that the
@@ -31,12 +43,13 @@ def command(sources: tuple[str, ...], corpus: Path | None, out: Path | None, as_
     moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
+    from moelaws.tasks.harness import write_for_harness
     from moelaws.tasks.item import by_task, write_items
     from moelaws.tasks.sources import items_of
 
     check_out(out, ".jsonl")
     if not sources:
-        _list_bundled(out, as_json)
+        _list_bundled(out or harness, as_json)
         return
     items = items_of(sources, corpus)
     rows = [
@@ -50,12 +63,14 @@ def command(sources: tuple[str, ...], corpus: Path | None, out: Path | None, as_
     ]
     if out:
         write_items(out, items)
+    files = [out] if out else []
+    if harness:
+        files += write_for_harness(harness, items)
     if as_json:
-        print_json({"tasks": rows, "file": str(out) if out else None})
+        print_json({"tasks": rows, "files": list(map(str, files))})
         return
     print_table(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
-    if out:
-        click.echo(str(out))
+    click.echo("\n".join(map(str, files)), nl=bool(files))
 
 
 def _list_bundled(out: Path | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from moelaws.training import run
-from moelaws.training.job import TrainingOptions
+from moelaws.training.plan import TrainingOptions
 from random_corpus import random_corpus
 
 

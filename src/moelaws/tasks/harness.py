@@ -1,0 +1,64 @@
+"""Tasks for lm-evaluation-harness: a YAML file and its questions, for each task.
+
+The harness then asks any model that transformers loads what ``moelaws bench`` asks a run, in the
+same tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from moelaws.records.files import write_text
+from moelaws.spec.errors import UserError
+from moelaws.tasks.item import Item, by_task
+
+METRICS = ("acc", "acc_bytes")  # ``accuracy`` and ``accuracy_per_byte`` of moelaws bench
+
+
+def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
+    """Writes ``NAME.yaml`` and ``NAME.jsonl`` for each task to ``folder``; returns the YAML files.
+
+    Raises:
+        UserError: for a task that the harness has no such form for: one without choices, or whose
+            context differs between choices.
+    """
+    tasks = by_task(items)
+    for task, asked in tasks.items():
+        if any(isinstance(item.context, tuple) or len(item.choices) == 1 for item in asked):
+            raise UserError(
+                f"the task {task} has questions with a context for each choice or with one choice "
+                "alone, which the harness' multiple choice has not; name other tasks"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for task, asked in tasks.items():
+        name = task.replace("/", "_").replace(":", "_")
+        lines = ({"context": i.context, "choices": i.choices, "answer": i.answer} for i in asked)
+        data = folder / f"{name}.jsonl"
+        write_text(data, "".join(json.dumps(line) + "\n" for line in lines))
+        files.append(folder / f"{name}.yaml")
+        write_text(files[-1], yaml.safe_dump(_task(name, data.absolute()), sort_keys=False))
+    return files
+
+
+def _task(name: str, data: Path) -> dict[str, Any]:
+    mean = {"aggregation": "mean", "higher_is_better": True}
+    return {
+        "task": name,
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": str(data)}},
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "context",
+        "doc_to_choice": "choices",
+        "doc_to_target": "answer",
+        "target_delimiter": "",  # a choice begins with its own space, where it has one
+        "num_fewshot": 0,
+        "metric_list": [{"metric": metric, **mean} for metric in METRICS],
+        "metadata": {"version": 1},
+    }
