@@ -39,16 +39,15 @@ def command(
     bits per byte of the right answer, each with its standard error. The weights must be kept: by a
     study's keep_weights, or `moelaws train --keep-weights`.
     """
-    from moelaws.probing.bench import bench, write_none
+    from moelaws.probing.bench import bench, write_rows
     from moelaws.records.code import closure, digest
-    from moelaws.records.runs import find_record
     from moelaws.records.seal import made_of
     from moelaws.tasks.sources import items_of
     from moelaws.training.weights import check_exists
 
     check_out(out, ".parquet")
     tree = Results(Path(results))
-    run_id = find_record(tree, run).run_id
+    run_id = run if tree.run(run).is_dir() else _begins_with(tree, run)
     out = out or tree.scores(run_id)
     kept = tree.kept(run_id)
     check_exists(kept)
@@ -62,7 +61,7 @@ def command(
         code = digest(closure("moelaws.probing.bench"))
         rows = bench(tree.weights(run_id), folder, items, out, made_of(files, code))
     else:
-        write_none(out)
+        write_rows(out, [])
     if as_json:
         print_json({"run_id": run_id, "status": status, "file": str(out), "scores": rows})
         return
@@ -72,6 +71,12 @@ def command(
     else:
         click.echo(f"run {run_id} is {status}: it has no weights")
     click.echo(str(out))
+
+
+def _begins_with(results: Results, prefix: str) -> str:
+    from moelaws.records.runs import find_record
+
+    return find_record(results, prefix).run_id
 
 
 def _line(row: dict[str, Any]) -> tuple[object, ...]:

@@ -43,7 +43,6 @@ def command(
     moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
-    from moelaws.tasks.harness import write_for_harness
     from moelaws.tasks.item import by_task, write_items
     from moelaws.tasks.sources import items_of
 
@@ -65,6 +64,8 @@ def command(
         write_items(out, items)
     files = [out] if out else []
     if harness:
+        from moelaws.tasks.harness import write_for_harness
+
         files += write_for_harness(harness, items)
     if as_json:
         print_json({"tasks": rows, "files": list(map(str, files))})

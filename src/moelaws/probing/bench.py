@@ -64,16 +64,14 @@ def bench(
         context = config.model.context
         about = {"step": done, "tokens": done * config.batch * context}
         rows += [{**about, **vars(scored)} for scored in score(model, tokenizer, items, context)]
-    _write(out, rows, made_of)
+    write_rows(out, rows, made_of)
     return rows
 
 
-def write_none(out: Path) -> None:
-    """Writes an empty table: the run left no weights, for it diverged or lacked memory."""
-    _write(out, [], {})
-
-
-def _write(out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any]) -> None:
+def write_rows(
+    out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any] | None = None
+) -> None:
+    """Writes scores, a row each; none of a run that left no weights."""
     columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
     out.parent.mkdir(parents=True, exist_ok=True)
     write_columns(out, COLUMNS, columns, made_of or None)

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from leverage_case import DEMO, DEMO_LAW, PAPER, POOR
 
+from made_scores import score_row, write_scores
+from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make, set_table, tabulate
 from moelaws.records.layout import Results
 from moelaws.studies.leverage.figures import training
@@ -125,6 +127,60 @@ def test_training_curves_come_from_the_runs_records(make_case, tmp_path):
         line = data[data["series"] == series]
         assert 20 < len(line) <= training.BINS
         assert (np.diff(line["y"]) < 0).all()
+
+
+SCORED = {"near": "continuation", "far": "continuation", "brackets": "syntax"}
+
+
+@pytest.fixture
+def scored(make_case, tmp_path):
+    """The inputs with scores of the validation pair at three steps; the mixture's are better."""
+    case, results = make_case(DEMO), Results(tmp_path)
+    for run in case.inputs.sweep("validation").itertuples():
+        gain = 0.1 if run.S > 0 else 0.0
+        rows = [
+            score_row(step, task, group, 5 - step / 10 - gain, 0.3 + step / 100 + gain)
+            for step in (1, 5, 20)
+            for task, group in SCORED.items()
+        ]
+        write_scores(results, run.run_id, rows)
+    path = tmp_path / "scores.parquet"
+    inputs = replace(case.inputs, results=results)
+    assert derive(case.study, "scores", inputs, path) == []
+    return case.study, replace(inputs, derived_tables={**inputs.derived_tables, "scores": path})
+
+
+def test_scores_over_training_are_those_of_each_kept_step(scored):
+    study, inputs = scored
+    sheet = make(study, "F6b", inputs)
+    assert_legible(sheet)
+    data = sheet.data
+    mixture = data[(data["series"] == "mixture") & (data["panel"] == "b")]
+    assert sorted(mixture["y"].unique()) == pytest.approx([2.9, 4.4, 4.8])
+    assert sorted(mixture["x"].unique()) == [100, 500, 2000]
+    assert (data.loc[data["series"] == "guessing", "y"] == 0.75).all()
+    groups = make(study, "F15", inputs)
+    assert len(groups.panels) == 4
+    assert_legible(groups)
+
+
+def test_tables_of_scores_are_those_after_the_last_step_with_the_mean_last(scored):
+    study, inputs = scored
+    by_group = set_table(study, "T2", inputs).frame
+    assert list(by_group["group"]) == ["continuation", "syntax", "all"]
+    assert list(by_group["items"]) == [100, 50, 150]
+    assert by_group["dense: error"].tolist() == pytest.approx([0.5] * 3)
+    assert by_group["MoE: error"].tolist() == pytest.approx([0.4] * 3)
+    by_task = set_table(study, "T7", inputs).frame
+    assert list(by_task["task"]) == ["far", "near", "brackets", "all"]
+    assert by_task["MoE: bits/byte"].tolist() == pytest.approx([2.9] * 4)
+
+
+def test_a_pair_without_scores_says_so(make_case, tmp_path):
+    case = make_case(DEMO)
+    assert "was scored" in words(make(case.study, "F6b", case.inputs))
+    warned = tabulate(case.study, "T2", case.inputs, tmp_path / "T2.csv")
+    assert warned == ["no completed run of the pair was scored"]
 
 
 def test_tables_hold_each_configuration_once(make_case):

@@ -30,7 +30,7 @@ STUDY = load_study("sparsity", REPOSITORY)
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
 World = Callable[[Callable[[pd.DataFrame], pd.Series], float], FittedInputs]
 UNSEEN = "eq_6_predicts_the_sparsest"
-TRENDS = [name for name in CLAIMS if name != UNSEEN]
+TRENDS = [name for name, claim in CLAIMS.items() if claim.derived == ("trends",)]
 
 
 def eq_6(frame: pd.DataFrame) -> pd.Series:
