@@ -21,6 +21,7 @@ from moelaws.spec.errors import UserError
 from moelaws.tasks import olmo
 from moelaws.tasks.item import read_items, write_items
 from moelaws.tasks.olmo_sets import LEFT_OUT, TASKS, table_rows
+from repository import REPOSITORY
 
 
 def request(question, place, continuation, label, context="Q:", native_id=None, **others):
@@ -297,3 +298,9 @@ def test_all_offered_variants_have_the_items_that_the_table_gives(installed):
             items = olmo.read(f"{name}/{variant}")
             assert len(items) == len({item.id for item in items}) == n, variant
             assert all(any(context.strip() for context in item.contexts) for item in items)
+
+
+def test_the_page_of_tasks_has_each_bundled_task_with_its_licence():
+    page = (REPOSITORY / "docs/tasks.md").read_text()
+    for row in table_rows():
+        assert f"| {' | '.join(row)} |" in page

@@ -44,9 +44,7 @@ rule make_tasks:
 rule bench:
     input:
         weights=RESULTS.kept("{run}"),
-        tasks=lambda w: RESULTS.tasks(
-            JOBS.runs[w.run].config.corpus.corpus_id
-        ),
+        tasks=lambda w: RESULTS.tasks(JOBS.runs[w.run].config.corpus.corpus_id),
         code=code("moelaws.probing.bench"),
     output:
         RESULTS.scores("{run}"),
