@@ -69,6 +69,7 @@ class Copy:
         copy.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
         copy.edit("config/config.yaml", r"studies: \[sparsity, routing\]", "studies: [sparsity]")
         study = only(copy.study(), KEPT)
+        study.pop("keep_weights")
         study["grids"] = {"demo": GRID}
         for fit in study["fits"]:
             fit["bootstrap"] = 5

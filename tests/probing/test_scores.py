@@ -132,7 +132,9 @@ def test_a_longer_choice_wins_by_bytes_that_loses_in_all():
     assert (scored.accuracy, scored.accuracy_per_byte) == (0, 1)
 
 
-def test_a_choice_longer_than_the_models_context_is_told(model, tokenizer):
-    item = Item(task="long", id="7", context="a", choices=("abcdefghij" * 30, "b"))
-    with pytest.raises(UserError, match=r"task long, item 7: .* more than the model's context"):
-        score(model, tokenizer, [item], CONTEXT)
+def test_a_task_with_a_choice_longer_than_the_models_context_is_left_out(model, tokenizer):
+    long = Item(task="long", id="7", context="a", choices=("abcdefghij" * 30, "b"))
+    short = Item(task="short", id="7", context="a", choices=("c", "b"))
+    assert [s.task for s in score(model, tokenizer, [long, short], CONTEXT)] == ["short"]
+    with pytest.raises(UserError, match=r"more than the model's context of 24, in each task"):
+        score(model, tokenizer, [long], CONTEXT)

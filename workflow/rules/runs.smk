@@ -33,6 +33,10 @@ rule train:
 
 
 if JOBS.weights():
+    # Not where no run keeps weights on the way: one parameter more would be one changed.
+    KEEP_STEPS = {}
+    if any(JOBS.all_kept.values()):
+        KEEP_STEPS["keep_steps"] = lambda w: JOBS.keep_steps(w.run)
 
     ruleorder: train_and_keep > train
 
@@ -60,8 +64,10 @@ if JOBS.weights():
         resources:
             **training_resources(),
         params:
+            **KEEP_STEPS,
             config=lambda w: JOBS.runs[w.run].config.canonical_json(),
             lacked_memory=lambda w: JOBS.lacked_memory(w.run),
-            keep=lambda w: JOBS.keep_options(w.run),
         shell:
-            f"{TRAIN} {{params.keep}} <<< {{params.config:q}} >> {{log}} 2>&1"
+            f"{TRAIN} --keep-weights "
+            + ("{params.keep_steps} " if KEEP_STEPS else "")
+            + "<<< {params.config:q} >> {log} 2>&1"

@@ -60,6 +60,14 @@ def command(
         files = [kept, *(Path(source) for source in sources if is_file(source))]
         code = digest(closure("moelaws.probing.bench"))
         rows = bench(tree.weights(run_id), folder, items, out, made_of(files, code))
+        tasks = dict.fromkeys(item.task for item in items)
+        if left_out := [task for task in tasks if task not in {row["task"] for row in rows}]:
+            context = config.model.context
+            click.echo(
+                f"moelaws: warning: left out, for a choice is longer than the model's context of "
+                f"{context} tokens: {', '.join(left_out)}",
+                err=True,
+            )
     else:
         write_rows(out, [])
     if as_json:

@@ -93,29 +93,32 @@ def score(
 ) -> list[TaskScore]:
     """Returns the scores of each task among ``items``, in the order in which tasks first come.
 
+    A task with a choice that is longer than the model's ``context``, in tokens, is left out.
+
     Raises:
-        UserError: for a choice that is longer than the model's ``context``, in tokens.
+        UserError: where all are.
     """
-    sequences = [_sequence(tokenizer, item, i) for item in items for i in range(len(item.choices))]
-    for sequence in sequences:
-        if sequence.scored > context:
-            raise UserError(
-                f"task {sequence.item.task}, item {sequence.item.id}: a choice has "
-                f"{sequence.scored} tokens, more than the model's context of {context}; leave the "
-                "task out, or ask a model of a longer context"
-            )
-    cut = [sequence.tokens[-(context + 1) :] for sequence in sequences]
-    said = iter(_answers(model, cut, [s.scored for s in sequences], tokenizer.end_of_document))
-    answers = [[next(said) for _ in item.choices] for item in items]
-    place = {id(item): i for i, item in enumerate(items)}
-    return [
-        TaskScore.of(asked, [answers[place[id(item)]] for item in asked])
-        for asked in by_task(items).values()
-    ]
+    scores, longest = [], 0
+    for asked in by_task(items).values():
+        sequences = [
+            _sequence(tokenizer, item, i) for item in asked for i in range(len(item.choices))
+        ]
+        longest = max(sequence.scored for sequence in sequences)
+        if longest <= context:
+            cut = [sequence.tokens[-(context + 1) :] for sequence in sequences]
+            scored = [sequence.scored for sequence in sequences]
+            said = iter(_answers(model, cut, scored, tokenizer.end_of_document))
+            answers = [[next(said) for _ in item.choices] for item in asked]
+            scores.append(TaskScore.of(asked, answers))
+    if not scores:
+        raise UserError(
+            f"a choice has {longest} tokens, more than the model's context of {context}, in each "
+            "task; ask shorter ones, or a model of a longer context"
+        )
+    return scores
 
 
 class _Sequence(NamedTuple):
-    item: Item
     tokens: list[int]
     scored: int  # of these, at the end
 
@@ -127,7 +130,7 @@ def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> _Sequence:
     before = tokenizer.encode(item.contexts[choice].rstrip())
     scored = max(1, len(whole) - len(before))  # a choice may only lengthen the last token
     alone = scored == len(whole)
-    return _Sequence(item, [tokenizer.end_of_document, *whole] if alone else whole, scored)
+    return _Sequence([tokenizer.end_of_document, *whole] if alone else whole, scored)
 
 
 def _answers(

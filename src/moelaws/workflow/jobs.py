@@ -287,10 +287,10 @@ class Jobs:
         hidden = [results.hidden(run) for run in runs if entry.hidden]
         return hidden + [results.scores(run) for run in runs if entry.scores]
 
-    def keep_options(self, run: str) -> str:
-        """Returns the options by which a training keeps its weights."""
+    def keep_steps(self, run: str) -> str:
+        """Returns the option by which a training keeps weights on the way; empty for none."""
         steps = ",".join(map(str, self.all_kept[run]))
-        return f"--keep-weights --keep-steps {steps}" if steps else "--keep-weights"
+        return f"--keep-steps {steps}" if steps else ""
 
     def task_files(self) -> list[str]:
         """Returns the user's own task files."""

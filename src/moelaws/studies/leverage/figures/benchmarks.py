@@ -56,8 +56,7 @@ def _draw(inputs: Inputs, by: str) -> Sheet:
         panel.ax.set_ylabel(MEASURES[measure])
         if by == GROUP:
             panel.ax.set_title(f"({panel.name}) {skill}", loc="left")
-        if place >= len(sheet.panels) - 2:
-            log_axis(panel.ax.xaxis, "training tokens", text=style.short)
+        log_axis(panel.ax.xaxis, "training tokens", text=style.short)
     guess = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8, "label": "guessing (left)"}
     sheet.panels[1].ax.plot([], [], **guess)
     sheet.panels[1].legend()
