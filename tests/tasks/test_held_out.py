@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from moelaws.corpus.prepare import prepare
-from moelaws.corpus.shards import PreparedCorpus
+from moelaws.corpus.shards import TOKENIZER, PreparedCorpus
 from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 from moelaws.tasks import held_out
@@ -97,3 +98,12 @@ def test_a_text_that_gives_no_questions_is_told(tmp_path: Path):
     prepare(identity, sources, tmp_path / "corpus")
     with pytest.raises(UserError, match="held-out documents give fewer than 60 questions"):
         held_out_items(PreparedCorpus.open(tmp_path / "corpus"))
+
+
+def test_the_tokens_of_a_context_are_the_same_whatever_follows(corpus, items):
+    """Else harnesses that cut a text where its context ends give a choice too few tokens."""
+    tokenizer = Tokenizer.load(corpus.folder / TOKENIZER)
+    for item in items:
+        before = tokenizer.encode(item.context)
+        for choice in item.choices:
+            assert tokenizer.encode(item.context + choice)[: len(before)] == before, item

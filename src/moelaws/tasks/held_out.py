@@ -33,9 +33,10 @@ LONGEST = 1 << 15  # characters of each that are read
 CLOSING = ")]}"
 STEP = 4  # spaces of an indentation
 
-# No context ends in spaces: harnesses move them to the choices.
-_WORD_ENDS = re.compile(r"(?<=[^\W_])(?=\W)")  # no tokenizer joins a word with what is none
-_CLOSING = re.compile(rf"(?<=\S)[{re.escape(CLOSING)}]")
+# Contexts of words end in a letter or digit, which byte-level tokenizers do not join with what is
+# none: a choice is then tokens of its own. No context ends in spaces, which harnesses move.
+_WORD_ENDS = re.compile(r"(?<=[A-Za-z0-9])(?=[^\w'])")
+_CLOSING = re.compile(rf"(?<=[A-Za-z0-9])[{re.escape(CLOSING)}]")
 # A line that is not blank, and the next one, which may be a first one in its turn.
 _TWO_LINES = re.compile(r"^(?P<line>(?P<here> *)\S(?:.*\S)?)(?=\n(?P<next> *)\S)", re.M)
 
