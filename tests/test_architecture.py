@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "claims",
     },
     "probing": {"spec", "corpus", "model", "training"},
+    "exports": {"spec", "records", "grids", "tables"},
     "launcher": set(),
     "workflow": {
         "spec",
@@ -74,6 +75,9 @@ HOMES: dict[str, set[str]] = {
     "plotly": {"explore"},
     "PIL": {"explore"},
     "datasets": {"corpus"},
+    "mlflow": {"exports"},
+    "tensorboard": {"exports"},
+    "wandb": {"exports"},
     "click": {"cli"},
     "snakemake": set(),
 }

@@ -1,0 +1,53 @@
+"""Runs on record to export: two that were trained, and made copies of them in other states."""
+
+import shutil
+
+import pytest
+from export_records import copy_run, replace_column, run_of
+
+from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.training.job import TrainingOptions
+from moelaws.training.run import train
+from random_corpus import VOCABULARY, random_corpus
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """The root of results with a completed run of experts and one of a dense model."""
+    root = tmp_path_factory.mktemp("trained")
+    corpus, folder = random_corpus(root)
+    results = Results(root / "results")
+    experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
+    for ffn in (experts, {"kind": "dense", "d_ffn": 16}):
+        data = {
+            "model": {
+                "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
+                "vocab_size": VOCABULARY, "ffn": ffn,
+            },
+            "corpus": corpus.model_dump(),
+            "steps": 30,
+            "batch": 4,
+            "balance_group": 2,
+            "optimizer": {"lr": 1e-2},
+            "evaluation": {"sequences": 64},
+        }  # fmt: skip
+        train(parse(RunConfig, data, "test"), results, folder, TrainingOptions())
+    return results.root
+
+
+@pytest.fixture
+def results(trained, tmp_path):
+    """A copy of these runs, beside them a copy that diverged and one that lacked memory."""
+    results = Results(tmp_path / "results")
+    shutil.copytree(trained / "runs", results.runs)
+    experts = run_of(results, "moe")
+    copy_run(results, experts, "diverged", status="diverged", loss=None, bits_per_byte=None)
+    path = results.run("diverged") / "history.parquet"
+    losses = read_parquet(path)["loss"].to_pylist()
+    losses[-2:] = [float("inf"), float("nan")]
+    replace_column(path, "loss", losses)
+    copy_run(results, experts, "lacking", status="out_of_memory", loss=None)
+    return results
