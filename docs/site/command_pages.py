@@ -31,14 +31,19 @@ def _page() -> Iterator[str]:
         yield from _command(command, click.Context(command, info_name=name, parent=root))
 
 
-def _command(command: click.Command, context: click.Context) -> Iterator[str]:
-    yield f"## {context.command_path}"
+def _command(command: click.Command, context: click.Context, level: str = "##") -> Iterator[str]:
+    yield f"{level} {context.command_path}"
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"```text\n{context.command_path} {usage}\n```"
     yield from _help(command)
     records = [p.get_help_record(context) for p in command.get_params(context)]
     rows = [(code(record[0]), plain(record[1])) for record in records if record]
     yield table(("option", "what it does"), rows)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            one = command.get_command(context, name)
+            assert one is not None
+            yield from _command(one, click.Context(one, info_name=name, parent=context), "###")
 
 
 def _help(command: click.Command) -> Iterator[str]:

@@ -10,7 +10,7 @@ import re
 import sys
 
 import pytest
-from click import Context
+from click import Context, Group
 
 from moelaws import laws
 from moelaws.cli import COMMANDS, cli
@@ -98,6 +98,9 @@ def test_commands_and_their_options_exist(page):
     for name, words in re.findall(r"(?:`|\$ |&& )moelaws (\w+)([^`|&;#\n]*)", text):
         command = cli.get_command(Context(cli), name)
         assert command, name
+        if isinstance(command, Group) and (word := re.match(r" ([a-z]\w*)", words)):
+            command = command.get_command(Context(command), word[1])
+            assert command, f"{name}{words}"
         known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
         assert set(re.findall(r"(?<= )--[\w-]+", words)) <= known, f"{name}{words}"
 

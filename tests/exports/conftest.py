@@ -34,7 +34,9 @@ def trained(tmp_path_factory):
             "optimizer": {"lr": 1e-2},
             "evaluation": {"sequences": 64},
         }  # fmt: skip
-        train(parse(RunConfig, data, "test"), results, folder, TrainingOptions())
+        config, lines = parse(RunConfig, data, "test"), []
+        train(config, results, folder, TrainingOptions(), log=lines.append)
+        (results.run(config.run_id) / "log").write_text("".join(f"{line}\n" for line in lines))
     return results.root
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -43,7 +44,7 @@ def read_mlflow(place):
             for key, history in steps.items():  # the table of last values is another one
                 last = max(history, key=lambda m: m.step).value
                 assert run.data.metrics[key] == pytest.approx(last, nan_ok=True)
-            folder = client.download_artifacts(identity, "")
+            folder = Path(client.download_artifacts(identity, ""))
             key = experiment.name, tags["moelaws.run_id"]
             assert key not in held, "it is there twice"
             held[key] = Held(
@@ -53,7 +54,7 @@ def read_mlflow(place):
                 {k: v for k, v in tags.items() if not k.startswith("mlflow.")},
                 tags.get("mlflow.note.content", ""),
                 run.info.status == "FINISHED",
-                {name: open(os.path.join(folder, name)).read() for name in os.listdir(folder)},
+                {path.name: path.read_text() for path in folder.iterdir()},
                 {m.step: m.timestamp / 1000 for m in steps.get("train/loss", [])},
             )
     return held
@@ -75,10 +76,10 @@ def read_tensorboard(place):
             texts[tag] = make_ndarray(event.tensor_proto)
         tables = {}
         for tag in ("run", "parameters"):
-            rows = texts.pop(f"{tag}/text_summary").item().decode().splitlines()[2:]
+            rows = texts.pop(tag).item().decode().splitlines()[2:]
             tables[tag] = dict(row.strip("| ").split(" | ", 1) for row in rows)
         files = {
-            tag.removeprefix("files/").removesuffix("/text_summary"): "\n".join(
+            tag.removeprefix("files/"): "\n".join(
                 line[4:] for line in text.item().decode().splitlines()
             )
             for tag, text in texts.items()

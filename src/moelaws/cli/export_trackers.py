@@ -191,11 +191,10 @@ def _as_dict(sent: Sent) -> dict[str, Any]:
 
 def _told(to: str | Path, sent: Sent) -> Iterator[str]:
     """Yields how many runs were added, updated, unchanged, and which were left out, and why."""
-    runs = [run for some in sent.runs.values() for run in some]
-    counts = ", ".join(f"{len(some)} {outcome}" for outcome, some in sent.runs.items())
-    studies = Counter(run.study for run in runs)
+    studies = Counter(run.study for some in sent.runs.values() for run in some)
     of = ", ".join(f"{study} {count}" for study, count in studies.items())
-    yield f"{to}: {counts}{f' (runs of {of})' if of else ''}, {len(sent.left_out)} left out"
+    counts = ", ".join(f"{len(some)} {outcome}" for outcome, some in sent.runs.items())
+    yield f"{to}: {counts}, {len(sent.left_out)} left out{f' (runs: {of})' if of else ''}"
     reasons: dict[str, list[str]] = {}
     for run in sent.left_out:
         reasons.setdefault(run.reason, []).append(run.run_id)

@@ -16,7 +16,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # mlflow reads it when it is imported
+# Read when mlflow is imported: no telemetry, no address printed for each run, and a server that
+# does not answer is given up after some seconds instead of minutes.
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
@@ -119,7 +123,7 @@ class Experiments:
         if self.database:
             folder = self.database.with_name(f"{self.database.stem}_artifacts")
             place = (folder / study).as_uri()
-        return str(self.client.create_experiment(study, artifact_location=place))
+        return str(self.client.create_experiment(study, place))
 
     def _runs(self, experiment: str) -> Known:
         runs: Known = {}

@@ -26,7 +26,7 @@ from moelaws.records.lock import one_at_a_time
 
 # What the page of hyperparameters has as columns, of all runs the same.
 HPARAMS = (
-    "N_total", "N_active", "C", "C_sparsity", "D", "S", "A", "G", "E", "k", "n_layers",
+    "N_total", "N_active", "C_sparsity", "D", "S", "A", "G", "E", "k", "n_layers",
     "d_model", "d_expert", "lr", "batch_tokens", "steps", "seed",
 )  # fmt: skip
 TEXTS = ("kind",)
@@ -122,7 +122,7 @@ def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     data = plugin_data_pb2.HParamsPluginData
     yield _plugin(metadata.EXPERIMENT_TAG, data(experiment=experiment))
 
-    start = plugin_data_pb2.SessionStartInfo(start_time_secs=run.started, group_name=run.run_id)
+    start = plugin_data_pb2.SessionStartInfo(start_time_secs=run.started, group_name=run.label)
     for name in HPARAMS:
         if name in run.sizes:
             start.hparams[name].number_value = run.sizes[name]
