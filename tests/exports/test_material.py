@@ -1,6 +1,7 @@
 """What of a run goes to a tracker, and which runs go: no tracker is needed for these tests."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -177,6 +178,12 @@ def test_each_format_has_its_own_help():
         assert f"{name} " in told
         assert line in " ".join(told.split())
         assert CliRunner().invoke(cli, ["export", name, "--help"]).exit_code == 0
+
+
+def test_what_goes_to_a_tracker_is_told_without_torch():
+    modules = "moelaws.exports.material, moelaws.exports.chosen, moelaws.exports.send"
+    code = f"import {modules}, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_locks_can_be_installed_beside_the_environment_and_together():

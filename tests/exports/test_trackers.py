@@ -2,7 +2,7 @@
 
     for tool in mlflow tensorboard wandb; do
       pip install --no-deps --target OVERLAY/$tool -r envs/$tool.txt
-      PYTHONPATH=OVERLAY/$tool pytest tests/exports -k $tool
+      PYTHONPATH=OVERLAY/$tool pytest tests/exports/test_trackers.py -n 0 -k $tool
     done
 
 With MOELAWS_EXPORTS=required a test that would be skipped for lack of a package fails.
@@ -22,11 +22,13 @@ import pytest
 from click.testing import CliRunner
 from export_records import copy_run, replace_column, run_of
 from tracker_readers import READERS, need
+from wandb_server import server
 
 from moelaws.cli import cli
 from moelaws.records.annotations import annotate
 from moelaws.records.files import read_json, write_json
 from moelaws.records.parquet import read_parquet
+from moelaws.spec.errors import UserError
 from waiting import wait_for
 
 LARGEST = sys.float_info.max
@@ -176,6 +178,14 @@ def test_a_damaged_file_is_told_and_the_others_go(tracker):
     assert ("moelaws", "diverged") not in tracker.held()
 
 
+def test_two_exports_at_once_add_each_run_once(tracker):
+    command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [json.loads(process.communicate()[0]) for process in both]
+    assert sorted(len(one["added"]) for one in told) == [0, 3]
+    assert len(tracker.held()) == 3
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
 def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, heard):
     for copy in range(40):
@@ -220,6 +230,35 @@ def test_no_host_is_asked(tracker):
     assert [line for line in asked if "127.0.0.1" not in line] == []
 
 
+def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
+    """wandb's own reader of its logs is in the program that sends them."""
+    need("wandb")
+    monkeypatch.chdir(tmp_path)
+    run = run_of(results, "moe")
+    annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")
+    tracker = Tracker("wandb", tmp_path, results)
+    tracker.export(run)
+    with server() as (address, received):
+        own = {"WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "HOME": str(tmp_path)}
+        (folder,) = tracker.place.glob("moelaws/offline-run-*")
+        subprocess.run([sys.executable, "-m", "wandb", "sync", folder], env=os.environ | own)
+    assert (received.run["name"], received.run["project"]) == (run, "moelaws")
+    assert received.run["notes"] == "The node was rebooted."
+    assert set(received.run["tags"]) == {"completed", "baseline=yes"}
+    config = json.loads(received.run["config"])
+    assert config["config.optimizer.beta2"]["value"] == 0.95
+    history = read_parquet(results.run(run) / "history.parquet").to_pylist()
+    assert len(received.rows) == len(history) == 30
+    for number, expected in enumerate(history):
+        row = received.rows[number]
+        assert row["_step"] == expected.pop("step")
+        assert {name: row[f"train/{name}"] for name in expected} == expected
+    for name in ("config.json", "summary.json", "provenance.json", "log"):
+        assert received.files[name] == (results.run(run) / name).read_bytes()
+    summary = json.loads(received.files["wandb-summary.json"])
+    assert summary["final/L"] == read_json(results.summary(run))["loss"]
+
+
 def test_mlflow_finds_runs_by_expression(results, tmp_path, monkeypatch):
     need("mlflow")
     monkeypatch.chdir(tmp_path)
@@ -236,8 +275,23 @@ def test_mlflow_finds_runs_by_expression(results, tmp_path, monkeypatch):
     assert list(frame["tags.moelaws.run_id"]) == [run_of(results, "dense")]
 
 
-def test_mlflow_takes_no_plain_folder(results, tmp_path):
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("mlruns", "--to is 'mlruns'; give sqlite:///FILE.db"),
+        ("sqlite:///folder", "folder: unable to open database file"),
+        ("sqlite:///text.db", "text.db: file is not a database"),
+        ("http://127.0.0.1:1", "Connection refused"),
+    ],
+)
+def test_mlflow_tells_at_once_what_is_no_place_for_runs(
+    uri, message, results, tmp_path, monkeypatch
+):
     need("mlflow")
-    words = ["export", "mlflow", "--to", "mlruns", "--results", str(results.root)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.db").write_text("no database" * 100)
+    words = ["export", "mlflow", "--to", uri, "--results", str(results.root)]
     done = CliRunner().invoke(cli, words)
-    assert "--to is 'mlruns'; give sqlite:///FILE.db" in str(done.exception)
+    assert isinstance(done.exception, UserError)
+    assert message in str(done.exception)

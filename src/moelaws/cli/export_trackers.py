@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Scope:
     """Which runs are meant, by the project and by name."""
 
     chosen: tuple[str, ...]
@@ -34,10 +34,10 @@ class Sweep:
 
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds what the three commands share; a command receives ``sweep``, ``selection``, JSON."""
-    sweep = gathered(
-        "sweep",
-        Sweep,
+    """Adds what the three commands share; a command receives ``scope``, ``selection``, JSON."""
+    scope = gathered(
+        "scope",
+        Scope,
         click.argument("chosen", metavar="[RUN]...", nargs=-1),
         click.option(
             *("--study", "studies"),
@@ -54,7 +54,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         override_options,
     )
-    return sweep(selection_options(json_option(command)))
+    return scope(selection_options(json_option(command)))
 
 
 @click.command(name="mlflow")
@@ -65,7 +65,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     help="sqlite:///FILE.db, or the http address of an MLflow server.",
 )
 @_shared
-def mlflow(uri: str, sweep: Sweep, selection: Selection, as_json: bool) -> None:
+def mlflow(uri: str, scope: Scope, selection: Selection, as_json: bool) -> None:
     """Put the runs of the chosen studies, or each RUN, into MLflow, an experiment a study.
 
     The runs are those that completed or diverged. A second call adds nothing twice: it updates
@@ -73,7 +73,7 @@ def mlflow(uri: str, sweep: Sweep, selection: Selection, as_json: bool) -> None:
     """
     with _needs("mlflow"):
         from moelaws.exports.mlflow import opened
-    _export("mlflow", uri, sweep, selection, opened(uri), as_json)
+    _export("mlflow", uri, scope, selection, opened(uri), as_json)
 
 
 @click.command(name="tensorboard")
@@ -85,7 +85,7 @@ def mlflow(uri: str, sweep: Sweep, selection: Selection, as_json: bool) -> None:
     help="The folder to give to tensorboard --logdir.",
 )
 @_shared
-def tensorboard(folder: Path, sweep: Sweep, selection: Selection, as_json: bool) -> None:
+def tensorboard(folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
     """Write the runs of the chosen studies, or each RUN, for TensorBoard: DIR/STUDY/RUN.
 
     The runs are those that completed or diverged. A second call adds nothing twice: it updates
@@ -93,21 +93,21 @@ def tensorboard(folder: Path, sweep: Sweep, selection: Selection, as_json: bool)
     """
     with _needs("tensorboard"):
         from moelaws.exports.tensorboard import opened
-    _export("tensorboard", folder, sweep, selection, opened(folder), as_json)
+    _export("tensorboard", folder, scope, selection, opened(folder), as_json)
 
 
 @click.command(name="wandb")
 @click.option("--offline", is_flag=True, help="Needed: runs are written for `wandb sync`.")
 @click.option(
     *("--to", "folder"),
-    default=Path("wandb"),
+    default=Path("wandb_runs"),  # a folder "wandb" would hide the package from Python
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="The folder that gets STUDY/offline-run-*.",
 )
 @_shared
-def wandb(offline: bool, folder: Path, sweep: Sweep, selection: Selection, as_json: bool) -> None:
+def wandb(offline: bool, folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
     """Write the runs of the chosen studies, or each RUN, for W&B, a project a study.
 
     The runs are those that completed or diverged. A second call adds nothing twice: it updates
@@ -120,7 +120,7 @@ def wandb(offline: bool, folder: Path, sweep: Sweep, selection: Selection, as_js
         )
     with _needs("wandb"):
         from moelaws.exports.wandb import opened
-    _export("wandb", folder, sweep, selection, opened(folder), as_json)
+    _export("wandb", folder, scope, selection, opened(folder), as_json)
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def _needs(package: str) -> Iterator[None]:
 def _export(
     name: str,
     to: str | Path,
-    sweep: Sweep,
+    scope: Scope,
     selection: Selection,
     opened: AbstractContextManager[Tracker],
     as_json: bool,
@@ -148,7 +148,7 @@ def _export(
     from moelaws.exports.send import send
     from moelaws.records.progress import reporting
 
-    chosen = _choose(sweep, selection)
+    chosen = _choose(scope, selection)
     with opened as tracker, reporting() as report:
         sent = send(chosen, tracker, report)
     if as_json:
@@ -158,26 +158,26 @@ def _export(
         click.echo(line)
 
 
-def _choose(sweep: Sweep, selection: Selection) -> Chosen:
+def _choose(scope: Scope, selection: Selection) -> Chosen:
     from moelaws.exports.chosen import asked_in, choose
     from moelaws.records.code import training_code
     from moelaws.records.layout import Results
     from moelaws.records.listing import Listing
     from moelaws.records.runs import all_records, find_record
 
-    results, code = Results(sweep.results), training_code()
+    results, code = Results(scope.results), training_code()
     if not results.runs.is_dir():
         raise UserError(f"there is no folder {results.runs}; --results names the root of records")
-    overrides = dict(sweep.overrides)
-    if sweep.studies:
-        overrides["studies"] = list(sweep.studies)
+    overrides = dict(scope.overrides)
+    if scope.studies:
+        overrides["studies"] = list(scope.studies)
     asked = None
     if overrides or CONFIG.exists():
         asked = asked_in(load_project(overrides=overrides))
-    records = [find_record(results, run) for run in sweep.chosen] or all_records(results)
+    records = [find_record(results, run) for run in scope.chosen] or all_records(results)
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
-    named = bool(sweep.chosen) and not sweep.studies
+    named = bool(scope.chosen) and not scope.studies
     return choose(listing.records, results, asked, named)
 
 

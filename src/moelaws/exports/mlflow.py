@@ -60,11 +60,11 @@ def opened(uri: str) -> Iterator[Experiments]:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = _database(uri)
     if database:
-        database.parent.mkdir(parents=True, exist_ok=True)
+        _check(database)
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
             yield Experiments(MlflowClient(tracking_uri=uri), database)
-        except MlflowException as error:
+        except (MlflowException, sqlite3.Error) as error:
             raise UserError(f"--to {uri}: {' '.join(str(error).split())[:500]}") from None
 
 
@@ -78,6 +78,18 @@ def _database(uri: str) -> Path | None:
         f"--to is {quoted(uri)}; give sqlite:///FILE.db, or the http address of an MLflow server. "
         "MLflow gave up its plain folders"
     )
+
+
+def _check(database: Path) -> None:
+    """Refuses at once what MLflow would try to open for minutes."""
+    database.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        raise UserError(
+            f"--to names {database}: {error}; give a SQLite database of MLflow's, or a new file"
+        ) from None
 
 
 class Experiments:
