@@ -46,7 +46,16 @@ ALLOWED: dict[str, set[str]] = {
     },
     "tasks": {"spec", "records", "corpus"},
     "probing": {"spec", "corpus", "model", "training", "tasks"},
-    "exports": {"spec", "accounting", "records", "corpus", "model", "training"},
+    "exports": {
+        "spec",
+        "accounting",
+        "records",
+        "corpus",
+        "model",
+        "training",
+        "grids",
+        "tables",
+    },
     "launcher": set(),
     "workflow": {
         "spec",
@@ -78,6 +87,9 @@ HOMES: dict[str, set[str]] = {
     "PIL": {"explore"},
     "datasets": {"corpus"},
     "transformers": set(),  # an export for it needs nothing of it
+    "mlflow": {"exports"},
+    "tensorboard": {"exports"},
+    "wandb": {"exports"},
     "click": {"cli"},
     "snakemake": set(),
 }

@@ -31,8 +31,8 @@ def _page() -> Iterator[str]:
         yield from _command(command, click.Context(command, info_name=name, parent=root))
 
 
-def _command(command: click.Command, context: click.Context) -> Iterator[str]:
-    yield f"## {context.command_path}"
+def _command(command: click.Command, context: click.Context, level: str = "##") -> Iterator[str]:
+    yield f"{level} {context.command_path}"
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"```text\n{context.command_path} {usage}\n```"
     yield from _help(command)
@@ -41,9 +41,9 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     yield table(("option", "what it does"), rows)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            part = command.get_command(context, name)
-            assert part is not None
-            yield from _command(part, click.Context(part, info_name=name, parent=context))
+            one = command.get_command(context, name)
+            assert one is not None
+            yield from _command(one, click.Context(one, info_name=name, parent=context), "###")
 
 
 def _help(command: click.Command) -> Iterator[str]:

@@ -1,46 +1,55 @@
-"""A small trained run whose weights were kept."""
+"""Runs on record to export: two that were trained, and made copies of them in other states."""
+
+import shutil
 
 import pytest
+from export_records import copy_run, replace_column, run_of
 
-from exported_models import EXPERTS, SHAPE
 from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from moelaws.training import run
 from moelaws.training.plan import TrainingOptions
-from random_corpus import random_corpus
+from moelaws.training.run import train
+from random_corpus import VOCABULARY, random_corpus
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    """(identity, results) of a small prepared corpus."""
-    root = tmp_path_factory.mktemp("exports")
-    identity, _ = random_corpus(root)
-    return identity, Results(root / "results")
-
-
-@pytest.fixture(scope="session")
-def trained(corpus):
-    """Trains a run and keeps its weights: arguments replace parts of the model; the configuration
-    is returned."""
-    identity, results = corpus
-
-    def train(steps=30, **model):
+def trained(tmp_path_factory):
+    """The root of results with a completed run of experts and one of a dense model."""
+    root = tmp_path_factory.mktemp("trained")
+    corpus, folder = random_corpus(root)
+    results = Results(root / "results")
+    experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
+    for ffn in (experts, {"kind": "dense", "d_ffn": 16}):
         data = {
-            "model": SHAPE | {"ffn": EXPERTS, "qk_norm": True, "init_std": 0.02} | model,
-            "corpus": identity.model_dump(), "steps": steps, "batch": 4, "balance_group": 2,
-            "optimizer": {"lr": 1e-2}, "evaluation": {"sequences": 16},
+            "model": {
+                "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
+                "vocab_size": VOCABULARY, "ffn": ffn,
+            },
+            "corpus": corpus.model_dump(),
+            "steps": 30,
+            "batch": 4,
+            "balance_group": 2,
+            "optimizer": {"lr": 1e-2},
+            "evaluation": {"sequences": 64},
         }  # fmt: skip
-        config = parse(RunConfig, data, "test")
-        options = TrainingOptions(keep_weights=True)
-        folder = results.corpus(identity.corpus_id)
-        run.train(config, results, folder, options, None, lambda line: None)
-        return config
-
-    return train
+        config, lines = parse(RunConfig, data, "test"), []
+        train(config, results, folder, TrainingOptions(), log=lines.append)
+        (results.run(config.run_id) / "log").write_text("".join(f"{line}\n" for line in lines))
+    return results.root
 
 
-@pytest.fixture(scope="session")
-def config(trained):
-    """The configuration of a trained run of experts with QK-norm."""
-    return trained()
+@pytest.fixture
+def results(trained, tmp_path):
+    """A copy of these runs, beside them a copy that diverged and one that lacked memory."""
+    results = Results(tmp_path / "results")
+    shutil.copytree(trained / "runs", results.runs)
+    experts = run_of(results, "moe")
+    copy_run(results, experts, "diverged", status="diverged", loss=None, bits_per_byte=None)
+    path = results.run("diverged") / "history.parquet"
+    losses = read_parquet(path)["loss"].to_pylist()
+    losses[-2:] = [float("inf"), float("nan")]
+    replace_column(path, "loss", losses)
+    copy_run(results, experts, "lacking", status="out_of_memory", loss=None)
+    return results

@@ -47,7 +47,7 @@ COMMANDS = {
     "tag": "Give runs tags, such as baseline=yes, to find them by.",
     "note": "Write a note to runs.",
     "query": "Answer SQL over the tables and the runs on record.",
-    "export": "Write runs for other programs, such as Hugging Face's transformers.",
+    "export": "Write runs for other programs: MLflow, TensorBoard, W&B, transformers.",
     "archive": "Write a finished sweep to one ZIP file with checksums, or verify such a file.",
 }
 

@@ -9,6 +9,9 @@ from moelaws.spec.references import resolve
 # Format -> where its command is, and one line of help.
 FORMATS = {
     "hf": ("export_hf:command", "Write a run as a folder that Hugging Face's transformers loads."),
+    "mlflow": ("export_trackers:mlflow", "Put runs into a database or a server of MLflow."),
+    "tensorboard": ("export_trackers:tensorboard", "Write runs as event files for TensorBoard."),
+    "wandb": ("export_trackers:wandb", "Write runs as offline runs of Weights & Biases."),
 }
 
 

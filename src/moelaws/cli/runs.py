@@ -66,9 +66,8 @@ class View:
         return (*(GROUPED if self.group else COLUMNS), *words)
 
 
-@click.command(name="runs")
-@click.argument("chosen", metavar="[RUN]...", nargs=-1)
-@gathered(
+# Adds the options that select runs; the command receives ``selection``.
+selection_options = gathered(
     "selection",
     Selection,
     click.option("--status", type=click.Choice(STATUSES), help="Only runs in this state."),
@@ -86,6 +85,11 @@ class View:
         help="Only runs in which EXPR holds: COLUMN OP NUMBER [and ...], as in 'L < 4 and E == 8'.",
     ),
 )
+
+
+@click.command(name="runs")
+@click.argument("chosen", metavar="[RUN]...", nargs=-1)
+@selection_options
 @gathered(
     "view",
     View,

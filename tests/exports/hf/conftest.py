@@ -1,0 +1,46 @@
+"""A small trained run whose weights were kept."""
+
+import pytest
+
+from exported_models import EXPERTS, SHAPE
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.run import RunConfig
+from moelaws.training import run
+from moelaws.training.plan import TrainingOptions
+from random_corpus import random_corpus
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """(identity, results) of a small prepared corpus."""
+    root = tmp_path_factory.mktemp("exports")
+    identity, _ = random_corpus(root)
+    return identity, Results(root / "results")
+
+
+@pytest.fixture(scope="session")
+def trained(corpus):
+    """Trains a run and keeps its weights: arguments replace parts of the model; the configuration
+    is returned."""
+    identity, results = corpus
+
+    def train(steps=30, **model):
+        data = {
+            "model": SHAPE | {"ffn": EXPERTS, "qk_norm": True, "init_std": 0.02} | model,
+            "corpus": identity.model_dump(), "steps": steps, "batch": 4, "balance_group": 2,
+            "optimizer": {"lr": 1e-2}, "evaluation": {"sequences": 16},
+        }  # fmt: skip
+        config = parse(RunConfig, data, "test")
+        options = TrainingOptions(keep_weights=True)
+        folder = results.corpus(identity.corpus_id)
+        run.train(config, results, folder, options, None, lambda line: None)
+        return config
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def config(trained):
+    """The configuration of a trained run of experts with QK-norm."""
+    return trained()

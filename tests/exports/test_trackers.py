@@ -1,0 +1,297 @@
+"""Runs in MLflow, TensorBoard and W&B, read back by each tool's own code.
+
+    for tool in mlflow tensorboard wandb; do
+      pip install --no-deps --target OVERLAY/$tool -r envs/$tool.txt
+      PYTHONPATH=OVERLAY/$tool pytest tests/exports/test_trackers.py -n 0 -k $tool
+    done
+
+With MOELAWS_EXPORTS=required a test that would be skipped for lack of a package fails.
+"""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import datetime
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from export_records import copy_run, replace_column, run_of
+from tracker_readers import READERS, need
+from wandb_server import server
+
+from moelaws.cli import cli
+from moelaws.records.annotations import annotate
+from moelaws.records.files import read_json, write_json
+from moelaws.records.parquet import read_parquet
+from moelaws.spec.errors import UserError
+from waiting import wait_for
+
+LARGEST = sys.float_info.max
+
+
+class Tracker:
+    """A tracker below ``folder``, as a user calls it."""
+
+    def __init__(self, name, folder, results):
+        self.name, self.results = name, results
+        self.place = folder / ("runs.db" if name == "mlflow" else "tracked")
+        to = f"sqlite:///{self.place}" if name == "mlflow" else str(self.place)
+        offline = ["--offline"] if name == "wandb" else []
+        self.words = ["export", name, *offline, "--to", to, "--results", str(results.root)]
+
+    def export(self, *words):
+        """Exports in this process; returns (added, updated, unchanged, left out), sorted."""
+        done = CliRunner().invoke(cli, [*self.words, "--json", *words], catch_exceptions=False)
+        told = json.loads(done.stdout)
+        outcomes = ("added", "updated", "unchanged", "left_out")
+        return tuple(sorted(run["run_id"] for run in told[outcome]) for outcome in outcomes)
+
+    def held(self):
+        return READERS[self.name](self.place)
+
+    def stored(self, value):
+        """A float64 as the tool stores it."""
+        if self.name == "tensorboard":
+            return float(np.float32(value))
+        if self.name == "mlflow" and math.isinf(value):
+            return math.copysign(LARGEST, value)
+        return value
+
+
+@pytest.fixture(params=list(READERS))
+def tracker(request, results, tmp_path, monkeypatch):
+    need(request.param)
+    monkeypatch.chdir(tmp_path)  # where there is no project: all runs are of the study `moelaws`
+    return Tracker(request.param, tmp_path, results)
+
+
+def same(got, expected):
+    assert [step for step, _ in got] == [step for step, _ in expected]
+    np.testing.assert_array_equal([v for _, v in got], [v for _, v in expected])
+
+
+def test_all_that_was_measured_is_there_exactly(tracker):
+    tracker.export()
+    held, results = tracker.held(), tracker.results
+    runs = [run_of(results, "moe"), run_of(results, "dense"), "diverged"]
+    assert sorted(run for _, run in held) == sorted(runs)
+    assert {study for study, _ in held} == {"moelaws"}
+    for run in runs:
+        metrics = dict(held["moelaws", run].metrics)
+        history = read_parquet(results.run(run) / "history.parquet")
+        steps = history["step"].to_pylist()
+        for column in history.column_names:
+            if column != "step":
+                values = map(tracker.stored, history[column].to_pylist())
+                same(metrics.pop(f"train/{column}"), list(zip(steps, values, strict=True)))
+        if (path := results.run(run) / "load.parquet").exists():
+            rows = [row for row in read_parquet(path).to_pylist() if not row["validation"]]
+            for name in ("cv", "entropy", "kl", "overflow", "unused", "never_used"):
+                for layer in (0, 1):
+                    of_layer = [r for r in rows if r["layer"] == layer]
+                    expected = [(r["step"], tracker.stored(r[name])) for r in of_layer]
+                    same(metrics.pop(f"load/{name}/layer{layer}"), expected)
+        summary = read_json(results.summary(run))
+        final = {name: value for name, ((_, value),) in metrics.items()}
+        assert all(steps[0][0] == summary["steps"] for steps in metrics.values())
+        if summary["status"] == "completed":
+            assert final["final/L"] == tracker.stored(summary["loss"])
+            assert final["final/bits_per_byte"] == tracker.stored(summary["bits_per_byte"])
+        assert final["final/seconds"] == tracker.stored(summary["wall_seconds"])
+        assert ("final/L" in final) == (run != "diverged")
+        assert ("final/balance_cv" in final) == (run != run_of(results, "dense"))
+
+
+def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
+    run = run_of(tracker.results, "moe")
+    annotate(tracker.results, run, {"baseline": "yes"}, "The node was rebooted.")
+    tracker.export()
+    held = tracker.held()["moelaws", run]
+    provenance = read_json(tracker.results.run(run) / "provenance.json")
+    assert held.name.startswith("d16 E4 ")
+    assert held.name.endswith(f" s0 · {run[:8]}")
+    assert float(held.params["N_total"]) > float(held.params["N_active"]) > 1000
+    assert float(held.params["config.optimizer.beta2"]) == 0.95  # a default, in no config.json
+    assert held.params["kind"] == "moe"
+    ours = "moelaws." if tracker.name == "mlflow" else ""
+    assert held.tags[f"{ours}code"] == provenance["code"]
+    assert held.tags[f"{ours}status"] == "completed"
+    assert "baseline" in " ".join(held.tags)
+    assert held.note == "The node was rebooted."
+    assert json.loads(held.files["provenance.json"]) == json.loads(
+        (tracker.results.run(run) / "provenance.json").read_text()
+    )
+    assert {"config.json", "summary.json", "log"} <= set(held.files)
+    began = datetime.fromisoformat(provenance["started"]).timestamp()
+    seconds = read_parquet(tracker.results.run(run) / "history.parquet")["seconds"].to_pylist()
+    assert held.times[30] == pytest.approx(began + seconds[-1], abs=0.01)
+    assert (held.succeeded, tracker.held()["moelaws", "diverged"].succeeded) == (True, False)
+
+
+def test_a_second_export_adds_nothing_twice(tracker):
+    added, *_, left_out = tracker.export()
+    assert (len(added), left_out) == (3, ["lacking"])
+    before = tracker.held()
+    assert tracker.export() == ([], [], added, ["lacking"])
+    assert tracker.held().keys() == before.keys()
+
+
+def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
+    run = run_of(tracker.results, "moe")
+    annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
+    tracker.export()
+    annotate(tracker.results, run, {"baseline": "", "who": "Bob"}, "new")
+    assert tracker.export()[:2] == ([], [run])
+    held = tracker.held()["moelaws", run]
+    assert held.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
+    assert "baseline" not in " ".join(held.tags)
+    assert held.note == "new"
+    assert len(held.metrics["train/loss"]) == 30
+    assert tracker.export()[1] == []
+
+
+def test_a_run_that_was_trained_again_replaces_the_former(tracker):
+    tracker.export()
+    folder = tracker.results.run("diverged")
+    replace_column(folder / "history.parquet", "loss", [3.0 + step / 64 for step in range(30)])
+    summary = read_json(folder / "summary.json")
+    write_json(folder / "summary.json", {**summary, "status": "completed", "loss": 2.5})
+    assert tracker.export()[:2] == ([], ["diverged"])
+    held = tracker.held()
+    assert len(held) == 3
+    assert held["moelaws", "diverged"].metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
+    assert held["moelaws", "diverged"].metrics["final/L"] == [(30, 2.5)]
+    assert held["moelaws", "diverged"].succeeded
+
+
+def test_a_damaged_file_is_told_and_the_others_go(tracker):
+    path = tracker.results.run("diverged") / "history.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    added, _, _, left_out = tracker.export()
+    assert len(added) == 2
+    assert left_out == ["diverged", "lacking"]
+    assert ("moelaws", "diverged") not in tracker.held()
+
+
+def test_two_exports_at_once_add_each_run_once(tracker):
+    command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [json.loads(process.communicate()[0]) for process in both]
+    assert sorted(len(one["added"]) for one in told) == [0, 3]
+    assert len(tracker.held()) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
+def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, heard):
+    for copy in range(40):
+        copy_run(tracker.results, run_of(tracker.results, "moe"), f"copy{copy:02}")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moelaws.cli", *tracker.words], stderr=subprocess.PIPE, text=True
+    )
+
+    def begun():
+        """Some runs are there, and not all."""
+        if tracker.name == "mlflow":
+            artifacts = tracker.place.with_name("runs_artifacts")
+            return len(list(artifacts.glob("*/*/artifacts/log"))) > 4
+        return len(list(tracker.place.glob("moelaws/*"))) > 4
+
+    wait_for(begun)
+    os.kill(process.pid, number)
+    told = process.communicate()[1]
+    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), told
+    added, updated, unchanged, _ = tracker.export()
+    assert len(added) > 0
+    assert len(unchanged) > 0
+    assert len(updated) <= 1  # the one that it was at
+    held = tracker.held()
+    assert len(held) == 43
+    for run in added + updated + unchanged[:3]:
+        assert len(held["moelaws", run].metrics["train/loss"]) == 30
+    if tracker.name != "mlflow":  # nothing half-written is left
+        hidden = [p for p in tracker.place.rglob(".*") if not p.name.startswith(".nfs")]
+        assert hidden == []
+    assert tracker.export()[:2] == ([], [])
+
+
+def test_no_host_is_asked(tracker):
+    if not shutil.which("strace"):
+        pytest.skip("there is no strace on the PATH, which tells the connections of a program")
+    log = tracker.place.with_name("connections")
+    strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto", "-o", log]
+    done = subprocess.run([*strace, sys.executable, "-m", "moelaws.cli", *tracker.words])
+    assert done.returncode == 0
+    asked = [line for line in log.read_text().splitlines() if "AF_INET" in line]
+    assert [line for line in asked if "127.0.0.1" not in line] == []
+
+
+def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
+    """wandb's own reader of its logs is in the program that sends them."""
+    need("wandb")
+    monkeypatch.chdir(tmp_path)
+    run = run_of(results, "moe")
+    annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")
+    tracker = Tracker("wandb", tmp_path, results)
+    tracker.export(run)
+    with server() as (address, received):
+        own = {"WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "HOME": str(tmp_path)}
+        (folder,) = tracker.place.glob("moelaws/offline-run-*")
+        subprocess.run([sys.executable, "-m", "wandb", "sync", folder], env=os.environ | own)
+    assert (received.run["name"], received.run["project"]) == (run, "moelaws")
+    assert received.run["notes"] == "The node was rebooted."
+    assert set(received.run["tags"]) == {"completed", "baseline=yes"}
+    config = json.loads(received.run["config"])
+    assert config["config.optimizer.beta2"]["value"] == 0.95
+    history = read_parquet(results.run(run) / "history.parquet").to_pylist()
+    assert len(received.rows) == len(history) == 30
+    for number, expected in enumerate(history):
+        row = received.rows[number]
+        assert row["_step"] == expected.pop("step")
+        assert {name: row[f"train/{name}"] for name in expected} == expected
+    for name in ("config.json", "summary.json", "provenance.json", "log"):
+        assert received.files[name] == (results.run(run) / name).read_bytes()
+    summary = json.loads(received.files["wandb-summary.json"])
+    assert summary["final/L"] == read_json(results.summary(run))["loss"]
+
+
+def test_mlflow_finds_runs_by_expression(results, tmp_path, monkeypatch):
+    need("mlflow")
+    monkeypatch.chdir(tmp_path)
+    annotate(results, run_of(results, "dense"), {"baseline": "yes"})
+    tracker = Tracker("mlflow", tmp_path, results)
+    tracker.export()
+    import mlflow
+
+    mlflow.set_tracking_uri(f"sqlite:///{tracker.place}")
+    frame = mlflow.search_runs(
+        experiment_names=["moelaws"],
+        filter_string="tags.baseline = 'yes' and metrics.`final/L` > 1 and params.kind = 'dense'",
+    )
+    assert list(frame["tags.moelaws.run_id"]) == [run_of(results, "dense")]
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("mlruns", "--to is 'mlruns'; give sqlite:///FILE.db"),
+        ("sqlite:///folder", "folder: unable to open database file"),
+        ("sqlite:///text.db", "text.db: file is not a database"),
+        ("http://127.0.0.1:1", "Connection refused"),
+    ],
+)
+def test_mlflow_tells_at_once_what_is_no_place_for_runs(
+    uri, message, results, tmp_path, monkeypatch
+):
+    need("mlflow")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.db").write_text("no database" * 100)
+    words = ["export", "mlflow", "--to", uri, "--results", str(results.root)]
+    done = CliRunner().invoke(cli, words)
+    assert isinstance(done.exception, UserError)
+    assert message in str(done.exception)
