@@ -16,6 +16,7 @@ from moelaws.records.parquet import read_origin
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
+from moelaws.tables.query import query
 from moelaws.training import weights
 from random_corpus import VOCABULARY, random_corpus
 
@@ -56,11 +57,13 @@ def bench(results, *words):
 
 def test_a_row_for_each_task_and_kept_step_with_units(tree):
     results, config = tree
-    out = json.loads(bench(results, config.run_id[:5], "--json"))
     path = results.scores(config.run_id)
+    out = json.loads(bench(results, config.run_id[:5], "--json", "--out", str(path)))
     assert out["file"] == str(path)
     frame = pd.read_parquet(path)
     assert sorted(frame["step"].unique()) == [AT, STEPS]
+    answer = query(f"SELECT task FROM scores WHERE run_id = '{config.run_id}'", results, "demo")
+    assert len(answer.rows) == len(frame)
     assert (frame["tokens"] == frame["step"] * config.batch * config.model.context).all()
     assert frame["task"].nunique() * 2 == len(frame) == len(out["scores"])
     assert set(frame["group"]) == {"continuation"}
@@ -73,8 +76,8 @@ def test_a_row_for_each_task_and_kept_step_with_units(tree):
 
 def test_a_task_file_gives_the_scores_of_the_tasks_it_was_written_from(tree, tmp_path):
     results, config = tree
-    bench(results, config.run_id)
-    made = pd.read_parquet(results.scores(config.run_id))
+    bench(results, config.run_id, "--out", str(tmp_path / "made.parquet"))
+    made = pd.read_parquet(tmp_path / "made.parquet")
     corpus, file = results.corpus(config.corpus.corpus_id), tmp_path / "t.jsonl"
     words = ["held-out", "--corpus", str(corpus), "--out", str(file)]
     assert CliRunner().invoke(tasks_command, words).exit_code == 0
@@ -90,10 +93,18 @@ def test_a_run_without_weights_leaves_an_empty_table(tree):
     results.run(other).mkdir(parents=True)
     (results.run(other) / "config.json").write_text(config.canonical_json())
     write_json(results.kept(other), {"status": "diverged"})
-    assert "diverged" in bench(results, other)
+    assert "diverged" in bench(results, other, "--out", str(results.scores(other)))
     assert pd.read_parquet(results.scores(other)).empty
     with pytest.raises(UserError, match="no such run"):
         bench(results, "ffff")
+
+
+def test_without_a_file_nothing_is_written_over_the_sweeps_scores(tree):
+    results, config = tree
+    path = results.scores(config.run_id)
+    path.unlink(missing_ok=True)
+    assert "continuation_4" in bench(results, config.run_id)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ rule bench:
     input:
         weights=RESULTS.kept("{run}"),
         tasks=lambda w: RESULTS.tasks(JOBS.runs[w.run].config.corpus.corpus_id),
-        code=code("moelaws.probing.bench"),
+        code=code("moelaws.probing.bench", "moelaws.tasks.sources"),
     output:
         RESULTS.scores("{run}"),
     log:
@@ -53,7 +53,9 @@ rule bench:
     conda:
         "../../envs/cpu.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda wildcards, attempt: max(
+            2000, REQUESTS.memory_mb(wildcards.run, attempt)
+        ),
         runtime=60,
     params:
         root=lambda w: str(RESULTS.root),

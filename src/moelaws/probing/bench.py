@@ -16,7 +16,7 @@ from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item
 from moelaws.training import weights
 from moelaws.training.columns import write_columns
-from moelaws.training.device import threads
+from moelaws.training.device import choose_device, threads
 
 # column -> (unit, description)
 COLUMNS = {
@@ -38,22 +38,21 @@ _TEXTS, _COUNTS = ("task", "group"), ("step", "tokens", "items", "documents")
 
 
 def bench(
-    folder: Path, corpus: Path, items: Sequence[Item], out: Path, made_of: dict[str, Any]
+    folder: Path, corpus: Path, items: Sequence[Item], device: str = "cpu"
 ) -> list[dict[str, Any]]:
-    """Scores the weights in ``folder`` on ``items``, and writes a row a task and kept step.
+    """Scores the weights in ``folder`` on ``items``; returns a row a task and kept step.
 
     Args:
         folder: of a run's kept weights, whose header says what the run is.
         corpus: folder of its prepared corpus, for the tokenizer.
-        made_of: what the file is to say of its origin.
-
-    Returns:
-        the rows.
+        device: auto, cpu or cuda.
 
     Raises:
-        UserError: where there are no weights, or a choice is longer than the model's context.
+        UserError: where there are no weights, no such device, or no task has choices that fit into
+            the model's context.
     """
     torch.set_num_threads(threads())
+    device = choose_device(device)
     tokenizer = Tokenizer.load(corpus / TOKENIZER)
     rows: list[dict[str, Any]] = []
     for step in (*weights.kept_steps(folder), None):
@@ -63,15 +62,20 @@ def bench(
         done = config.steps if step is None else step
         context = config.model.context
         about = {"step": done, "tokens": done * config.batch * context}
-        rows += [{**about, **vars(scored)} for scored in score(model, tokenizer, items, context)]
-    write_rows(out, rows, made_of)
+        rows += [
+            {**about, **vars(scored)}
+            for scored in score(model.to(device), tokenizer, items, context)
+        ]
     return rows
 
 
 def write_rows(
     out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any] | None = None
 ) -> None:
-    """Writes scores, a row each; none of a run that left no weights."""
+    """Writes scores, a row each; none of a run that left no weights.
+
+    The file says what it was ``made_of``.
+    """
     columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
     out.parent.mkdir(parents=True, exist_ok=True)
     write_columns(out, COLUMNS, columns, made_of or None)

@@ -138,6 +138,7 @@ def _answers(
 ) -> list[Answer]:
     """Returns what the model says of the last ``scored`` tokens of each sequence."""
     answers: list[Answer | None] = [None] * len(tokens)
+    device = model.embedding.device
     model.eval()
     with torch.no_grad(), casting_once():
         for chosen in _batches([len(t) for t in tokens]):
@@ -148,6 +149,7 @@ def _answers(
             rows = [np.full(scored[i], row) for row, i in enumerate(chosen)]
             places = [np.arange(len(tokens[i]) - scored[i], len(tokens[i])) for i in chosen]
             row_T, place_T = (torch.from_numpy(np.concatenate(x)) for x in (rows, places))
+            batch, row_T, place_T = (x.to(device) for x in (batch, row_T, place_T))
             logits_TV, _ = model(batch[:, :-1])
             logits_TV = logits_TV.view(len(chosen), width - 1, -1)[row_T, place_T - 1].float()
             target_T = batch[row_T, place_T]

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from moelaws.records.layout import Results
+from moelaws.records.parquet import read_parquet
 from moelaws.records.runs import all_records, flatten
 from moelaws.spec.errors import UserError
 from moelaws.tables.parquet import read_table
 
-RUNS = "runs"
+RUNS, SCORES = "runs", "scores"
 NO_MEMORY = 3  # exit status; a library that lacks memory may also end by a signal
 
 
@@ -37,7 +38,8 @@ def query(
 ) -> Answer:
     """Answers ``sql``, in which a study's table goes by the study's name.
 
-    ``runs`` is the record of every run, a column for each dotted key. One SELECT, DESCRIBE,
+    ``runs`` is the record of every run, a column for each dotted key; ``scores`` what kept runs
+    scored on tasks, a row a run, step and task. One SELECT, DESCRIBE,
     SUMMARIZE or EXPLAIN is answered; it can read these tables and nothing else, and cannot write.
 
     Args:
@@ -52,7 +54,8 @@ def query(
     except UnicodeEncodeError:
         raise UserError(f"query: the SQL {sql!r} is not UTF-8") from None
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
-    names = [*studies, RUNS]
+    scored = sorted(results.scores("x").parent.glob("*.parquet"))
+    names = [*studies, RUNS, *([SCORES] if scored else [])]
     # A table that is read is named in the text. Where none is, all may be meant: SHOW TABLES.
     named = [name for name in names if name.casefold() in sql.casefold()] or names
     header = {"sql": sql, "bytes": gigabytes * 10**9, "seconds": seconds}
@@ -112,6 +115,8 @@ def _request(header: dict[str, Any], tables: dict[str, pa.Table]) -> bytes:
 def _table(name: str, results: Results, tier: str) -> pa.Table:
     if name == RUNS:
         return _runs(results)
+    if name == SCORES:
+        return _scores(results)
     frame = read_table(results.tier(tier).table(name))
     return pa.Table.from_pandas(frame, preserve_index=False)
 
@@ -121,6 +126,15 @@ def _runs(results: Results) -> pa.Table:
     rows = [flatten(record.as_dict()) for record in all_records(results)]
     columns = dict.fromkeys(key for row in rows for key in row) or ["run_id"]
     return pa.table({column: _array([row.get(column) for row in rows]) for column in columns})
+
+
+def _scores(results: Results) -> pa.Table:
+    """Returns a row for each run, kept step and task."""
+    parts = []
+    for path in sorted(results.scores("x").parent.glob("*.parquet")):
+        part = read_parquet(path)
+        parts.append(part.add_column(0, "run_id", pa.array([path.stem] * len(part), pa.string())))
+    return pa.concat_tables(part.replace_schema_metadata() for part in parts)
 
 
 def _array(values: list[Any]) -> pa.Array:
