@@ -94,7 +94,7 @@ def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     for path in run.files:
         text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix == ".json":
-            text = json.dumps(json.loads(text), indent=1)
+            text = json.dumps(parse_json(text, path), indent=1)
         indented = "\n".join(f"    {line}" for line in text.splitlines())
         yield text_pb(f"files/{path.name}", indented)
 
