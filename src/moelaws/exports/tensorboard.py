@@ -23,6 +23,7 @@ from moelaws.exports.material import TrackedRun
 from moelaws.exports.send import Outcome
 from moelaws.records.files import replacing
 from moelaws.records.lock import one_at_a_time
+from moelaws.spec.from_json import parse_json
 
 # What the page of hyperparameters has as columns, of all runs the same.
 HPARAMS = (
