@@ -38,7 +38,10 @@ def _items(source: str, corpus: Path | None) -> list[Item]:
     check_source(source)
     if source == HELD_OUT:
         if corpus is None:
-            raise UserError(f"{HELD_OUT} makes tasks from a prepared corpus: name its folder")
+            raise UserError(
+                f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
+                "--corpus results/corpora/ID"
+            )
         return held_out_items(PreparedCorpus.open(corpus, verify=False))
     if source.startswith(OLMO):
         from moelaws.tasks.olmo import read
