@@ -76,6 +76,15 @@ def children(process):
     return [int(word) for word in found.stdout.split()]
 
 
+def is_alive(pid):
+    """Whether there is such a process, and not only what its parent has not asked for yet."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def training(process, folder):
     """Waits for the first steps."""
     while not (folder / "history_so_far.parquet").exists():
@@ -101,7 +110,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     workers = children(process)
     assert len(workers) == 4
     os.kill(workers[2], signal.SIGKILL)
-    _, errors = process.communicate()
+    _, errors = process.communicate(timeout=60)  # seconds, but not on this test's busy cores
     assert process.returncode == 128 + signal.SIGKILL
     told = [line for line in errors.splitlines() if "step " not in line and "back end" not in line]
     assert told == [
@@ -126,6 +135,34 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     for name, weight in expected.items():
         np.testing.assert_allclose(kept[name], weight, atol=1e-3)
     assert not (tmp_path / "run/checkpoint").exists()
+
+
+@slow
+@pytest.mark.parametrize("first", [(), ("-m", "torch.distributed.run", "--nproc-per-node", "2")])
+def test_no_process_outlives_the_one_that_started_it(command, tmp_path, first):
+    """What it locked, such as GPUs, is free from then on."""
+    words = () if first else ("--devices", "2")
+    process = command("run", *words, start=True, steps=3000, first=first)
+    training(process, tmp_path / "run")
+    workers = children(process)
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(is_alive(worker) for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [worker for worker in workers if is_alive(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert left == []
+
+
+@slow
+def test_a_process_whose_starter_was_killed_before_it_joins_ends(command, tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    code, _, errors = command("run", WORLD_SIZE="2", RANK="0", MOELAWS_STARTED_BY=str(gone.pid))
+    assert code == 75, errors
 
 
 @slow

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from moelaws.spec.errors import UserError
 from moelaws.training.device import threads
-from moelaws.training.ranks import LACKED, LOST
+from moelaws.training.ranks import LACKED, LOST, STARTED_BY
 
 SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they are to stop
 HALVINGS = 20  # of what is computed at a time, at the most
@@ -97,6 +97,7 @@ def together(words: Sequence[str], devices: int, node: Node) -> int:
         raise UserError(f"{devices} devices cannot be shared equally by {node.count} nodes")
     here = devices // node.count
     os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the run's, shared
+    os.environ[STARTED_BY] = str(os.getpid())
     code = LACKED
     for _ in range(HALVINGS):
         if (code := _once(words, devices, node)) != LACKED:
