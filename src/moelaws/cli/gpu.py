@@ -44,7 +44,8 @@ def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--gpus",
         help="Take one of these GPUs, or as many as --devices says, waiting until they are free: "
-        "all, or nvidia-smi's numbers, such as 0,2. Without it CUDA chooses, and others may take the same.",
+        "all, or nvidia-smi's numbers, such as 0,2. Without it CUDA chooses, and others may take "
+        "the same.",
     )
     @click.option(
         "--gpu-shares",

@@ -64,6 +64,10 @@ class Ranks:
         """Returns the mean of ``values`` over the processes."""
         return self.total(values) / self.size
 
+    def is_kept(self, weight: Tensor) -> bool:
+        """Tells whether ``weight`` stays here between uses: others are gathered for each one."""
+        return self.size == 1 or hasattr(weight, "dealt")
+
     def most(self, value: int) -> int:
         """Returns the largest ``value`` of the processes; no device is waited for."""
         if self.size == 1:
