@@ -21,7 +21,7 @@ rule train:
         "../../envs/cpu.yaml"
     threads: training_threads
     resources:
-        **training_resources(),
+        **training_resources("train"),
     params:
         config=lambda w: JOBS.runs[w.run].config.canonical_json(),
         # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
@@ -58,7 +58,7 @@ if JOBS.weights():
             "../../envs/cpu.yaml"
         threads: training_threads
         resources:
-            **training_resources(),
+            **training_resources("train_and_keep"),
         params:
             config=lambda w: JOBS.runs[w.run].config.canonical_json(),
             lacked_memory=lambda w: JOBS.lacked_memory(w.run),
