@@ -148,7 +148,11 @@ def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
         except DistError as error:
             if node.count == 1:
                 raise
-            raise UserError("the nodes of this run did not meet; another one tells why") from error
+            why = str(error).partition("\n")[0]
+            raise UserError(
+                f"the nodes of this run did not meet at {config.rdzv_endpoint}; another one may "
+                f"tell more ({why})"
+            ) from error
     return 0
 
 
