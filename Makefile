@@ -21,12 +21,14 @@ gpu:
 gpu-report:
 	$(PYTHON) benchmarks/on_gpu.py --report --out $(OUT)
 
-# Wheels for `make gpu` on a machine that has torch, but neither pydantic nor MegaBlocks nor a network.
+# Wheels for `make gpu` on a machine that has torch and NumPy, and no network: MegaBlocks, and all that
+# benchmarks/gpu/needs.py lists, with what that needs in turn.
 GPU_PYTHON ?= 3.12
+GPU_PACKAGES = pydantic|pydantic-core|annotated-types|typing-inspection|typing-extensions|pyyaml|pyarrow|tokenizers|safetensors|pytest|iniconfig|packaging|pluggy|pygments|hypothesis|sortedcontainers
 gpu-wheels:
 	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) \
 	  --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-	  --dest wheels $$(grep -hoE '^(pydantic|pydantic-core|annotated-types|typing-inspection|typing-extensions|pyyaml)==[^ ]+' envs/cpu.lock)
+	  --dest wheels $$(grep -hoE '^($(GPU_PACKAGES))==[^ ]+' envs/cpu.lock)
 	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir wheels \
 	  $$(grep -hoE '^(megablocks|stanford-stk)==[^ ]+' envs/megablocks.txt)
 

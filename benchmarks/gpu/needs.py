@@ -14,9 +14,15 @@ NEEDED = {
     "torch": "torch", "numpy": "numpy", "pydantic": "pydantic", "yaml": "pyyaml",
     "pydantic_core": "pydantic-core", "annotated_types": "annotated-types",
     "typing_inspection": "typing-inspection", "typing_extensions": "typing-extensions",
-    "pyarrow": "pyarrow", "tokenizers": "tokenizers", "pytest": "pytest",
-    "hypothesis": "hypothesis",
+    "pyarrow": "pyarrow", "tokenizers": "tokenizers", "safetensors": "safetensors",
+    "pytest": "pytest", "hypothesis": "hypothesis",
 }  # fmt: skip
+# Those whose absence costs something that no part measures.
+OPTIONAL = {
+    "rich": "rich",  # bars in a terminal
+    "datasets": "datasets",  # text by name, from a network
+}
+NOT_CARRIED = {"torch", "numpy"}  # with CUDA, and what it was made for
 OLDEST_TORCH = (2, 11)
 
 
@@ -48,7 +54,8 @@ def check(device: str) -> None:
     if names := missing():
         raise SystemExit(
             f"missing here: {', '.join(names)}. Where there is a network, `make gpu-wheels` fills "
-            "the folder wheels/: carry it along, and it is installed by the next call."
+            f"the folder wheels/ with all that is needed but {' and '.join(sorted(NOT_CARRIED))}: "
+            "carry it along, and it is installed by the next call."
         )
     import torch
 

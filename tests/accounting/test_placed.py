@@ -39,14 +39,27 @@ def test_a_run_takes_the_fewest_devices_that_hold_it(experts, groups, memory):
     cost = placed(run, device)
     assert 1 <= cost.devices <= groups
     tried = [n for n in range(1, groups + 1) if n.bit_count() == 1 or experts % n == 0]
+    tried.append(groups)
     needs = {n: estimate(run, device, n).device_bytes for n in tried}
     assert cost == estimate(run, device, cost.devices)
     if cost.device_bytes > memory:
         assert cost.device_bytes == min(needs.values())
+    elif cost.devices == groups and groups.bit_count() > 1 and experts % groups:
+        assert all(needs[n] > memory for n in tried if n < groups)
     elif cost.devices.bit_count() == 1:
         assert all(needs[n] > memory for n in tried if n < cost.devices and n.bit_count() == 1)
     else:
         assert all(needs[n] > memory for n in tried if n < cost.devices or n.bit_count() == 1)
+
+
+def test_a_run_that_nothing_less_holds_takes_all_devices():
+    """Of 7 no number but 4 has equally many of 64 experts each, and 7 hold more."""
+    run = config(experts=64, groups=7)
+    needs = {n: estimate(run, H100, n).device_bytes for n in (4, 7)}
+    assert needs[7] < needs[4]
+    assert placed(run, replace(H100, own_memory=needs[7])).devices == 7
+    assert placed(run, replace(H100, own_memory=needs[4] / 10), most=6).devices == 6
+    assert placed(run, replace(H100, own_memory=needs[4])).devices == 4
 
 
 def test_what_is_asked_for_is_taken_as_far_as_there_are_balance_groups():

@@ -1,5 +1,7 @@
 """Every part of ``make gpu`` in small on the CPU, so that nothing fails for a typo on the day."""
 
+import ast
+import re
 import sys
 
 import pytest
@@ -62,6 +64,26 @@ def test_parts_that_start_processes(on_gpu, tmp_path, part):
     else:
         (run,) = row["runs"]
         assert row["tokens_per_second"] == run["tokens"] / run["seconds"] > 0
+
+
+def test_all_that_training_imports_is_known_to_be_needed_and_is_carried(on_gpu):
+    from gpu import needs
+
+    packages = ("spec", "records", "corpus", "model", "training", "accounting", "grids")
+    imported = set()
+    for file in (path for p in packages for path in (REPOSITORY / "src/moelaws" / p).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.partition(".")[0])
+    third_party = imported - sys.stdlib_module_names - {"moelaws"}
+    assert {"torch", "safetensors"} <= third_party
+    assert third_party <= needs.NEEDED.keys() | needs.OPTIONAL
+    carried = re.search(r"^GPU_PACKAGES = (.*)", (REPOSITORY / "Makefile").read_text(), re.M)[1]
+    assert set(needs.NEEDED.values()) - set(carried.split("|")) == needs.NOT_CARRIED
+    pinned = re.findall(r"^([\w.-]+)==", (REPOSITORY / "envs/cpu.lock").read_text(), re.M)
+    assert set(carried.split("|")) <= set(pinned)
 
 
 def test_a_part_goes_on_where_it_stopped(on_gpu, tmp_path, capsys):

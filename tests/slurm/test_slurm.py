@@ -254,6 +254,18 @@ def test_runs_of_a_pack_share_a_gpu_and_one_that_fails_leaves_the_others_alone(s
     assert {last[run]["job"] for run in runs[1:]} == {first}
 
 
+def test_two_processes_of_a_job_train_a_run_together(sweep):
+    grid = {**GRID, "settings": {**GRID["settings"], "balance_group": 1}}
+    study = {"study": "alone", "title": "A run", "grids": {"demo": {**grid, "sweeps": [ALONE]}}}
+    (sweep.root / "config/studies/alone.yaml").write_text(yaml.safe_dump(study))
+    sweep.snakemake("--config", "studies=alone", "devices_per_run=2", "seed=7")
+    origins = sweep.records("provenance.json")
+    (run,) = [run for run, origin in origins.items() if origin["devices"] == 2]
+    assert sweep.records("summary.json")[run]["status"] == "completed"
+    (job,) = [job for job in sweep.jobs() if job["JobId"] == origins[run]["job"]]
+    assert (job["NumNodes"], job["NumCPUs"]) == ("1", "2")
+
+
 def _planned(plan: str) -> dict[str, tuple[int, int]]:
     """run_id -> megabytes and minutes, as a dry run shows them."""
     rows = re.findall(r"run=(\w{16})\n +resources: .*?mem_mb=(\d+),.*?runtime=(\d+)", plan)

@@ -45,12 +45,12 @@ def main(text, micro_batch, path, last):
     torch.set_num_threads(1)
     config = parse(RunConfig, json.loads(text), "argument")
     with joined("cpu") as ranks:
+        placed = {}
         if ranks.size > 1:
             from moelaws.training.sharding import Sharding
 
-            model = Transformer(config.model, config.seed, place=Sharding(ranks, "cpu"))
-        else:
-            model = Transformer(config.model, config.seed)
+            placed = {"place": Sharding(ranks, "cpu")}
+        model = Transformer(config.model, config.seed, precision=config.precision, **placed)
         trainer = Trainer(config, model, Made(config), int(micro_batch) or None, ranks=ranks)
         state, refused = checkpoint.load(Path(path), {"run": config.run_id}, ranks)
         assert not refused

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+
+from moelaws.model.casting import cast, casting_once
+from moelaws.training.ranks import ALONE, Ranks
 
 CONFIG = {
     "corpus": {"source": {"digest": "0" * 64}, "vocab_size": 300},
@@ -15,7 +19,7 @@ CONFIG = {
         "tied_embeddings": True,
     },
     "batch": 8, "balance_group": 1, "steps": 20, "max_epochs": 1000.0,
-    "evaluation": {"sequences": 32}, "optimizer": {"lr": 0.01},
+    "evaluation": {"sequences": 32}, "optimizer": {"lr": 0.003},
 }  # fmt: skip
 MOE = {
     "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 8, "n_shared": 1,
@@ -30,8 +34,8 @@ FFNS = {
 }
 
 
-def trained(tmp_path, processes, ffn, micro_batch=0, last=99):
-    config = {**CONFIG, "model": {**CONFIG["model"], "ffn": ffn}}
+def trained(tmp_path, processes, ffn, micro_batch=0, last=99, **changes):
+    config = {**CONFIG, "model": {**CONFIG["model"], "ffn": ffn}, **changes}
     words = [str(Path(__file__).with_name("several.py")), json.dumps(config), str(micro_batch)]
     words += [str(tmp_path / "checkpoint/latest.json"), str(last)]
     start = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
@@ -64,6 +68,25 @@ def test_the_losses_and_the_load_are_those_of_one_process(tmp_path, ffn):
     # What each holds is its part, up to a row of each parameter.
     assert two["held"] < 0.55 * alone["held"]
     assert four["held"] < 0.3 * alone["held"]
+
+
+@pytest.mark.slow
+def test_in_bf16_the_losses_of_two_processes_differ_by_its_rounding(tmp_path):
+    alone = trained(tmp_path, 1, MOE, micro_batch=2, precision="bf16")
+    two = trained(tmp_path, 2, MOE, micro_batch=2, precision="bf16")
+    in_fp32 = trained(tmp_path, 1, MOE, micro_batch=2)
+    assert losses(alone) != losses(in_fp32)
+    np.testing.assert_allclose(losses(two), losses(alone), rtol=0, atol=2e-3)
+
+
+def test_of_several_processes_only_weights_that_stay_are_cast_once():
+    gathered, dealt = torch.ones(2), torch.ones(2)
+    dealt.dealt = 0, 4
+    with casting_once(Ranks(0, 2).is_kept):
+        assert cast(dealt, torch.bfloat16) is cast(dealt, torch.bfloat16)
+        assert cast(gathered, torch.bfloat16) is not cast(gathered, torch.bfloat16)
+    with casting_once(ALONE.is_kept):
+        assert cast(gathered, torch.bfloat16) is cast(gathered, torch.bfloat16)
 
 
 @pytest.mark.slow

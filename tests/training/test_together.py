@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,6 +78,15 @@ def children(process):
     return [int(word) for word in found.stdout.split()]
 
 
+def is_alive(pid):
+    """Whether there is such a process, and not only what its parent has not asked for yet."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def training(process, folder):
     """Waits for the first steps."""
     while not (folder / "history_so_far.parquet").exists():
@@ -101,7 +112,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     workers = children(process)
     assert len(workers) == 4
     os.kill(workers[2], signal.SIGKILL)
-    _, errors = process.communicate()
+    _, errors = process.communicate(timeout=60)  # seconds, but not on this test's busy cores
     assert process.returncode == 128 + signal.SIGKILL
     told = [line for line in errors.splitlines() if "step " not in line and "back end" not in line]
     assert told == [
@@ -129,6 +140,34 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
 
 
 @slow
+@pytest.mark.parametrize("first", [(), ("-m", "torch.distributed.run", "--nproc-per-node", "2")])
+def test_no_process_outlives_the_one_that_started_it(command, tmp_path, first):
+    """What it locked, such as GPUs, is free from then on."""
+    words = () if first else ("--devices", "2")
+    process = command("run", *words, start=True, steps=3000, first=first)
+    training(process, tmp_path / "run")
+    workers = children(process)
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(is_alive(worker) for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [worker for worker in workers if is_alive(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert left == []
+
+
+@slow
+def test_a_process_whose_starter_was_killed_before_it_joins_ends(command, tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    code, _, errors = command("run", WORLD_SIZE="2", RANK="0", MOELAWS_STARTED_BY=str(gone.pid))
+    assert code == 75, errors
+
+
+@slow
 def test_where_one_lacks_memory_all_begin_again_with_less(command, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(LACK)
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
@@ -148,26 +187,90 @@ def test_torchrun_starts_them_as_well(command, tmp_path):
     assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
 
 
-@slow
-def test_they_meet_across_the_nodes_of_a_step_of_slurm(command, tmp_path):
-    """Two tasks on this machine, told by Slurm's variables that they are on two nodes."""
+@pytest.fixture
+def on_two_nodes(command, tmp_path):
+    """Starts two tasks on this machine, told by Slurm's variables that they are on two nodes."""
     program = tmp_path / "bin/scontrol"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\n[ "$3" = "n[1-2]" ] && printf "localhost\\nlocalhost\\n"\n')
     program.chmod(0o755)
+    with socket.socket() as free:
+        free.bind(("", 0))
+        job = free.getsockname()[1] - 20000
     step = {
         "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "n[1-2]",
-        "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0",
+        "SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0",
         "PATH": f"{program.parent}:{os.environ['PATH']}",
     }  # fmt: skip
-    tasks = [
-        command("run", "--devices", "2", start=True, SLURM_NODEID=str(node), **step)
-        for node in range(2)
-    ]
-    said = [task.communicate() for task in tasks]
+    tasks = []
+
+    def start(**environment):
+        for node in range(2):
+            variables = {**step, "SLURM_NODEID": str(node), **environment}
+            tasks.append(command("run", "--devices", "2", start=True, **variables))
+        return tasks
+
+    yield start
+    for task in tasks:
+        task.kill()
+        task.wait()
+
+
+@slow
+def test_they_meet_across_the_nodes_of_a_step_of_slurm(on_two_nodes, tmp_path):
+    tasks = on_two_nodes()
+    said = [task.communicate(timeout=120) for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     assert "".join(out for out, _ in said).count("completed") == 1
     assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
+
+
+@slow
+def test_where_one_lacks_memory_the_processes_on_other_nodes_begin_again_too(
+    on_two_nodes, tmp_path
+):
+    (tmp_path / "sitecustomize.py").write_text(LACK)
+    tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    said = [task.communicate(timeout=120) for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    assert "out of memory; all processes start again" in said[1][1]
+    assert "starting again, for it may have lacked memory" in said[0][1]
+    assert read_json(tmp_path / "run/provenance.json")["micro_batch"] == 1
+
+
+@slow
+def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif 'moelaws' in ' '.join(sys.orig_argv):\n"
+        "    import moelaws.training.together as together\n    together.AGAIN = 2\n"
+    )
+    tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    training(tasks[0], tmp_path / "run")
+    tasks[1].kill()
+    _, errors = tasks[0].communicate(timeout=60)
+    assert tasks[0].returncode == 2, errors
+    assert re.fullmatch(
+        r"moelaws: the nodes of this run did not meet at localhost:\d+; another one may tell more "
+        r"\(.+\)",
+        errors.splitlines()[-1],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "told"),
+    [
+        (("--gpus", "all"), {}, "--gpus is for a command that starts its processes by itself"),
+        (("--devices", "4"), {}, "--devices is 4; leave it out, or give the number of processes"),
+        (("--devices", "4"), {"RANK": "1"}, ""),
+    ],
+)
+def test_what_torchrun_contradicts_is_refused_once(command, words, environment, told):
+    torchrun = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", **environment}
+    code, _, errors = command("run", *words, **torchrun)
+    assert code == 2
+    assert len(errors.splitlines()) == bool(told)
+    assert told in errors
+    assert not told or "torchrun has started 2 for this run" in errors
 
 
 @pytest.mark.parametrize(

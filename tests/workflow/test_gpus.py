@@ -75,6 +75,24 @@ def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
         assert "threads" not in plan.partition("rule train:")[2]
 
 
+def test_a_run_on_several_nodes_asks_for_equally_many_gpus_on_each(sweep):
+    study = sweep.study()
+    grid = study["grids"]["demo"]
+    grid["settings"] = grid["settings"] | {"balance_group": 1}
+    grid["sweeps"] = [{"axes": {"C": [2e8], "S": 0.5, "d_model": [12]}}]
+    sweep.write_study(study)
+    words = ("-n", "--quiet", "host", "--profile", "slurm")
+    keys = ("--config", "device=cuda", "devices_per_run=4", "gpus_per_node=2", "--", "runs")
+    plan = sweep.snakemake(*words, *keys).stdout
+    (asked,) = re.findall(r"resources: (.*devices=4.*)", plan)
+    assert {"gpu=0", "gres=gpu:2", "nodes=2", "spans=2"} <= set(asked.split(", "))
+    plan = sweep.snakemake(*words, "--set-resources", "train:gpu_model=h100", *keys).stdout
+    assert "gres=gpu:h100:2" in plan
+    plan = sweep.snakemake(*words, *keys[:-3], "gpus_per_node=4", *keys[-2:]).stdout
+    assert "gpu=4" in plan
+    assert "gres" not in plan
+
+
 def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(3)])
     study = sweep.study()

@@ -210,7 +210,24 @@ def asks(wildcards):
     return wildcards.run not in packed_runs() or wildcards.run in asking()
 
 
-def training_resources():
+def gpus_of_each_node(rule):
+    """An input function for what a job on several nodes asks for on each, as Slurm's --gres.
+
+    Of a number for the whole job (`gpu`) the nodes might have unequal parts, and Slurm refuses the
+    step of one node in which the executor starts the job, for it would have all of them.
+    """
+    settings = workflow.resource_settings._parsed_overwrite_resources
+    model = settings.get(rule, {}).get("gpu_model")  # Slurm wants it with both numbers
+    kind = f"gpu:{model.raw}" if model else "gpu"
+
+    def each(wildcards):
+        nodes = REQUESTS.nodes(wildcards.run)
+        return f"{kind}:{REQUESTS.devices(wildcards.run) // nodes}" if nodes > 1 else ""
+
+    return each
+
+
+def training_resources(rule):
     """Requests of one run, estimated from its size and doubled at each retry."""
     requests = {
         "mem_mb": lambda wildcards, attempt: REQUESTS.memory_mb(wildcards.run, attempt),
@@ -222,15 +239,20 @@ def training_resources():
         requests["gpu_shares"] = lambda wildcards: GPUS.of(wildcards.run)
     if CUDA and not HERE:
         requests["gpu"] = lambda wildcards: (
-            asks(wildcards) * REQUESTS.devices(wildcards.run)
+            asks(wildcards)
+            * (REQUESTS.nodes(wildcards.run) == 1)
+            * REQUESTS.devices(wildcards.run)
         )
     if SEVERAL:
         requests["devices"] = lambda wildcards: REQUESTS.devices(wildcards.run)
     if SEVERAL and not HERE:
         requests["spans"] = lambda wildcards: REQUESTS.nodes(wildcards.run)
+        # In the job, of the step that starts the run's own step on all nodes: it has one.
         requests["nodes"] = lambda wildcards: (
-            asks(wildcards) * REQUESTS.nodes(wildcards.run)
+            1 if IN_JOB else asks(wildcards) * REQUESTS.nodes(wildcards.run)
         )
         requests["tasks"] = requests["nodes"]
         requests["tasks_per_gpu"] = -1  # else Slurm is asked for the tasks once a GPU
+        if CUDA and any(REQUESTS.nodes(run) > 1 for run in JOBS.runs):
+            requests["gres"] = gpus_of_each_node(rule)
     return requests

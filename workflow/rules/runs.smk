@@ -21,7 +21,7 @@ rule train:
         "../../envs/cpu.yaml"
     threads: training_threads
     resources:
-        **training_resources(),
+        **training_resources("train"),
     params:
         config=lambda w: JOBS.runs[w.run].config.canonical_json(),
         # Of a run that ended out of memory: a text not seen yet, so that this call tries it again.
@@ -62,7 +62,7 @@ if JOBS.weights():
             "../../envs/cpu.yaml"
         threads: training_threads
         resources:
-            **training_resources(),
+            **training_resources("train_and_keep"),
         params:
             **KEEP_STEPS,
             config=lambda w: JOBS.runs[w.run].config.canonical_json(),

@@ -126,8 +126,9 @@ def placed(
 
     ``per_run`` says how many, though not more than a batch has balance groups. ``auto`` are the
     fewest of 1, 2, 4, ... whose memory holds the run, else the fewest that hold it with equally
-    many experts each, ``most`` of them at the most; where none do, those that come nearest, which
-    ``device_bytes`` shows. Devices that use the host's memory train alone.
+    many experts each, else ``most``, or as many as there are balance groups. Where even those do
+    not hold it, it takes those that come nearest, which ``device_bytes`` shows. Devices that use
+    the host's memory train alone.
     """
     if per_run != "auto":
         return estimate(config, device, min(per_run, config.groups))
@@ -135,8 +136,9 @@ def placed(
     E = ffn.n_experts if isinstance(ffn, MoE) else 1
     most = min(most, config.groups)
     powers = (2**i for i in range(most.bit_length()))
+    equal = (n for n in range(1, min(E, most) + 1) if E % n == 0)
     nearest: Cost | None = None
-    for number in chain(powers, (n for n in range(1, min(E, most) + 1) if E % n == 0)):
+    for number in chain(powers, equal, [most]):
         cost = estimate(config, device, number)
         if cost.device_bytes <= device.own_memory:
             return cost

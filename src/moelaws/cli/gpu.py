@@ -43,8 +43,9 @@ def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.option(
         "--gpus",
-        help="Take one of these GPUs, waiting until one is free: all, or nvidia-smi's numbers, "
-        "such as 0,2. Without it CUDA chooses, and others may take the same.",
+        help="Take one of these GPUs, or as many as --devices says, waiting until they are free: "
+        "all, or nvidia-smi's numbers, such as 0,2. Without it CUDA chooses, and others may take "
+        "the same.",
     )
     @click.option(
         "--gpu-shares",

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     "--micro-batch",
     type=int,
     help="Sequences computed at a time, a multiple of balance_group; halved when memory is short. "
-    "A resumed run takes no more than it did before. [default: the batch]",
+    "A resumed run takes no more than it did before. [default: the batch; with "
+    "several devices, a device's part of it]",
 )
 @click.option(
     "--devices",
@@ -94,6 +95,7 @@ def command(
     """
     if nodes > devices:
         raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
+    _check_starter(devices, gpu)
     run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
     tree = Results(Path(results))
     folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)
@@ -121,6 +123,25 @@ def command(
         print_json(summary.model_dump(mode="json"))
     else:
         click.echo(_line(summary))
+
+
+def _check_starter(devices: int, gpu: Claim | None) -> None:
+    """Raises UserError, in the first of several processes, for options that torchrun contradicts.
+
+    Others end silently.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes == 1:
+        return
+    mistake = ""
+    if gpu is not None:
+        mistake = "--gpus is for a command that starts its processes by itself, with --devices"
+    elif devices not in (1, processes):
+        mistake = f"--devices is {devices}; leave it out, or give the number of processes"
+    if mistake and os.environ.get("RANK") != "0":
+        sys.exit(2)
+    if mistake:
+        raise UserError(f"{mistake}: torchrun has started {processes} for this run")
 
 
 def _trained(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def evaluate(
     loss_BN = torch.zeros(held_out.documents.shape, dtype=torch.float64, device=device)
     counts: Tensor | None = None
     starts = range(0, len(held_out.tokens), batch)
-    with torch.no_grad(), casting_once() if ranks.size == 1 else nullcontext():
+    with torch.no_grad(), casting_once(ranks.is_kept):
         # A sharded model is measured by all at the same time: the last turn may be another's again.
         for turn in range(0, len(starts), ranks.size):
             check()

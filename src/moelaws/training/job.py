@@ -130,6 +130,8 @@ class TrainingJob:
         try:
             trainer = self.build_trainer()
             self.resume(trainer)
+            # The models of some are made, or read, later than the computation waits for.
+            self.plan.ranks.told(True)
             evaluation = self.train_and_evaluate(trainer)
             status: Status = "completed" if evaluation else "diverged"
         except (RuntimeError, MemoryError) as error:

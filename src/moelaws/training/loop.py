@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,8 +144,8 @@ class Trainer:
         losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            # A sharded layer is gathered anew for each micro-batch: a cast kept would hold all.
-            with casting_once() if self.ranks.size == 1 else nullcontext():
+            # A sharded layer is gathered anew for each micro-batch: kept casts would hold all.
+            with casting_once(self.ranks.is_kept):
                 for first in range(0, self.most, self.micro_batch):
                     more_losses, more_counts = self._micro_batch(tokens, first)
                     losses, counts = losses + more_losses, _sum(counts, more_counts)

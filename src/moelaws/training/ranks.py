@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 import threading
 import time
@@ -28,6 +30,9 @@ PATIENCE = timedelta(days=365)  # for a decision, such as of one that waits for 
 # Seconds from a failure until it is told: a process that fails because another one did has ended
 # by then. Of a failure that all share, such as a missing file, the first process tells.
 FIRST_TELLS, OTHERS_TELL = 1.0, 3.0
+
+STARTED_BY = "MOELAWS_STARTED_BY"  # the process that starts those of a run, by its id
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,10 @@ class Ranks:
     def mean(self, values: Tensor) -> Tensor:
         """Returns the mean of ``values`` over the processes."""
         return self.total(values) / self.size
+
+    def is_kept(self, weight: Tensor) -> bool:
+        """Tells whether ``weight`` stays here between uses: others are gathered for each one."""
+        return self.size == 1 or hasattr(weight, "dealt")
 
     def most(self, value: int) -> int:
         """Returns the largest ``value`` of the processes; no device is waited for."""
@@ -95,11 +104,13 @@ def joined(device: str) -> Iterator[Ranks]:
 
     Yields ``ALONE`` in a process that torchrun did not start. One of several processes in which the
     block fails tells why and ends. When one ends before its block does, the others end within
-    seconds, without a word and with ``LOST``: what they wait for would never come.
+    seconds, without a word and with ``LOST``: what they wait for would never come. The kernel kills
+    them where the process that started them is killed.
     """
     if not is_one_of_several():
         yield ALONE
         return
+    _die_with_the_starter()
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=SILENCE)
@@ -116,6 +127,19 @@ def joined(device: str) -> Iterator[Ranks]:
     dist.send(torch.zeros(1), (rank + 1) % size, group=neighbours)  # all is well
     watching.join()
     dist.destroy_process_group()
+
+
+def _die_with_the_starter() -> None:
+    """Asks the kernel to kill this process where its parent is killed.
+
+    The locks of the run's GPUs are the parent's and go with it: others then take these GPUs. Of the
+    parent it is the thread that starts processes which must live; torchrun's is its main one.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have been killed before. torchrun does not give its id; but where it is gone, so is its
+    # store, without which nobody is joined.
+    if os.getppid() != int(os.environ.get(STARTED_BY) or os.getppid()):
+        os._exit(LOST)
 
 
 def _end(error: BaseException) -> NoReturn:

@@ -14,10 +14,11 @@ from typing import NoReturn
 
 from moelaws.spec.errors import UserError
 from moelaws.training.device import threads
-from moelaws.training.ranks import LACKED, LOST
+from moelaws.training.ranks import LACKED, LOST, STARTED_BY
 
 SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they are to stop
 HALVINGS = 20  # of what is computed at a time, at the most
+AGAIN = 120  # seconds until all nodes have met again; those that start again do so within seconds
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
 def together(words: Sequence[str], devices: int, node: Node) -> int:
     """Runs Python with ``words`` as one process for each of ``devices``, with torchrun's variables.
 
-    A process that lacked memory for want of a smaller micro-batch has all started again.
+    A process that lacked memory for want of a smaller micro-batch has all started again. On other
+    nodes than its own nobody knows why it ended: there they start again in any case, and end where
+    its node does not.
 
     Args:
         words: such as ["-m", "moelaws", "train", ...].
@@ -91,21 +94,27 @@ def together(words: Sequence[str], devices: int, node: Node) -> int:
         on standard error, for it could not tell itself.
 
     Raises:
-        UserError: where the nodes cannot have equal numbers of devices.
+        UserError: where the nodes cannot have equal numbers of devices, or do not meet.
     """
     if devices % node.count:
         raise UserError(f"{devices} devices cannot be shared equally by {node.count} nodes")
     here = devices // node.count
     os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the run's, shared
+    os.environ[STARTED_BY] = str(os.getpid())
     code = LACKED
-    for _ in range(HALVINGS):
-        if (code := _once(words, devices, node)) != LACKED:
+    for start in range(HALVINGS):
+        code = _once(words, devices, node, start)
+        if code == LACKED:
+            print("moelaws: out of memory; all processes start again, with less", file=sys.stderr)
+        elif code != LOST or node.count == 1:
             break
-        print("moelaws: out of memory; all processes start again, with less", file=sys.stderr)
+        else:
+            print("moelaws: starting again, for it may have lacked memory", file=sys.stderr)
     return code
 
 
-def _once(words: Sequence[str], devices: int, node: Node) -> int:
+def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
+    from torch.distributed import DistError
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -113,6 +122,8 @@ def _once(words: Sequence[str], devices: int, node: Node) -> int:
     for name in logging.root.manager.loggerDict:
         if name.startswith("torch.distributed.elastic"):  # what it warns of we tell in a line
             logging.getLogger(name).setLevel(logging.CRITICAL)
+    host, _, port = node.meeting.rpartition(":")
+    several = {"rank": node.number, **({"timeout": AGAIN} if start else {})}
     with tempfile.TemporaryDirectory(prefix="moelaws-") as folder:
         config = LaunchConfig(
             min_nodes=node.count,
@@ -120,8 +131,9 @@ def _once(words: Sequence[str], devices: int, node: Node) -> int:
             nproc_per_node=devices // node.count,
             run_id=node.job,
             rdzv_backend="c10d" if node.count == 1 else "static",
-            rdzv_endpoint=node.meeting,
-            rdzv_configs={} if node.count == 1 else {"rank": node.number},
+            # A port for each start: at the last one's another node may still be.
+            rdzv_endpoint=node.meeting if node.count == 1 else f"{host}:{int(port) + start}",
+            rdzv_configs={} if node.count == 1 else several,
             max_restarts=0,
             logs_specs=DefaultLogsSpecs(folder),
             shutdown_timeout=SAVING,
@@ -133,6 +145,14 @@ def _once(words: Sequence[str], devices: int, node: Node) -> int:
             return _exit_code(codes, devices)
         except SignalException as error:
             return 128 + error.sigval
+        except DistError as error:
+            if node.count == 1:
+                raise
+            why = str(error).partition("\n")[0]
+            raise UserError(
+                f"the nodes of this run did not meet at {config.rdzv_endpoint}; another one may "
+                f"tell more ({why})"
+            ) from error
     return 0
 
 
