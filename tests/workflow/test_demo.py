@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from moelaws.spec.project import load_study
@@ -163,3 +164,14 @@ def test_a_copy_elsewhere_is_as_finished(demo, tmp_path):
     root = Path(shutil.copytree(demo.root, tmp_path / "moved", symlinks=True, ignore=ignored))
     (root / "results/loaded").mkdir()
     assert Demo(root, demo.words).planned(*demo.words) == {}
+
+
+def test_the_demos_models_answer_better_than_by_guessing(demo):
+    path = demo.root / "results/demo/derived/sparsity/downstream.parquet"
+    if not path.exists():
+        pytest.skip("losses are simulated here: no model can be asked")
+    scores = pd.read_parquet(path).set_index("skill")
+    for task in ("continuation_4", "brackets", "indentation"):
+        own = scores.loc[task]
+        above = own["error"] + 3 * own["error_se"] < own["chance"]
+        assert above.mean() > 0.5, task
