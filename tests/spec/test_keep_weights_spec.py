@@ -6,6 +6,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.spec.study import KeptWeights, Study
+from moelaws.workflow.check import check_study
 from repository import REPOSITORY
 
 
@@ -47,6 +48,13 @@ def test_a_tier_that_keeps_no_weights_has_no_entries_that_ask_them():
         "sparsity_leaves_scores_as_the_loss_has_them",
     }  # fmt: skip
     assert not left.keep_weights.keeps_any("paper")
+
+
+def test_a_sweep_that_no_grid_has_is_refused():
+    leverage = load_study("leverage", REPOSITORY)
+    misspelt = leverage.model_copy(update={"keep_weights": KeptWeights(sweep="validatoin")})
+    with pytest.raises(UserError, match="keep_weights: sweep: no grid has a sweep 'validatoin'"):
+        check_study(misspelt)
 
 
 def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():

@@ -94,10 +94,13 @@ def training(process, folder):
         time.sleep(0.1)
 
 
+KEEP = ("--keep-weights", "--keep-steps", "5")  # passed before the first kill
+
+
 @slow
 def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, tmp_path):
-    assert command("alone", "--keep-weights", steps=300)[0] == 0
-    process = command("run", "--devices", "2", "--keep-weights", start=True, steps=300)
+    assert command("alone", *KEEP, steps=300)[0] == 0
+    process = command("run", "--devices", "2", *KEEP, start=True, steps=300)
     training(process, tmp_path / "run")
     process.terminate()
     _, errors = process.communicate()
@@ -105,7 +108,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     lines = errors.splitlines()
     assert sum("stopped by SIGTERM; checkpoint written" in line for line in lines) == 1
 
-    process = command("run", "--devices", "4", "--keep-weights", start=True, steps=300)
+    process = command("run", "--devices", "4", *KEEP, start=True, steps=300)
     training(process, tmp_path / "run")
     (tmp_path / "run/history_so_far.parquet").unlink()
     training(process, tmp_path / "run")
@@ -121,7 +124,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     ]
     assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)
 
-    code, out, errors = command("run", "--devices", "2", "--keep-weights", "--json", steps=300)
+    code, out, errors = command("run", "--devices", "2", *KEEP, "--json", steps=300)
     assert code == 0, errors
     assert "resumed at step" in errors
     summary, alone = (read_json(tmp_path / name / "summary.json") for name in ("run", "alone"))
@@ -130,12 +133,13 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     made_by = read_json(tmp_path / "run/provenance.json")
     assert made_by["devices"] == 2
     assert [before["devices"] for before in made_by["resumed_from"]][:1] == [2]
-    kept, expected = (
-        load_file(tmp_path / name / "weights/model.safetensors") for name in ("run", "alone")
-    )
-    assert kept.keys() == expected.keys()
-    for name, weight in expected.items():
-        np.testing.assert_allclose(kept[name], weight, atol=1e-3)
+    for file in ("step_5.safetensors", "model.safetensors"):
+        kept, expected = (
+            load_file(tmp_path / name / "weights" / file) for name in ("run", "alone")
+        )
+        assert kept.keys() == expected.keys()
+        for name, weight in expected.items():
+            np.testing.assert_allclose(kept[name], weight, atol=1e-3)
     assert not (tmp_path / "run/checkpoint").exists()
 
 

@@ -32,17 +32,19 @@ def check_study(study: Study) -> None:
     Raises:
         UserError: naming file, entry, what is wrong and what is allowed.
     """
+    with located(study.file, "keep_weights"):
+        _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
         with located(study.file, f"{entry.name}: code"):
             _check_code(study, entry)
         with located(study.file, f"{entry.name}: with"):
-            _check_sweep(study, entry)
+            _check_sweep(study, sweep_of(entry))
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)
     for fit in study.fits:
         with located(study.file, f"fit {fit.name}"):
-            _check_sweep(study, fit)
+            _check_sweep(study, fit.sweep)
             _check_fit(study, fit)
     for contest in study.contests:
         check_contest(study, contest)
@@ -55,7 +57,7 @@ def check_contest(study: Study, contest: Contest) -> None:
         UserError: as ``check_study``.
     """
     with located(study.file, f"contest {contest.name}"):
-        _check_sweep(study, contest)
+        _check_sweep(study, contest.sweep)
         _check_contest(study, contest)
 
 
@@ -114,9 +116,9 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
         raise UserError(f"sweeps: no grid has a sweep {', '.join(unknown)}")
 
 
-def _check_sweep(study: Study, entry: Fit | Contest | Reader) -> None:
+def _check_sweep(study: Study, sweep: str) -> None:
     """Refuses a sweep that no tier has; what one tier lacks is left out there (``at_tier``)."""
-    sweep, names, where = sweep_of(entry), study.sweep_names, "no grid has a"
+    names, where = study.sweep_names, "no grid has a"
     if study.imported:
         where = "the imported table has no"
         column = read_mapping(study.imported_files[1]).columns.get("sweep")
