@@ -11,6 +11,7 @@ from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
 from moelaws.accounting.terms import forward_terms
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
+from sectional_models import SECTIONAL
 
 SEQUENCES = 2
 
@@ -62,6 +63,7 @@ ARCHITECTURES = {
     ),
     "heads of their own width": spec(moe(), n_heads=6, n_kv=3, head_width=4),
     "dense GELU": spec(DenseFFN(kind="dense", d_ffn=40, mlp="gelu")),
+    **SECTIONAL,
 }
 each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 
@@ -89,12 +91,14 @@ def test_each_term_is_what_its_module_computes(model):
     total, modules = counted(model)
     tokens = SEQUENCES * model.context
     terms = {name: flops * tokens for name, flops in forward_terms(model).items()}
-    assert total == sum(terms.values())
+    assert total == pytest.approx(sum(terms.values()), rel=1e-12)
     projections = terms["queries"] + terms["keys_values"] + terms["output"]
     assert modules["attention"] == projections
     assert modules["attention kernel"] == terms["scores"] + terms["values"]
-    for name in ("router", "routed_experts", "shared_experts", "dense_ffn"):
-        assert modules[name] == terms[name], name
+    assert modules["slice_attention"] == terms["slice_projections"]
+    assert modules["slice_attention kernel"] == terms["slice_scores"]
+    for name in ("router", "routed_experts", "shared_experts", "dense_ffn", "slice_ffn"):
+        assert modules[name] == pytest.approx(terms[name], rel=1e-12), name
 
 
 @each_architecture
@@ -106,7 +110,8 @@ def test_a_convention_is_the_models_flops_but_for_the_terms_it_names(name, model
     missing = sum(terms[term] for term in convention.left_out)
     missing += sum(terms[term] - count(model) for term, count in convention.instead.items())
     forward = total / (SEQUENCES * model.context)
-    assert train_flops_per_token(model, name) == 3 * (forward - missing)
+    expected = 3 * (forward - missing)
+    assert train_flops_per_token(model, name) == pytest.approx(expected, rel=1e-12)
 
 
 @each_architecture

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import erf
+from sectional_models import SECTIONAL
 
 from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
@@ -13,6 +14,7 @@ from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
+GROUPS = {"slice_attention": "slices", "slice_ffn": "slices", "w_join": "aggregation"}
 GELU = DenseFFN(kind="dense", d_ffn=20, mlp="gelu")
 ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)
 
@@ -51,13 +53,14 @@ def tokens(model, batch=3, seed=0):
             ),
             n_layers=5,
         ),
+        *SECTIONAL.values(),
     ],
 )
 def test_the_built_models_tensors_are_what_accounting_counts(model):
     expected = count_parameters(model).groups()
     counts = dict.fromkeys(expected, 0)
     for name, parameter in Transformer(model, 0).named_parameters():
-        parts = name.split(".")
+        parts = [GROUPS.get(part, part) for part in name.split(".")]
         norm = any(part.endswith("norm") for part in parts)
         counts["norms" if norm else next(p for p in parts if p in counts)] += parameter.numel()
     assert counts == expected

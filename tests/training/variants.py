@@ -17,6 +17,25 @@ VARIANTS = {
     "GELU experts": ({**ROUTED, "mlp": "gelu", "n_shared": 1}, {}, {}),
     "dense SwiGLU": ({"kind": "dense", "d_ffn": 64}, {}, {}),
     "dense GELU": ({"kind": "dense", "d_ffn": 64, "mlp": "gelu"}, {}, {}),
+    "slices of all positions": (
+        {"kind": "dense", "d_ffn": 64},
+        {"slices": {"n_experts": 4, "d_expert": 16, "n_heads": 2}, "qk_norm": True},
+        {},
+    ),
+    "slices of chunks, bf16": (
+        {"kind": "dense", "d_ffn": 64, "mlp": "gelu"},
+        {"slices": {"n_experts": 4, "d_expert": 16, "n_heads": 2, "positions": "chunks"}},
+        {"precision": "bf16"},
+    ),
+    "chunks by a router, above a dense layer": (
+        ROUTED
+        | {"route_by": "chunk", "chunk": 16, "n_dense_layers": 1, "d_ffn": 64, "jitter": 0.1},
+        {},
+        {},
+    ),
+    "chunks by position": (
+        {**ROUTED, "route_by": "position", "chunk": 16, "load_balance": 0, "router_z": 0}, {}, {},
+    ),
     "bf16": (ROUTED, {}, {"precision": "bf16"}),
     "WSD, scale-free decay, small init": (
         ROUTED,

@@ -241,7 +241,10 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         routed = 2 * ffn.top_k * (d + ffn.d_expert)
         shared = 4 * ffn.n_shared * ffn.d_expert
         values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
-    values += (model.n_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
+    values += (model.n_full_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
+    if model.slices:  # each expert's MLP, and what the slices add to the stream
+        hidden = 4 * model.slices.n_experts * model.slices.d_expert
+        values += model.n_sliced_layers * (hidden + 2 * d)
     # In bf16 the residual stream, the norms and the router stay fp32.
     width = 4.0 if precision == "fp32" else 2.8
     return width * values + 3 * 4.0 * model.vocab_size

@@ -37,7 +37,7 @@ class Convention:
 
 
 def _multi_head(model: Model) -> float:
-    return 4.0 * model.n_layers * model.d_model * model.d_attention
+    return 4.0 * model.n_full_layers * model.d_model * model.d_attention
 
 
 def _router_with_shared(model: Model) -> float:
@@ -45,11 +45,11 @@ def _router_with_shared(model: Model) -> float:
     if not isinstance(model.ffn, MoE):
         return 0.0
     columns = model.ffn.n_experts + model.ffn.n_shared
-    return 2.0 * model.n_moe_layers * model.d_model * columns
+    return forward_terms(model)["router"] * columns / model.ffn.n_experts
 
 
 def _values_squared(model: Model) -> float:
-    return 2.0 * model.n_layers * model.d_model**2
+    return 2.0 * model.n_full_layers * model.d_model**2
 
 
 def _shared_without_gate(model: Model) -> float:
@@ -86,7 +86,7 @@ CONVENTIONS: dict[ConventionName, Convention] = {
     "six_n": Convention(
         "6 N_active (Kaplan et al., 2020): with the unembedding and the router, without the "
         "embedding, whose look-up costs nothing",
-        left_out=("scores", "values"),
+        left_out=("scores", "values", "slice_scores"),
     ),
 }
 

@@ -11,8 +11,8 @@ MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # d_model x width each
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers of parameters by group. ``inactive_experts`` is the part of the routed experts
-    that a token does not pass."""
+    """Numbers of parameters by group. ``inactive_experts`` is the part of the routed experts,
+    or of the slices and their aggregation, that a token does not pass."""
 
     embedding: int
     unembedding: int  # 0 when tied
@@ -21,6 +21,8 @@ class Parameters:
     routed_experts: int
     shared_experts: int
     dense_ffn: int
+    slices: int  # attention and MLPs of the blocks that are split over the embedding
+    aggregation: int  # what brings their slices back to the full width
     norms: int
     inactive_experts: int
 
@@ -46,14 +48,15 @@ class Parameters:
 
 def count_parameters(model: Model) -> Parameters:
     """Counts ``model``'s parameters. Only GELU MLPs have biases, which count in their group."""
-    d, layers, moe_layers = model.d_model, model.n_layers, model.n_moe_layers
+    d, layers, moe_layers = model.d_model, model.n_full_layers, model.n_moe_layers
     head = model.width_of_head
     vocabulary = model.vocab_size * d
     ffn = model.ffn
     router = routed = shared = inactive = 0
     if isinstance(ffn, MoE):
         expert = mlp_parameters(ffn.mlp, d, ffn.d_expert)
-        router = moe_layers * d * ffn.n_experts
+        if ffn.route_by != "position":  # a router of chunks has what the first one sees beside it
+            router = moe_layers * d * (ffn.n_experts + (ffn.route_by == "chunk"))
         routed = moe_layers * expert * ffn.n_experts
         inactive = moe_layers * expert * (ffn.n_experts - ffn.top_k)
         # Side by side they are one MLP, with one bias at its output.
@@ -61,6 +64,15 @@ def count_parameters(model: Model) -> Parameters:
     dense = 0
     if ffn.d_ffn is not None:
         dense = (layers - moe_layers) * mlp_parameters(ffn.mlp, d, ffn.d_ffn)
+    slices = aggregation = heads = 0
+    if split := model.slices:
+        E, width = split.n_experts, d // split.n_experts
+        expert = 4 * width**2 + mlp_parameters(ffn.mlp, width, split.d_expert)
+        slices = model.n_sliced_layers * E * expert
+        aggregation = model.n_sliced_layers * d * d * (split.aggregation == "projection")
+        heads = 2 * d // split.n_heads  # width of the E experts' heads, of queries and keys
+        if split.positions == "chunks":
+            inactive = (slices + aggregation) * (E - 1) // E
     return Parameters(
         embedding=vocabulary,
         unembedding=0 if model.tied_embeddings else vocabulary,
@@ -69,7 +81,10 @@ def count_parameters(model: Model) -> Parameters:
         routed_experts=routed,
         shared_experts=shared,
         dense_ffn=dense,
-        norms=layers * (2 * d + (2 * head if model.qk_norm else 0)) + d,
+        slices=slices,
+        aggregation=aggregation,
+        norms=(2 * model.n_layers + 1) * d
+        + model.qk_norm * (layers * 2 * head + model.n_sliced_layers * heads),
         inactive_experts=inactive,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
+from moelaws.grids.model import model_data, pick, with_hidden_width
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
@@ -36,13 +37,6 @@ class Run:
 
 AUTO = Choice()  # as a project without pinned laws
 
-_MODEL = ("n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size")
-_MODEL_OPTIONS = ("qk_norm", "tied_embeddings", "rope_theta", "init_std", "head_width")
-_DENSE = ("d_ffn", "mlp")
-_MOE = (
-    "n_experts", "top_k", "d_expert", "n_shared", "normalize_top_k", "load_balance", "router_z",
-    "jitter", "mlp",
-)  # fmt: skip
 _OPTIMIZER = ("lr", "beta1", "beta2", "eps", "weight_decay", "scale_free", "clip")
 _SCHEDULE = ("warmup", "decay", "final")
 
@@ -82,7 +76,9 @@ def _run(
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
     with located(label):  # ``parse`` names the place by itself
         point = derive_architecture(with_vocabulary(point, corpus), rules)
-    model = parse(Model, _model(point), label)
+        if rules.hidden:
+            point = with_hidden_width(point, rules.hidden, label)
+    model = parse(Model, model_data(point), label)
     with located(label):
         text = corpus_of(corpus, model.vocab_size)
         point = derive_hyperparameters(point, model, rules, choice)
@@ -100,32 +96,18 @@ def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, A
         "corpus": text,
         "batch": point.get("batch"),
         "balance_group": point.get("balance_group", point.get("batch")),
-        "optimizer": _pick(point, _OPTIMIZER),
+        "optimizer": pick(point, _OPTIMIZER),
         "schedule": {
             **({"kind": point["schedule"]} if "schedule" in point else {}),
-            **_pick(point, _SCHEDULE),
+            **pick(point, _SCHEDULE),
         },
         "seed": point["seed"],
         "steps": 1,
-        **_pick(point, ("precision", "max_epochs")),
+        **pick(point, ("precision", "max_epochs")),
     }
     if "evaluation_sequences" in point:
         config["evaluation"] = {"sequences": point["evaluation_sequences"]}
     return {name: value for name, value in config.items() if value is not None}
-
-
-def _model(point: Mapping[str, Any]) -> dict[str, Any]:
-    if point.get("ffn", "moe") == "dense":
-        ffn = {"kind": "dense", **_pick(point, _DENSE)}
-    else:
-        ffn = {"kind": "moe", **_pick(point, _MOE)}
-        if point.get("n_dense_layers"):
-            ffn |= _pick(point, ("n_dense_layers", "d_ffn"))
-    return {**_pick(point, _MODEL), **_pick(point, _MODEL_OPTIONS), "ffn": ffn}
-
-
-def _pick(point: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: point[name] for name in names if name in point}
 
 
 def _show(axes: Mapping[str, Any]) -> str:

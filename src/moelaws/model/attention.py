@@ -35,23 +35,36 @@ class Attention(nn.Module):
     def forward(self, x_BND: Tensor, rotation: Tensor) -> Tensor:
         """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
         B, N, _ = x_BND.shape
-        H, G, W = self.n_heads, self.n_kv, self.width
-        qkv = F.linear(x_BND, cast(self.w_qkv, x_BND.dtype)).view(B, N, H + 2 * G, W)
-        # Splits, not slices: the backward of a slice fills a whole tensor with zeros.
-        qk, v_BNGW = torch.split_with_sizes(qkv, [H + G, G], 2)
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = torch.split_with_sizes(qk, [H, G], 2)
-            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=2)
-        turned = rotate(qk, rotation).to(x_BND.dtype)
-        q_BNHW, k_BNGW = torch.split_with_sizes(turned, [H, G], 2)
-        y_BHNW = F.scaled_dot_product_attention(
-            q_BNHW.transpose(1, 2),
-            k_BNGW.transpose(1, 2),
-            v_BNGW.transpose(1, 2),
-            is_causal=True,
-            enable_gqa=G != H,
+        qkv_BNX = F.linear(x_BND, cast(self.w_qkv, x_BND.dtype))
+        y_BNV = attend(
+            qkv_BNX.view(B, N, -1, self.width), self.n_heads, (self.q_norm, self.k_norm), rotation
         )
-        return F.linear(y_BHNW.transpose(1, 2).reshape(B, N, H * W), cast(self.w_out, x_BND.dtype))
+        return F.linear(y_BNV, cast(self.w_out, x_BND.dtype))
+
+
+Norms = tuple[RMSNorm | None, RMSNorm | None]
+
+
+def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Tensor:
+    """Returns causal attention (..., N, H W) of queries, keys and values (..., N, H + 2 G, W).
+
+    ``norms`` are those of queries and of keys, both there or none.
+    """
+    H, G = n_heads, (qkv_NXW.shape[-2] - n_heads) // 2
+    # Splits, not slices: the backward of a slice fills a whole tensor with zeros.
+    qk, v_NGW = torch.split_with_sizes(qkv_NXW, [H + G, G], -2)
+    q_norm, k_norm = norms
+    if q_norm is not None and k_norm is not None:
+        q, k = torch.split_with_sizes(qk, [H, G], -2)
+        qk = torch.cat((q_norm(q), k_norm(k)), dim=-2)
+    turned = rotate(qk, rotation).to(qkv_NXW.dtype)
+    q_NHW, k_NGW = torch.split_with_sizes(turned, [H, G], -2)
+    # Sequences of several experts are as many sequences: fused kernels take four axes.
+    q_BHNW, k_BGNW, v_BGNW = (t.transpose(-3, -2).flatten(0, -4) for t in (q_NHW, k_NGW, v_NGW))
+    y_BHNW = F.scaled_dot_product_attention(
+        q_BHNW, k_BGNW, v_BGNW, is_causal=True, enable_gqa=G != H
+    )
+    return y_BHNW.transpose(1, 2).reshape(*qkv_NXW.shape[:-2], -1)
 
 
 def rotary(context: int, width: int, theta: float) -> Tensor:
@@ -61,7 +74,7 @@ def rotary(context: int, width: int, theta: float) -> Tensor:
     return torch.polar(torch.ones_like(angle), angle).to(torch.complex64)[:, None, :]
 
 
-def rotate(x_BNHW: Tensor, rotation: Tensor) -> Tensor:
-    """Turns each neighbouring pair of ``x_BNHW`` by its position's angle, in fp32."""
-    pairs = torch.view_as_complex(x_BNHW.float().view(*x_BNHW.shape[:-1], -1, 2))
-    return torch.view_as_real(pairs * rotation[: x_BNHW.shape[1]]).flatten(-2)
+def rotate(x_NHW: Tensor, rotation: Tensor) -> Tensor:
+    """Turns each neighbouring pair of (..., N, H, W) by its position's angle, in fp32."""
+    pairs = torch.view_as_complex(x_NHW.float().view(*x_NHW.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * rotation[: x_NHW.shape[-3]]).flatten(-2)

@@ -1,6 +1,7 @@
 """The layer of experts: router, routed experts behind a back end, and shared experts.
 
-Shapes: T tokens, K experts a token, D model width, E experts, F expert width, M = 2 F.
+Shapes: B sequences, N positions, T = B N tokens, K experts a token, D model width, E experts, F
+expert width, M = 2 F.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
+from moelaws.model.chunks import ROUTERS
 from moelaws.model.mlp import MLPS
-from moelaws.model.router import Router, Routing
+from moelaws.model.router import Routing
 from moelaws.spec.model import Mlp, MoE
 
 
@@ -65,16 +67,17 @@ class MoELayer(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.router = Router(moe, d_model, init_std, generator)
+        self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
         width = moe.n_shared * moe.d_expert
         self.shared_experts = MLPS[moe.mlp](d_model, width, init_std, generator) if width else None
 
     def forward(
-        self, x_TD: Tensor, groups: int, noise: Sequence[torch.Generator] = ()
+        self, x_BND: Tensor, groups: int, noise: Sequence[torch.Generator] = ()
     ) -> tuple[Tensor, Routing]:
-        """Returns (T, D) and the routing; ``x_TD`` is in the computing type, the router in fp32."""
-        routing = self.router(x_TD, groups, noise)
+        """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router fp32."""
+        routing = self.router(x_BND, groups, noise)
+        x_TD = x_BND.flatten(0, -2)
         y_TD = self.routed_experts(x_TD, routing)
         if self.shared_experts is not None:
             y_TD = y_TD + self.shared_experts(x_TD)

@@ -9,14 +9,15 @@ EPSILON = 1e-6
 
 
 class RMSNorm(nn.Module):
-    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis; gain (width,) starts at 1.
+    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis; gain (*shape,) starts at 1.
 
-    Computed and returned in fp32, whatever the type of x: the caller rounds once, where it must.
+    The shape is the width, or one that broadcasts against x. Computed and returned in fp32,
+    whatever the type of x: the caller rounds once, where it must.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, *shape: int) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.ones(width))
+        self.gain = nn.Parameter(torch.ones(shape))
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.float()

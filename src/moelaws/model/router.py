@@ -48,16 +48,14 @@ class Router(nn.Module):
         self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
         nn.init.normal_(self.weight, std=init_std, generator=generator)
 
-    def forward(
-        self, x_TD: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
-    ) -> Routing:
-        """Routes T tokens; each of ``groups`` equal runs of tokens is balanced by itself.
+    def forward(self, x: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()) -> Routing:
+        """Routes tokens (..., D); each of ``groups`` equal runs of them is balanced by itself.
 
         ``noise`` has a generator for each group, so that a group's jitter does not depend on what
         is computed beside it; none in evaluation.
         """
         E, K = self.moe.n_experts, self.moe.top_k
-        x_TD = x_TD.float()
+        x_TD = x.flatten(0, -2).float()
         if self.moe.jitter and noise:
             x_TD = x_TD * self._jitter(x_TD, noise)
         logits_TE = F.linear(x_TD, self.weight)

@@ -20,6 +20,7 @@ from moelaws.model.experts import MoELayer
 from moelaws.model.mlp import MLPS
 from moelaws.model.norm import RMSNorm
 from moelaws.model.router import Routing
+from moelaws.model.slices import SlicedBlock
 from moelaws.spec.model import Model, MoE
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -63,13 +64,13 @@ class Block(nn.Module):
         noise: Sequence[torch.Generator],
     ) -> tuple[Tensor, Routing | None]:
         x_BND = x_BND + self.attention(self.attention_norm(x_BND).to(dtype), rotation)
-        h_TD = self.ffn_norm(x_BND).to(dtype).flatten(0, 1)
+        h_BND = self.ffn_norm(x_BND).to(dtype)
         routing = None
         if self.moe is not None:
-            y_TD, routing = self.moe(h_TD, groups, noise)
+            y_TD, routing = self.moe(h_BND, groups, noise)
         else:
             assert self.dense_ffn is not None
-            y_TD = self.dense_ffn(h_TD)
+            y_TD = self.dense_ffn(h_BND.flatten(0, 1))
         return x_BND + y_TD.view(x_BND.shape), routing
 
 
@@ -98,7 +99,11 @@ class Transformer(nn.Module):
         nn.init.normal_(self.embedding, std=model.init_std, generator=generator)
         self.layers = nn.ModuleList()
         for layer in range(model.n_layers):
-            block = Block(model, layer, backend, generator)
+            block: Block | SlicedBlock
+            if model.is_sliced(layer):
+                block = SlicedBlock(model, generator)
+            else:
+                block = Block(model, layer, backend, generator)
             place(block)
             self.layers.append(block)
         self.final_norm = RMSNorm(model.d_model)
@@ -108,6 +113,9 @@ class Transformer(nn.Module):
             nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
         rotation = rotary(model.context, model.width_of_head, model.rope_theta)
         self.register_buffer("rotation", rotation, persistent=False)
+        if model.slices:
+            rotation = rotary(model.context, model.slice_head_width, model.rope_theta)
+            self.register_buffer("slice_rotation", rotation, persistent=False)
         place(self)
 
     def forward(
@@ -117,6 +125,9 @@ class Transformer(nn.Module):
         x_BND = F.embedding(tokens_BN, self.embedding)
         routings = []
         for layer in self.layers:
+            if isinstance(layer, SlicedBlock):
+                x_BND = layer(x_BND, self.slice_rotation, self.dtype)
+                continue
             x_BND, routing = layer(x_BND, self.rotation, self.dtype, groups, noise)
             if routing is not None:
                 routings.append(routing)

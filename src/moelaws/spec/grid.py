@@ -26,7 +26,7 @@ from moelaws.spec.base import (
     text_like,
 )
 from moelaws.spec.errors import or_nearest
-from moelaws.spec.model import Mlp
+from moelaws.spec.model import Aggregation, Mlp, RouteBy, SlicePositions
 
 Scalar = bool | int | float | str
 MOST_POINTS = 100_000  # of one sweep
@@ -43,6 +43,9 @@ class Settings(Frozen):
     and ``G`` the granularity 2 d_model / d_expert, as in the tables; the others are RunConfig's
     fields by the same names.
     ``d_ffn`` is the width of dense models and of the ``n_dense_layers`` first layers of others.
+    ``n_slices`` splits blocks over the embedding; the other settings that begin with slice are
+    those of such blocks, with as many heads as the others have unless ``slice_heads`` is set.
+    ``flops_per_token`` is what training costs a token, for the rule ``flops``.
     ``r`` is the ratio of expert to attention FLOPs and ``d_base`` the width at which the rule
     ``ratio`` counts the FLOPs that it keeps.
     """
@@ -76,6 +79,16 @@ class Settings(Frozen):
     load_balance: NonNegative | None = None
     router_z: NonNegative | None = None
     jitter: Share | None = None
+    route_by: RouteBy | None = None
+    chunk: Size | None = None
+    chunk_input: Literal["mean", "last"] | None = None
+    n_slices: Size | None = None
+    slice_d_expert: Size | None = None
+    slice_heads: Size | None = None
+    slice_positions: SlicePositions | None = None
+    slice_aggregation: Aggregation | None = None
+    slice_every: Size | None = None
+    flops_per_token: Positive | None = None
     steps: Count | None = None
     batch: Count | None = None
     balance_group: Count | None = None
@@ -99,7 +112,7 @@ class Settings(Frozen):
 # Settings that a power law or a table may stand on.
 POSITIVE = (
     "C", "D", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size",
-    "n_experts", "top_k", "d_expert", "d_ffn", "batch",
+    "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
 )  # fmt: skip
 
 
@@ -130,6 +143,17 @@ class WidthsFromRatio(Frozen):
     """
 
     rule: Literal["ratio"]
+
+
+class WidthFromFlops(Frozen):
+    """The hidden width at which training costs ``flops_per_token``, by a convention.
+
+    It is d_ffn of dense models and d_expert of others. The experts of E slices have d_ffn / E, and
+    dense layers below experts top_k * d_expert, both unless they are set.
+    """
+
+    rule: Literal["flops"]
+    convention: ConventionName
 
 
 class StepsFromCompute(Frozen):
@@ -257,6 +281,7 @@ class Derivations(Frozen):
     n_experts: ExpertsFromSparsity | None = None
     widths: WidthsFromRatio | None = None  # d_model and d_expert
     d_expert: WidthFromGranularity | None = None
+    hidden: WidthFromFlops | None = None  # d_ffn of dense models, d_expert of others
     n_heads: HeadsFromWidth | None = None
     batch: Hyperparameter | None = None  # sequences
     lr: Hyperparameter | None = None

@@ -18,12 +18,14 @@ def describe(run: Run) -> dict[str, Any]:
     ffn = model.ffn
     moe = isinstance(ffn, MoE)
     width = ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn
+    if model.slices:
+        width = model.slices.d_expert
     attention, feed_forward = attention_and_ffn(model, "allocation")
     return {
         "run_id": run.run_id,
         "sweep": ",".join(run.sweeps),
         "seed": config.seed,
-        "kind": ffn.kind,
+        "kind": "slice" if model.slices else ffn.kind,
         "N_total": parameters.total,
         "N_active": parameters.active,
         "N_total_nonemb": parameters.total - parameters.embeddings,
@@ -37,7 +39,7 @@ def describe(run: Run) -> dict[str, Any]:
         "G": 2 * model.d_model / width if moe else None,
         "r": feed_forward / attention,
         "n_layers": model.n_layers,
-        "n_dense_layers": model.n_layers - model.n_moe_layers,
+        "n_dense_layers": model.n_full_layers - model.n_moe_layers,
         "d_model": model.d_model,
         "n_heads": model.n_heads,
         "n_kv": model.n_kv,
@@ -60,5 +62,14 @@ def _experts(model: Model) -> dict[str, Any]:
             "E": ffn.n_experts,
             "k": ffn.top_k,
             "E_s": ffn.n_shared,
+            "route_by": ffn.route_by,
+            "chunk": ffn.chunk or 1,
+            "slice_positions": "none",
         }
-    return {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1, "E_s": 0}
+    unrouted = {"E_s": 0, "route_by": "none", "chunk": 0}
+    if slices := model.slices:
+        E, k = slices.n_experts, slices.n_experts if slices.positions == "all" else 1
+        shares = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
+        return {**unrouted, **shares, "E": E, "k": k, "slice_positions": slices.positions}
+    dense = {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1}
+    return {**unrouted, **dense, "slice_positions": "none"}

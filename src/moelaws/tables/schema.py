@@ -16,7 +16,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("source", "string", "1", "where the losses come from: trained, simulated or imported"),
     Column("status", "string", "1", "completed, diverged or out_of_memory"),
     Column("seed", "int", "1", "seed of initial weights and data order"),
-    Column("kind", "string", "1", "feed-forward layers: moe or dense"),
+    Column("kind", "string", "1", "moe, dense, or slice for experts on slices of the embedding"),
     Column("C", "float", "FLOP", "compute budget that the grid point names", nullable=True),
     Column("N_total", "int", "parameters", "all parameters, embeddings included"),
     Column("N_active", "int", "parameters", "N_total without the experts a token does not pass"),
@@ -32,8 +32,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("A", "float", "1", "activation ratio (k + E_s) / (E + E_s); 1 for dense"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert", nullable=True),
     Column("r", "float", "1", "feed-forward over attention FLOPs, allocation, App C corrected"),
-    Column("E", "int", "experts", "routed experts a layer; 1 for dense"),
-    Column("k", "int", "experts", "active routed experts a token; 1 for dense"),
+    Column("E", "int", "experts", "routed experts a layer, or slices; 1 for dense"),
+    Column("k", "int", "experts", "experts that a token passes in a layer; 1 for dense"),
     Column("E_s", "int", "experts", "shared experts a layer"),
     Column("n_layers", "int", "layers", "transformer blocks"),
     Column("n_dense_layers", "int", "layers", "blocks without experts; n_layers for dense"),
@@ -75,6 +75,14 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
         "standard error of L among the runs of its budget, paired by document",
         nullable=True,
     ),
+    Column(
+        "route_by",
+        "string",
+        "1",
+        "what one routing decision is for: token, chunk, position (of a chunk), or none",
+    ),
+    Column("chunk", "int", "positions", "that share a routing decision; 0 where none is made"),
+    Column("slice_positions", "string", "1", "that an expert on a slice sees: all, chunks or none"),
 )
 
 # Measured of a training alone: a simulated table has the columns without values.

@@ -63,7 +63,11 @@ def _obstacles(model: Model) -> Iterator[str]:
     ffn = model.ffn
     if ffn.mlp != "swiglu":
         yield f"mlp is {ffn.mlp}, and all of them have swiglu"
+    if model.slices:
+        yield "its blocks are split into slices, and none of them has such blocks"
     if isinstance(ffn, MoE):
+        if ffn.route_by != "token":
+            yield f"route_by is {ffn.route_by}, and all of them decide for each token"
         if model.qk_norm and ffn.n_shared:
             yield f"n_shared is {ffn.n_shared}, and Qwen3Moe, which has QK-norm, has none"
         if not model.qk_norm and not ffn.normalize_top_k:

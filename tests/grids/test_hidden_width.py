@@ -1,0 +1,73 @@
+"""Models of all kinds at the same FLOPs a token, by their hidden width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from grid_runs import runs_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.grids.model import TOLERANCE
+from moelaws.spec.errors import UserError
+
+SETTINGS = {
+    "context": 128, "vocab_size": 512, "n_layers": 4, "d_model": 64, "n_heads": 2, "batch": 4,
+    "lr": 1e-2, "steps": 10,
+}  # fmt: skip
+KINDS: dict[str, dict[str, Any]] = {
+    "dense": {"ffn": "dense"},
+    "top-1": {"n_experts": 8, "top_k": 1, "normalize_top_k": False},
+    "top-2": {"n_experts": 8, "top_k": 2},
+    "by layer": {"n_experts": 8, "top_k": 2, "n_dense_layers": 2},
+    "chunks": {"n_experts": 8, "top_k": 2, "route_by": "chunk", "chunk": 16},
+    "slices": {"ffn": "dense", "n_slices": 4},
+    "slices of chunks": {"ffn": "dense", "n_slices": 8, "slice_positions": "chunks"},
+}
+
+
+def run(budget: float, kind: str, **settings: Any):
+    point = {**SETTINGS, **KINDS[kind], "flops_per_token": budget, **settings}
+    rules = {"hidden": {"rule": "flops", "convention": "leverage"}}
+    (run,) = runs_of({"settings": point, "derive": rules, "sweeps": [{"axes": {"seed": 0}}]})
+    return run.config
+
+
+def cost(config) -> float:
+    return train_flops_per_token(config.model, "leverage")
+
+
+@given(budget=st.floats(1.2e6, 5e6), kind=st.sampled_from(list(KINDS)))
+def test_every_kind_meets_the_budget_and_no_other_width_is_nearer(budget, kind):
+    config = run(budget, kind)
+    miss = abs(cost(config) - budget)
+    assert miss <= TOLERANCE * budget
+    ffn = config.model.ffn
+    name, width = ("d_ffn", ffn.d_ffn) if ffn.kind == "dense" else ("d_expert", ffn.d_expert)
+    for other in (width - 1, width + 1):
+        assert abs(cost(run(budget, kind, **{name: other})) - budget) >= miss or "slices" in kind
+
+
+def test_what_follows_from_the_width():
+    """Slices share the width of the full blocks; dense layers cost what active experts cost."""
+    model = run(2e6, "slices").model
+    assert model.slices.d_expert == round(model.ffn.d_ffn / 4)
+    ffn = run(2e6, "by layer").model.ffn
+    assert ffn.d_ffn == 2 * ffn.d_expert
+    assert run(2e6, "dense", d_ffn=100).model.ffn.d_ffn == 100  # a width that is set stays
+    assert run(2e6, "slices", slice_heads=1).model.slices.n_heads == 1
+
+
+def test_a_budget_that_no_width_meets_is_refused():
+    with pytest.raises(UserError, match=r"flops_per_token is 1000, and the nearest that d_ffn"):
+        run(1000, "dense")
+    with pytest.raises(UserError, match="flops_per_token is missing"):
+        runs_of(
+            {
+                "settings": {**SETTINGS, "ffn": "dense"},
+                "derive": {"hidden": {"rule": "flops", "convention": "leverage"}},
+                "sweeps": [{"axes": {"seed": 0}}],
+            }
+        )

@@ -1,0 +1,52 @@
+"""The sectional paper's architectures at a size for tests."""
+
+from moelaws.spec.model import DenseFFN, Model, MoE, Slices
+
+CONTEXT = 24
+
+
+def small(ffn, **changes):
+    fields = {
+        "n_layers": 4, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": CONTEXT, "vocab_size": 30,
+        "init_std": 0.3,
+    }  # fmt: skip
+    return Model(**{**fields, **changes}, ffn=ffn)
+
+
+def sliced(mlp="swiglu", model=None, **changes):
+    fields = {"n_experts": 4, "d_expert": 6, "n_heads": 1}
+    ffn = DenseFFN(kind="dense", d_ffn=20, mlp=mlp)
+    return small(ffn, slices=Slices(**{**fields, **changes}), **(model or {}))
+
+
+def routed(**changes):
+    fields = {"kind": "moe", "n_experts": 6, "top_k": 2, "d_expert": 12}
+    if changes.get("route_by") == "position":
+        fields |= {"load_balance": 0, "router_z": 0}
+    return small(MoE(**{**fields, **changes}))
+
+
+SLICED = {
+    "slices of all positions": sliced(),
+    "slices of chunks": sliced(positions="chunks"),
+    "slices that return as they are": sliced(aggregation="concatenation"),
+    "slices of chunks that return as they are": sliced(
+        positions="chunks", aggregation="concatenation"
+    ),
+    "slices with GELU and QK-norm": sliced("gelu", {"qk_norm": True}, n_heads=2),
+    "slices of chunks with GELU and QK-norm": sliced(
+        "gelu", {"qk_norm": True, "n_kv": 1}, positions="chunks", n_heads=2
+    ),
+    "every third block in slices": sliced(every=3),
+    "one slice": sliced(n_experts=1),
+}
+CHUNKED = {
+    "chunks by the mean before": routed(route_by="chunk", chunk=8),
+    "chunks by the last before": routed(route_by="chunk", chunk=4, chunk_input="last"),
+    "chunks, one expert": routed(route_by="chunk", chunk=6, top_k=1, normalize_top_k=False),
+    "chunks above dense layers": routed(route_by="chunk", chunk=4, n_dense_layers=2, d_ffn=20),
+    "chunks by position": routed(route_by="position", chunk=4, n_shared=1),
+    "one token a chunk": routed(route_by="chunk", chunk=1),
+    "one chunk": routed(route_by="position", chunk=CONTEXT, top_k=1),
+}
+SECTIONAL = SLICED | CHUNKED
