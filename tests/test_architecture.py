@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "claims",
     },
     "tasks": {"spec", "records", "corpus"},
-    "probing": {"spec", "corpus", "model", "training", "tasks"},
+    "probing": {"spec", "records", "corpus", "model", "training", "tasks"},
     "exports": {
         "spec",
         "accounting",

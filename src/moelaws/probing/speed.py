@@ -1,0 +1,287 @@
+"""How fast configurations train and what memory a step takes, measured side by side in turns."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from moelaws.corpus.batches import Validation
+from moelaws.model.backends import choose_backend
+from moelaws.model.casting import casting_once
+from moelaws.model.transformer import Transformer
+from moelaws.records.memory import keep_freed_memory
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.training.columns import write_columns
+from moelaws.training.device import choose_device, device_name, lacks_memory, threads
+from moelaws.training.evaluation import evaluate
+from moelaws.training.job import EVALUATION_TOKENS
+from moelaws.training.loop import Trainer
+
+REPEATS = 15  # rounds, unless asked otherwise
+ENDLESS = 1_000_000  # steps: no measurement comes to the end of the schedule
+LEVEL, RESAMPLES = 0.9, 2000  # of the interval of a ratio
+
+# column -> (unit, description)
+COLUMNS = {
+    "run_id": ("", "run whose configuration was measured"),
+    "step_seconds": ("s", "time of a training step, median over rounds"),
+    "step_seconds_low": ("s", "its lower quartile"),
+    "step_seconds_high": ("s", "its upper quartile"),
+    "tokens_per_second": ("tokens/s", "training tokens a second, by the median step"),
+    "time_ratio": (
+        "1",
+        "time that a training token takes, over that of the first configuration in the same round, "
+        "median over rounds",
+    ),
+    "time_ratio_low": ("1", f"lower end of its {LEVEL:.0%} interval, by bootstrap over rounds"),
+    "time_ratio_high": ("1", "upper end of that interval"),
+    "evaluation_seconds": ("s", "time of a forward pass over as many tokens, median over rounds"),
+    "evaluation_tokens_per_second": ("tokens/s", "tokens a second of that pass"),
+    "state_bytes": ("bytes", "parameters, their gradients and their two moments"),
+    "activation_bytes": (
+        "bytes",
+        "tensors other than parameters that the forward pass of a micro-batch keeps for the "
+        "backward pass",
+    ),
+    "gpu_step_bytes": (
+        "bytes",
+        "most that a step holds on the GPU beside parameters and moments; not a number on a CPU",
+    ),
+    "micro_batch": ("sequences", "computed at a time: the batch, or less where memory lacked"),
+    "rounds": ("", "how often each configuration was timed"),
+    "backend": ("", "back end of the routed experts"),
+    "device": ("", "GPU by name, or cpu"),
+    "threads": ("", "threads of the host"),
+}
+_TEXTS = ("run_id", "backend", "device")
+_COUNTS = ("state_bytes", "activation_bytes", "micro_batch", "rounds", "threads")
+
+
+class RandomTokens:
+    """Batches of random token ids in place of a text."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.generator = np.random.default_rng(config.seed)
+        self.vocab_size = config.model.vocab_size
+        self.shape = (config.batch, config.model.context + 1)
+
+    def next(self) -> NDArray[np.int64]:
+        """Returns token ids (batch, context + 1)."""
+        return self.generator.integers(self.vocab_size, size=self.shape)
+
+    def state(self) -> dict[str, Any]:
+        """Returns nothing: no measurement is resumed."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Does nothing: no measurement is resumed."""
+
+
+class SteppedTrainer(Trainer):
+    """The trainer of a run, on random tokens, which makes one step at a time.
+
+    A step is a run's own: its batch, balance groups, precision and optimizer, with the back end of
+    the experts that a run would choose.
+    """
+
+    def __init__(self, config: RunConfig, device: str) -> None:
+        self.backend, _ = choose_backend("auto", config.model, device, config.precision)
+        model = Transformer(config.model, config.seed, self.backend, config.precision).to(device)
+        endless = config.model_copy(update={"steps": ENDLESS})
+        super().__init__(endless, model, RandomTokens(config))
+        tokens = self.data.next()
+        targets = np.zeros_like(tokens[:, 1:])
+        self.held_out = Validation(tokens, documents=targets, target_bytes=targets + 1)
+
+    @property
+    def tokens_a_step(self) -> int:
+        """Training tokens of a step."""
+        return self.config.batch * self.config.model.context
+
+    def train_step(self) -> None:
+        """Makes a training step: forward, backward, clipping, optimizer, telemetry."""
+        self._step()
+
+    def evaluate(self) -> None:
+        """Measures the held-out loss of as many random tokens as a step has, as a run does."""
+        sequences = max(1, EVALUATION_TOKENS // self.config.model.context)
+        evaluate(self.model, self.held_out, sequences)
+
+    def memory(self) -> dict[str, float]:
+        """Returns the bytes of the state, and those that a step takes beside it.
+
+        Each storage that the forward pass saves counts once, however many tensors share it; casts
+        of parameters to another type count, parameters do not.
+        """
+        saved: dict[int, torch.UntypedStorage] = {}  # by address; held, so that none is used again
+
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage
+            return tensor
+
+        parameters = self.optimizer.whole
+        with casting_once(), saved_tensors_hooks(keep, lambda tensor: tensor):
+            self._micro_batch(self.upload(self.data.next()), 0)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        state = [*parameters, *gradients, *self.optimizer.first, *self.optimizer.second]
+        constant = (*parameters, *self.model.buffers())
+        for tensor in constant:
+            saved.pop(tensor.untyped_storage().data_ptr(), None)
+        activations = sum(storage.nbytes() for storage in saved.values())
+        saved.clear()
+        self.optimizer.drop_gradients()
+        return {
+            "state_bytes": sum(tensor.nbytes for tensor in state),
+            "activation_bytes": activations,
+            "gpu_step_bytes": self._gpu_step_bytes(),
+        }
+
+    def _gpu_step_bytes(self) -> float:
+        if self.device.type != "cuda":
+            return math.nan
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        self.train_step()
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+
+
+def measure(
+    configs: Sequence[RunConfig], device: str = "auto", repeats: int = REPEATS, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Times a training step and a forward pass of each configuration; returns a row for each.
+
+    In each of the ``repeats`` rounds every configuration has its turn, in a random order, so that
+    whatever slows the machine for a while hits all alike. Ratios compare times of one round. The
+    models of all configurations, untrained, and their optimizers are in memory at the same time. A
+    GPU is waited for around each step, which a run does not do.
+
+    Args:
+        device: auto, cpu or cuda.
+        seed: of the orders of the turns and of the bootstrap.
+
+    Returns:
+        rows with the names of ``COLUMNS``, in the order of ``configs``; ratios are to the first.
+
+    Raises:
+        UserError: where there is no configuration, no such device, or not enough memory for all.
+    """
+    if not configs:
+        raise UserError("there is no configuration to measure: name runs, JSON files or a study")
+    torch.set_num_threads(threads())
+    keep_freed_memory()
+    device = choose_device(device)
+    try:
+        return _measure(configs, device, repeats, seed)
+    except (RuntimeError, MemoryError) as error:
+        if not lacks_memory(error):
+            raise
+        raise UserError(
+            f"{device_name(device)} has not enough memory for {len(configs)} configurations side "
+            "by side: measure fewer at a time, or smaller ones"
+        ) from None
+
+
+def _measure(
+    configs: Sequence[RunConfig], device: str, repeats: int, seed: int
+) -> list[dict[str, Any]]:
+    trainers = [SteppedTrainer(config, device) for config in configs]
+    memory = []
+    for trainer in trainers:
+        trainer.train_step()  # warms up; where memory lacks, the micro-batch is smaller from now on
+        trainer.evaluate()
+        memory.append(trainer.memory())
+    step_RC = np.empty((repeats, len(configs)))  # seconds, by round and configuration
+    evaluation_RC = np.empty_like(step_RC)
+    for turn, order in enumerate(orders(len(configs), repeats, seed)):
+        for place in order:
+            step_RC[turn, place] = _seconds(trainers[place].train_step, device)
+            evaluation_RC[turn, place] = _seconds(trainers[place].evaluate, device)
+    tokens_C = np.array([trainer.tokens_a_step for trainer in trainers])
+    evaluation_C = np.median(evaluation_RC, axis=0)
+    per_token_RC = step_RC / tokens_C
+    ratio_RC = per_token_RC / per_token_RC[:, :1]
+    low_C, median_C, high_C = np.quantile(step_RC, (0.25, 0.5, 0.75), axis=0)
+    ratio_low_C, ratio_high_C = median_interval(ratio_RC, seed)
+    columns = {
+        "step_seconds": median_C,
+        "step_seconds_low": low_C,
+        "step_seconds_high": high_C,
+        "tokens_per_second": tokens_C / median_C,
+        "time_ratio": np.median(ratio_RC, axis=0),
+        "time_ratio_low": ratio_low_C,
+        "time_ratio_high": ratio_high_C,
+        "evaluation_seconds": evaluation_C,
+        "evaluation_tokens_per_second": tokens_C / evaluation_C,
+    }
+    machine = {"device": device_name(device), "threads": torch.get_num_threads()}
+    return [
+        {
+            "run_id": config.run_id,
+            **{name: float(values_C[place]) for name, values_C in columns.items()},
+            **memory[place],
+            "micro_batch": trainer.micro_batch,
+            "rounds": repeats,
+            "backend": trainer.backend.name,
+            **machine,
+        }
+        for place, (config, trainer) in enumerate(zip(configs, trainers, strict=True))
+    ]
+
+
+def orders(count: int, rounds: int, seed: int) -> NDArray[np.int64]:
+    """Returns the order of the turns in each round, (rounds, count): a permutation a row."""
+    generator = np.random.default_rng(seed)
+    return np.array([generator.permutation(count) for _ in range(rounds)])
+
+
+def median_interval(
+    values_RC: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the ends, (C,) each, of a 90 % interval of each column's median, by bootstrap."""
+    rounds = len(values_RC)
+    picks_BR = np.random.default_rng(seed).integers(rounds, size=(RESAMPLES, rounds))
+    medians_BC = np.median(values_RC[picks_BR], axis=1)
+    low_C, high_C = np.quantile(medians_BC, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), axis=0)
+    return low_C, high_C
+
+
+def _seconds(call: Callable[[], None], device: str) -> float:
+    """Returns how long a call takes, with all that it has the device do."""
+    _wait_for(device)
+    began = time.perf_counter()
+    call()
+    _wait_for(device)
+    return time.perf_counter() - began
+
+
+def _wait_for(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def write_rows(
+    out: Path, rows: Iterable[dict[str, Any]], made_of: dict[str, Any] | None = None
+) -> None:
+    """Writes measured rows as Parquet with units; the file says what it was ``made_of``."""
+    rows = list(rows)
+    columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_columns(out, COLUMNS, columns, made_of)
+
+
+def _type(column: str) -> type[np.generic]:
+    if column in _TEXTS:
+        return np.str_
+    return np.int64 if column in _COUNTS else np.float64
