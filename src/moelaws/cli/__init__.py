@@ -19,6 +19,7 @@ COMMANDS = {
     "probe": "Write the hidden states of a run whose weights were kept, after each layer.",
     "tasks": "List what trained models can be asked, or write it to a task file.",
     "bench": "Score a run whose weights were kept on tasks: accuracy, bits per byte.",
+    "speed": "Measure how fast configurations train, side by side, and what memory they take.",
     "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
     "import": "Make a study's table of somebody else's runs, by a mapping file.",
     "laws": "Show every law, or one: equation, source, parameters, published values, errata.",

@@ -91,6 +91,20 @@ def on_gpus(claim: Claim | None, devices: int, run_id: str, record: Path) -> Ite
         log(f"waiting for {who.get('host', '?')}, process {who.get('pid', '?')}")
         while holder(record):
             time.sleep(0.5)
+    with holding(claim, devices, log):
+        yield
+
+
+@contextmanager
+def holding(claim: Claim | None, devices: int, log: Callable[[str], None]) -> Iterator[None]:
+    """Holds the claimed shares of so many GPUs for a block that trains no run on record.
+
+    Raises:
+        UserError: as ``on_gpus``.
+    """
+    if claim is None:
+        yield
+        return
     if devices > 1 and claim.is_shared:
         raise UserError("a run on several devices takes whole GPUs: leave --gpu-shares out")
     with taken(lambda: list_gpus(claim.gpus), claim.shares, log, devices) as gpus:

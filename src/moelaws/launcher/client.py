@@ -18,7 +18,7 @@ from types import FrameType
 FOLDER = "MOELAWS_LAUNCHERS"
 # Command -> the launcher that has loaded what it needs; ANALYSIS has what all others need.
 TRAINING, ANALYSIS = "training", "analysis"
-LAUNCHERS = {"train": TRAINING, "probe": TRAINING, "bench": TRAINING}
+LAUNCHERS = dict.fromkeys(("train", "probe", "bench", "speed"), TRAINING)
 
 STARTED = b"s"
 LENGTH, STATUS = struct.Struct("!I"), struct.Struct("!i")

@@ -70,6 +70,12 @@ def of_table(study: Study) -> tuple[Path, ...]:
     return closure("moelaws.tables.aggregate", "moelaws.tables.parquet", "moelaws.tables.rates")
 
 
+def of_speed() -> tuple[Path, ...]:
+    """Returns the files behind the measured speeds of a study's configurations."""
+    chosen = ("moelaws.grids.architectures", "moelaws.grids.sweep", "moelaws.tables.describe")
+    return closure("moelaws.probing.speed", *chosen, "moelaws.gpus.slots")
+
+
 def _law(ref: str) -> str:
     # A command that evaluates no law loads none to know its own code.
     from moelaws.laws import module

@@ -1,0 +1,159 @@
+"""``moelaws speed``: how fast several configurations train, measured side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moelaws.cli.gpu import Claim, gpu_options, holding
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.project import override_options
+from moelaws.records.files import read_json
+from moelaws.records.layout import Results
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.from_json import parse_json
+from moelaws.spec.run import RunConfig
+
+if TYPE_CHECKING:
+    from moelaws.grids.expand import Run
+
+# What tells configurations apart, beside their numbers.
+ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
+
+
+@click.command(name="speed")
+@click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
+@click.option("--study", help="Those of this study's grid too, one for each architecture.")
+@click.option("--sweep", help="Of the study's grid, the sweep of this name alone.")
+@override_options
+@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Rounds, in each of which every configuration has a turn.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the order of the turns.",
+)
+@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@gpu_options
+@out_option("A Parquet file for the numbers; without it they are only printed.")
+@json_option
+def command(
+    runs: tuple[str, ...],
+    study: str | None,
+    sweep: str | None,
+    overrides: dict[str, Any],
+    device: str,
+    repeats: int,
+    seed: int,
+    results: str,
+    gpu: Claim | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure how fast configurations train, and what memory a training step takes.
+
+    Each RUN_OR_CONFIG is a run on record, by its id or the beginning of it, or a JSON file such as
+    `moelaws grid --run` prints; - is standard input. No text is needed and nothing is trained:
+    the models are new and read random tokens. They take turns in one process, and `time` is the
+    time that a training token takes, over that of the first one. `state` are parameters, gradients
+    and moments; `saved` is what the forward pass keeps for the backward pass.
+
+    torch uses OMP_NUM_THREADS threads, one by default, as `moelaws train` does.
+    """
+    from moelaws.probing.speed import measure, write_rows
+    from moelaws.records.code import digest
+    from moelaws.records.seal import made_of
+    from moelaws.tables.describe import describe
+    from moelaws.workflow.code import of_speed
+
+    check_out(out, ".parquet")
+    if sweep and not study:
+        raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
+    files = [_file(word, Results(Path(results))) for word in runs]
+    measured = [_run(file) for file in files]
+    if study:
+        measured += _of_study(study, sweep, overrides)
+    if not measured:
+        raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
+    with holding(gpu, 1, lambda line: click.echo(line, err=True)):
+        rows = measure([run.config for run in measured], device, repeats, seed)
+    if out:
+        write_rows(out, rows, made_of(filter(None, files), digest(of_speed())))
+    lines = [{**describe(run), **row} for run, row in zip(measured, rows, strict=True)]
+    if as_json:
+        names = ("run_id", *ARCHITECTURE, *rows[0])
+        speeds = [{name: line[name] for name in names} for line in lines]
+        print_json({"file": str(out) if out else None, "speeds": speeds})
+        return
+    columns = ("tokens/s", "time", "90 % interval", "evaluated/s", "state MB", "saved MB")
+    title = f"{rows[0]['device']}, {rows[0]['threads']} threads, {repeats} rounds"
+    print_table(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
+    if out:
+        click.echo(str(out))
+
+
+def _file(word: str, results: Results) -> Path | None:
+    """Returns the file of a configuration; None for standard input."""
+    from moelaws.records.runs import find_record
+
+    if word == "-":
+        return None
+    if word.endswith(".json") or Path(word).is_file():
+        return Path(word)
+    return results.run(find_record(results, word).run_id) / "config.json"
+
+
+def _run(file: Path | None) -> Run:
+    from moelaws.grids.expand import Run
+
+    if file is None:
+        where = "standard input"
+        config = parse(RunConfig, parse_json(sys.stdin.buffer.read(), where), where)
+    else:
+        config = parse(RunConfig, read_json(file), file)
+    return Run(config.run_id, config, None)
+
+
+def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:
+    """Returns a run of each architecture of a study's grid, or of one of its sweeps."""
+    from moelaws.grids.architectures import architectures
+    from moelaws.grids.sweep import expand_study
+    from moelaws.spec.project import load_project, load_study
+
+    study, project = load_study(name), load_project(overrides=overrides)
+    runs = expand_study(study, project).runs
+    if not runs:
+        kind = "imports its runs" if study.imported else "has no runs"
+        raise UserError(f"{study.file} has no grids: the study {kind}")
+    if sweep is None:
+        return architectures(runs)
+    if not (chosen := [run for run in runs if sweep in run.sweeps]):
+        names = sorted({name for run in runs for name in run.sweeps})
+        known = or_nearest(sweep, names, "there are")
+        raise UserError(f"{study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
+    return architectures(chosen)
+
+
+def _cells(line: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        *(line[name] for name in ("run_id", *ARCHITECTURE)),
+        line["tokens_per_second"],
+        line["time_ratio"],
+        f"{line['time_ratio_low']:.3f} .. {line['time_ratio_high']:.3f}",
+        line["evaluation_tokens_per_second"],
+        line["state_bytes"] / 1e6,
+        line["activation_bytes"] / 1e6,
+    )

@@ -1,0 +1,121 @@
+"""``moelaws speed``: runs on record, JSON files and a study's grid, side by side."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from moelaws.cli import cli
+from moelaws.records.layout import Results
+from moelaws.records.parquet import read_origin
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from repository import REPOSITORY
+
+DATA = {
+    "model": {
+        "n_layers": 1, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": 8, "vocab_size": 257,
+        "ffn": {"kind": "dense", "d_ffn": 16},
+    },
+    "corpus": {"source": {"digest": "none"}, "vocab_size": 257},
+    "steps": 3, "batch": 2, "balance_group": 2, "optimizer": {"lr": 1e-3},
+}  # fmt: skip
+MOE = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
+STUDY = """
+study: widths
+title: How wide
+package: json
+grids:
+  demo:
+    settings: {context: 8, vocab_size: 300, n_layers: 1, n_heads: 2, n_kv: 2, d_ffn: 8, ffn: dense,
+               batch: 2, lr: 0.01, steps: 2, evaluation_sequences: 2}
+    sweeps:
+      - {name: narrow, axes: {d_model: [8], seed: [0, 1]}}
+      - {name: wide, axes: {d_model: [16, 32], lr: [0.01, 0.1]}}
+"""
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder with a run on record, a file of a configuration and a project."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    (tmp_path / "text.txt").write_text("a text\n" * 1000)
+    config = parse(RunConfig, DATA, "test")
+    folder = Results(tmp_path / "results").run(config.run_id)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(config.canonical_json())
+    moe = {**DATA, "model": {**DATA["model"], "ffn": MOE}}
+    (tmp_path / "moe.json").write_text(json.dumps(moe))
+    (tmp_path / "study.yaml").write_text(STUDY)
+    return tmp_path
+
+
+def speed(*words, **options):
+    done = CliRunner().invoke(
+        cli, ["speed", "--repeats", "2", "--device", "cpu", *words], **options
+    )
+    if done.exception:
+        raise done.exception
+    return done.stdout
+
+
+def of_study(*words):
+    return speed("--study", "study.yaml", "--set", "corpus=text.txt", *words)
+
+
+def test_a_run_and_a_file_are_compared_with_the_first_of_them(root):
+    run_id = parse(RunConfig, DATA, "test").run_id
+    out = json.loads(speed(run_id[:6], "moe.json", "--json", "--out", "speed.parquet"))
+    first, second = out["speeds"]
+    assert (first["run_id"], first["kind"], second["kind"], second["E"]) == (
+        run_id, "dense", "moe", 4,
+    )  # fmt: skip
+    assert first["time_ratio"] == 1
+    assert first["gpu_step_bytes"] is None
+    frame = pd.read_parquet("speed.parquet")
+    assert list(frame["run_id"]) == [first["run_id"], second["run_id"]]
+    assert set(read_origin(root / "speed.parquet")["files"]) == {
+        f"results/runs/{run_id}/config.json", "moe.json",
+    }  # fmt: skip
+
+
+def test_the_table_is_for_people(root):
+    text = speed("moe.json", "-", input=json.dumps(DATA))
+    assert "1.000 .. 1.000" in text
+    assert [line.split()[1] for line in text.splitlines()[-2:]] == ["moe", "dense"]
+
+
+def test_a_study_gives_one_run_of_each_architecture(root):
+    widths = [row["d_model"] for row in json.loads(of_study("--json"))["speeds"]]
+    assert widths == [8, 16, 32]
+    rows = json.loads(of_study("--json", "--sweep", "wide", "moe.json"))["speeds"]
+    assert [(row["kind"], row["d_model"]) for row in rows] == [
+        ("moe", 16), ("dense", 16), ("dense", 32),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "nothing to measure: name runs, JSON files or --study STUDY"),
+        (["ffff"], "run 'ffff': no such run"),
+        (["none.json"], "none.json"),
+        (["damaged.json"], "damaged.json"),
+        (["odd.json"], "odd.json: model.context"),
+        (["moe.json", "--out", "speed.csv"], "its name must end in .parquet"),
+        (["moe.json", "--device", "tpu"], "device is 'tpu'; allowed are auto, cpu, cuda"),
+        (["moe.json", "--sweep", "wide"], "--study must say of which study"),
+        (["--study", "routing"], "the study imports its runs"),
+        (["--study", "study.yaml", "--sweep", "wise"], "no sweep 'wise'; did you mean wide?"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_do(root, words, told):
+    (root / "damaged.json").write_text('{"model": {')
+    odd = {**DATA, "model": {**DATA["model"], "context": 0}}
+    (root / "odd.json").write_text(json.dumps(odd))
+    with pytest.raises(UserError, match=told):
+        speed(*words, "--set", "corpus=text.txt")
