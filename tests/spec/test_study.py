@@ -95,6 +95,20 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     assert [c.name for c in left.claims] == ["rises"]
 
 
+def test_no_law_gives_a_speed():
+    entry = {"name": "times", "code": "derived.times:derive", "speed": True}
+    figure = {"name": "F3", **PICTURE, "derived": ["times"]}
+    grids = {"demo": {"sweeps": [{"axes": {"d_model": 16}}]}}
+    keys = {"derived": [*STUDY["derived"], entry], "figures": [*STUDY["figures"], figure]}
+    toy = study(grids=grids, **keys)
+    assert toy.at_tier("demo") == toy  # no weights need be kept
+    left = toy.of_simulated()
+    assert "times" not in [d.name for d in left.derived]
+    assert "F3" not in [f.name for f in left.figures]
+    with pytest.raises(UserError, match="times: speed: a study without grids has no config"):
+        study(**keys)
+
+
 def test_what_a_tier_has_no_sweep_for_is_left_out_there_with_all_that_needs_it():
     grid = {"sweeps": [{"name": "narrow", "axes": {"d_model": 16}}, {"axes": {"d_model": 32}}]}
     both = {"sweeps": [*grid["sweeps"], {"name": "deep", "axes": {"n_layers": 9}}]}

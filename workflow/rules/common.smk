@@ -10,9 +10,11 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import GroupJob
 
+from moelaws.grids.architectures import architectures
 from moelaws.spec.errors import UserError
 from moelaws.records.code import closure
 from moelaws.workflow import groups
+from moelaws.workflow.code import of_speed
 from moelaws.workflow.gpus import GpuShares, gpus_here
 from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.launchers import Launchers
@@ -181,6 +183,18 @@ def training_threads(wildcards):
     if GPUS and HERE:
         return GPUS.threads(wildcards.run, workflow.cores)
     return REQUESTS.devices(wildcards.run) // REQUESTS.nodes(wildcards.run)
+
+
+def timed(wildcards):
+    """The runs whose configurations are timed side by side: one of each architecture."""
+    return [r.run_id for r in architectures(JOBS.sweeps[wildcards.study].runs)]
+
+
+def timing_threads(wildcards):
+    """The threads of torch where a study is timed: those of a training on one device."""
+    if GPUS and HERE:
+        return min(GPUS.threads(run, workflow.cores) for run in timed(wildcards))
+    return 1
 
 
 def pack(wildcards):

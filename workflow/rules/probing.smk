@@ -1,6 +1,7 @@
 # What is asked of the runs whose weights a study keeps: their hidden states, which a derived table
-# with `hidden: true` reads, and their scores on tasks, for one with `scores: true`. Probing code is
-# an input of theirs, unlike a training's: it takes seconds.
+# with `hidden: true` reads, and their scores on tasks, for one with `scores: true`. And what is
+# measured of configurations: their speed, for one with `speed: true`. Probing code is an input of
+# theirs, unlike a training's: it takes seconds, or minutes.
 
 
 rule probe:
@@ -61,3 +62,35 @@ rule bench:
         root=lambda w: str(RESULTS.root),
     shell:
         "moelaws bench {wildcards.run} --results {params.root:q} --tasks {input.tasks} --out {output} > {log} 2>&1"
+
+
+rule measure_speed:
+    input:
+        code=relative(of_speed()),
+    output:
+        FOLDER.speed("{study}"),
+    log:
+        RESULTS.log(FOLDER, "speed", "{study}", "measure"),
+    conda:
+        "../../envs/cpu.yaml"
+    # All cores of this machine, so that Snakemake runs nothing beside it: a neighbour would slow
+    # what is timed. torch takes no more of them than a training does, so that the speed is that of
+    # a run. On a cluster it is a job of its own, which needs no others.
+    threads: lambda w: workflow.cores if HERE else timing_threads(w)
+    resources:
+        **({"gpu": 1} if CUDA and not HERE else {}),
+        # All models are there at the same time.
+        mem_mb=lambda wildcards, attempt: sum(
+            REQUESTS.memory_mb(run, attempt) for run in timed(wildcards)
+        ),
+        runtime=120,
+        timing_threads=timing_threads,
+    params:
+        runs=timed,
+        study=study_of,
+    shell:
+        "export OMP_NUM_THREADS={resources.timing_threads}; "
+        "moelaws speed --study {params.study:q} "
+        + SETTINGS
+        + f" --device {JOBS.project.device} {GPUS.options if GPUS and HERE else ''} "
+        "--out {output} > {log} 2>&1"

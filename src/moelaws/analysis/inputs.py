@@ -21,7 +21,7 @@ from moelaws.records.paired import PairedLosses, paired_losses
 from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
-from moelaws.spec.study import Reader
+from moelaws.spec.study import Reader, reads_speed
 from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import is_study, read_study, read_table
 from moelaws.tables.sweeps import in_sweep
@@ -35,7 +35,8 @@ class Inputs:
     asking for another name raises, so that the workflow knows every file that is read. A study that
     only computes has no ``frame``. The records of its runs lie in ``results``. ``table_file`` is
     where the frame was read, and ``code`` the digest of the code that reads all this. ``data`` are
-    the files of the study's package that the entry declares, by their names there.
+    the files of the study's package that the entry declares, by their names there. ``speed_file``
+    is where the measured speeds lie, for an entry that reads them.
     """
 
     frame: pd.DataFrame | None = field(repr=False)
@@ -43,6 +44,7 @@ class Inputs:
     data: Mapping[str, Path] = field(default_factory=dict)
     results: Results = field(default_factory=Results)
     table_file: Path | None = None
+    speed_file: Path | None = None
     code: str = ""
     _records: set[Path] = field(default_factory=set, repr=False, compare=False)  # of runs, read
 
@@ -50,7 +52,8 @@ class Inputs:
         """Returns the same table with no other files than the ``entry`` declares."""
         tables = {name: self.derived_tables[name] for name in entry.derived}
         data = {name: self.data[name] for name in getattr(entry, "data", ())}
-        return replace(self, derived_tables=tables, data=data)
+        speed = self.speed_file if reads_speed(entry) else None
+        return replace(self, derived_tables=tables, data=data, speed_file=speed)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -105,6 +108,22 @@ class Inputs:
             UserError: where the run was not scored.
         """
         return self._record(self.results.scores(run_id))
+
+    def speed(self) -> pd.DataFrame:
+        """Returns how fast the tier's configurations train (``moelaws speed``).
+
+        A row a configuration, by the ``run_id`` of its first run in the grid's order; runs that
+        differ in nothing but seed, learning rate and steps share it.
+
+        Raises:
+            UserError: where the entry does not declare that it reads them, or none were measured.
+        """
+        if self.speed_file is None:
+            raise UserError(
+                "the code reads measured speeds, which the study's entry does not declare: write "
+                "speed: true"
+            )
+        return self._record(self.speed_file)
 
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
         """Returns the losses of trained runs on the same documents; None where they are not known.

@@ -33,6 +33,7 @@ class StudyFiles:
     table: Path | None = None
     fits: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
+    speed: Path | None = None
     simulated: bool = False
 
     def is_simulated(self, project: Project) -> bool:
@@ -68,6 +69,7 @@ class StudyFiles:
             derived_tables=derived,
             data={name: study.shipped(name) for e in entries for name in getattr(e, "data", ())},
             table_file=table,
+            speed_file=self.speed or folder.speed(key),
             code=digest(of_readers(study, kind, entries)),
         )
         if not fits:
@@ -77,7 +79,8 @@ class StudyFiles:
         return FittedInputs(**vars(inputs), fits=fits)
 
 
-# Adds ``--table``, ``--fit``, ``--derived`` and ``--simulated``; the command receives ``files``.
+# Adds ``--table``, ``--fit``, ``--derived``, ``--speed`` and ``--simulated``; the command receives
+# ``files``.
 file_options = gathered(
     "files",
     StudyFiles,
@@ -97,6 +100,11 @@ file_options = gathered(
         multiple=True,
         metavar="NAME=FILE",
         help="A derived table; results/... by default.",
+    ),
+    click.option(
+        "--speed",
+        type=click.Path(path_type=Path),
+        help="The measured speeds of the study's configurations; results/... by default.",
     ),
     simulated_option,
 )

@@ -97,6 +97,10 @@ class TierFolder:
     def derived(self, study: str, name: str) -> Path:
         return self.root / "derived" / study / f"{name}.parquet"
 
+    def speed(self, study: str) -> Path:
+        """How fast the study's configurations train at this tier, measured side by side."""
+        return self.root / "speed" / f"{study}.parquet"
+
     def fit(self, study: str, fit: str) -> Path:
         """The report; the draws lie beside it."""
         return self.root / "fits" / study / f"{fit}.json"
@@ -167,6 +171,7 @@ _KINDS = (
     (r"scores/[0-9a-f]{16}\.parquet", "the scores of a kept run on tasks", _FORCE),
     (r"corpora/[^/]+/meta\.json", "the description of a prepared corpus", _FORCE),
     (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
+    (r"speed/[^/]+\.parquet", "the measured speed of a study's configurations", _FORCE),
     (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
     (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
     (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),

@@ -69,6 +69,7 @@ class Derived(Reader):
     # Of the runs whose weights are kept it reads the hidden states, or the scores on tasks.
     hidden: bool = False
     scores: bool = False
+    speed: bool = False  # it reads how fast the tier's configurations train, measured side by side
     data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
@@ -223,6 +224,8 @@ class Study(Frozen):
     def _runs_are_of_one_kind(self) -> Study:
         if self.imported and (self.grids or self.simulation):
             raise ValueError("imported: a study of imported runs has neither grids nor simulation")
+        if not self.grids and (timed := next((d.name for d in self.derived if d.speed), "")):
+            raise ValueError(f"{timed}: speed: a study without grids has no configurations to time")
         return self
 
     @model_validator(mode="after")
@@ -333,7 +336,7 @@ class Study(Frozen):
 
     def of_simulated(self) -> Study:
         """Returns the study without what simulated losses cannot give, nor what needs that."""
-        left = self._without(lambda entry: not entry.simulated)
+        left = self._without(lambda entry: not entry.simulated or reads_speed(entry))
         fits = tuple(map(self._simulated, left.fits))
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
@@ -369,6 +372,11 @@ class Study(Frozen):
 def reads_weights(entry: Fit | Contest | Reader) -> bool:
     """Returns whether an entry reads what is asked of kept weights."""
     return isinstance(entry, Derived) and (entry.hidden or entry.scores)
+
+
+def reads_speed(entry: Fit | Contest | Reader) -> bool:
+    """Returns whether an entry reads measured speeds, which no law gives."""
+    return isinstance(entry, Derived) and entry.speed
 
 
 def sweep_of(entry: Fit | Contest | Reader) -> str:

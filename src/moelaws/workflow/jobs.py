@@ -26,7 +26,7 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
-from moelaws.spec.study import Reader, Study, Tier, reads_weights, sweep_of
+from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.tasks.words import check_sources, is_file
 from moelaws.workflow import code
@@ -282,10 +282,11 @@ class Jobs:
         return [self.folder.derived(study, name) for name in names]
 
     def probed(self, study: str, entry: Any) -> list[Path]:
-        """Returns the hidden states and scores that a derived table reads, of its kept runs."""
+        """Returns what a derived table reads of kept runs, hidden states and scores, and speeds."""
         runs, results = sorted(self.kept.get(study, ())), self.results
         hidden = [results.hidden(run) for run in runs if entry.hidden]
-        return hidden + [results.scores(run) for run in runs if entry.scores]
+        scores = [results.scores(run) for run in runs if entry.scores]
+        return hidden + scores + [self.folder.speed(study)] * entry.speed
 
     def keep_steps(self, run: str) -> str:
         """Returns the option by which a training keeps weights on the way; empty for none."""
@@ -308,6 +309,8 @@ class Jobs:
             words += ["--fit", f"{name}={self.folder.fit(study, name)}"]
         for name in sorted({name for entry in entries for name in entry.derived}):
             words += ["--derived", f"{name}={self.folder.derived(study, name)}"]
+        if any(map(reads_speed, entries)):
+            words += ["--speed", str(self.folder.speed(study))]
         return shlex.join(words)
 
     # ---- the code of one job, as paths from the current folder

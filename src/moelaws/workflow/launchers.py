@@ -20,7 +20,7 @@ MODULES = {
         *("matplotlib.backends.backend_pdf", "pydantic", "click", "yaml", "threadpoolctl"),
     ),
 }
-TRAINING_RULES = ("train", "train_and_keep", "probe", "bench")
+TRAINING_RULES = ("train", "train_and_keep", "probe", "bench", "measure_speed")
 FEW = 3  # commands, for which a launcher is not worth its own start
 
 

@@ -16,7 +16,7 @@ from moelaws.records.layout import Results, TierFolder
 from moelaws.records.runs import read_record
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Study
+from moelaws.spec.study import Study, reads_speed
 from moelaws.workflow import code
 
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
@@ -28,7 +28,8 @@ class Verdict:
     """What was read of one run or file.
 
     Attributes:
-        kind: runs, corpora, weights, tables, derived, fits, contests, figures, claims or outlook.
+        kind: runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims or
+            outlook.
         reason: why it is not whole; empty where it is.
     """
 
@@ -79,6 +80,10 @@ class Verification:
             name = path.name.removesuffix(chain.DRAWS)
             orphaned = name not in self._names("fits", path.parent.name)
             yield self._sealed("draws of fits", path, orphaned)
+        for path in _files(folder.root / "speed", "*.parquet"):
+            study = self.studies.get(path.stem)
+            read = study is not None and any(map(reads_speed, study.derived))
+            yield self._made("speed", path, self._speed_code if read else None)
         for path in _files(folder.root / "claims", "*.json"):
             yield self._with_origin("claims", path, path.stem, "")
         for path in _files(folder.root, f"{folder.outlook.stem}.parquet"):
@@ -152,6 +157,9 @@ class Verification:
         kinds = ("figures", "tables") if kind == "figures" else (kind,)
         (own,) = (k for k in kinds if name in _entries(study, k))
         return _digest(code.of_readers(study, own, [study.entry(own, name)]))
+
+    def _speed_code(self) -> str:
+        return _digest(code.of_speed())
 
     def _outlook_code(self) -> str:
         assert self.advice
