@@ -70,6 +70,23 @@ def test_the_losses_and_the_load_are_those_of_one_process(tmp_path, ffn):
     assert four["held"] < 0.3 * alone["held"]
 
 
+SLICES = {"n_experts": 4, "d_expert": 12, "n_heads": 1}
+DENSE = {"kind": "dense", "d_ffn": 48}
+SECTIONAL = {
+    "slices": {"ffn": DENSE, "slices": SLICES},
+    "slices of chunks": {"ffn": DENSE, "slices": {**SLICES, "positions": "chunks"}},
+    "chunks": {"ffn": MOE | {"route_by": "chunk", "chunk": 8}},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", SECTIONAL.values(), ids=SECTIONAL)
+def test_sectional_models_are_those_of_one_process_too(tmp_path, model):
+    model = CONFIG["model"] | model
+    alone = trained(tmp_path, 1, None, model=model)
+    assert_alike(trained(tmp_path, 2, None, micro_batch=2, model=model), alone)
+
+
 @pytest.mark.slow
 def test_in_bf16_the_losses_of_two_processes_differ_by_its_rounding(tmp_path):
     alone = trained(tmp_path, 1, MOE, micro_batch=2, precision="bf16")

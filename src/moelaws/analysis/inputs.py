@@ -91,6 +91,14 @@ class Inputs:
         """
         return self._record(self.results.run(run_id) / "history.parquet")
 
+    def expert_load(self, run_id: str) -> pd.DataFrame:
+        """Returns the load of a trained run's experts, columns as in ``training.expert_load``.
+
+        Raises:
+            UserError: where the run left none, as a dense or a simulated one.
+        """
+        return self._record(self.results.run(run_id) / "load.parquet")
+
     def hidden(self, run_id: str) -> pd.DataFrame:
         """Returns the hidden states of a run whose weights are kept (``moelaws probe``).
 

@@ -5,7 +5,6 @@ Shapes: L layers with experts, E experts.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moelaws.accounting.balance import metrics
 from moelaws.records.summary import Balance
 from moelaws.training.columns import write_columns
 
@@ -33,28 +33,6 @@ COLUMNS = {
     "unused": ("", f"share of capacity left empty, factor {CAPACITY_FACTOR}"),
     "never_used": ("experts", "experts without one token in the window"),
 }
-
-
-def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, NDArray[Any]]:
-    """Returns the metrics of each layer, (L,), by the names above (sectional, sec 5).
-
-    With n_i assignments of expert i, p = n / sum n and capacity = factor * sum n / E: overflow is
-    sum max(0, n_i - capacity) / sum n, unused 1 - sum min(n_i, capacity) / (E capacity).
-    """
-    E = counts_LE.shape[1]
-    total_L1 = counts_LE.sum(1, keepdims=True)
-    p_LE = counts_LE / total_L1
-    entropy_L = -np.sum(p_LE * np.log(np.where(p_LE > 0, p_LE, 1.0)), axis=1)
-    capacity_L1 = capacity_factor * total_L1 / E
-    uniform = math.log(E)  # entropy of the uniform load
-    return {
-        "cv": p_LE.std(1) * E,
-        "entropy": entropy_L / uniform if E > 1 else np.ones_like(entropy_L),
-        "kl": uniform - entropy_L,
-        "overflow": np.maximum(counts_LE - capacity_L1, 0).sum(1) / total_L1[:, 0],
-        "unused": 1 - np.minimum(counts_LE, capacity_L1).sum(1) / (E * capacity_L1[:, 0]),
-        "never_used": (counts_LE == 0).sum(1),
-    }
 
 
 def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR) -> Balance:

@@ -1,4 +1,4 @@
-"""The sectional study: figures and tables without a single run."""
+"""The sectional study: the figures and tables of its cost model, without a single run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows_of(table: str) -> pd.DataFrame:
     return set_table(STUDY, table, Inputs(frame=None)).frame
 
 
-@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+@pytest.mark.parametrize("figure", ["cost", "E_opt", "reduction"])
 def test_nothing_is_clipped_and_nothing_is_called_data(figure: str) -> None:
     sheet = sheet_of(figure)
     assert_legible(sheet)

@@ -1,0 +1,27 @@
+"""The arms of the paper's plan (sec 5.1): a sweep of the grid each, in the order they are shown."""
+
+from __future__ import annotations
+
+# Sweep -> name in figures and tables.
+ARMS = {
+    "dense": "dense",
+    "shallow": "dense, half the blocks",
+    "top1": "mixture, top-1",
+    "top2": "mixture, top-2",
+    "slice_all": "slices, all positions",
+    "slice_chunks": "slices, chunks of positions",
+    "by_layer": "experts above dense layers",
+    "position": "chunks by their place",
+    "chunk": "chunks by a router",
+    "both": "chunks, above dense layers",
+}
+DENSE, SHALLOW = "dense", "shallow"
+CONVENTIONAL = ("top1", "top2")
+SLICES = ("slice_all", "slice_chunks")  # the two readings of the paper's sec 2.2 and 3.2
+RATES = "rates_"  # before an arm's name: the sweep among whose learning rates its own was chosen
+# Reading -> the sweep of slices at equal widths.
+WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
+SIZE = ["d_model", "context", "D"]  # in which arms that are compared agree
+# What runs of one cell share, beside SIZE: they differ in their seed alone.
+SHAPE = ["E", "n_dense_layers"]
+LEVEL = 0.9  # of intervals

@@ -1,0 +1,112 @@
+"""The sectional study's demo grid with results that a test chooses, in files as trainings leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import derive
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.judge import judged
+from moelaws.grids.architectures import architectures
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
+from moelaws.probing.speed import write_rows
+from moelaws.records.layout import Results
+from moelaws.spec.corpus import Text
+from moelaws.spec.project import load_study
+from moelaws.studies.sectional.arms import RATES
+from moelaws.tables.describe import describe
+from moelaws.training.columns import write_columns
+from moelaws.training.expert_load import ExpertLoad
+from moelaws.training.history import COLUMNS as HISTORY
+from repository import REPOSITORY
+
+STUDY = load_study("sectional", REPOSITORY)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+RUNS = expand(STUDY.grids["demo"], TEXT, "sectional.yaml, grids.demo")
+
+
+@dataclass
+class Case:
+    """Losses, paces of learning, loads and times by arm; what is not named is as the dense model.
+
+    Attributes:
+        offset: of the loss from 4 nats, by arm; slices change by ``slope`` with each doubling.
+        pace: how many times as fast as the dense model an arm's training loss falls.
+        counts: tokens that each of the eight experts got in every layer, by arm.
+        times: of a token at equal widths over the dense model's, by sweep and number of slices.
+    """
+
+    root: Path
+    offset: dict[str, float] = field(default_factory=dict)
+    slope: float = 0.0
+    pace: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, list[int]] = field(default_factory=dict)
+    times: dict[tuple[str, int], float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()  # arms that did not complete
+    absent: tuple[str, ...] = ()  # beginnings of sweeps that the grid has not
+
+    def inputs(self) -> Inputs:
+        """Writes all files and the derived tables, and returns what entries read."""
+        results = Results(self.root)
+        runs = [replace(run, sweeps=self._present(run)) for run in RUNS if self._present(run)]
+        frame = pd.DataFrame([self._row(run) for run in runs])
+        for run, row in zip(runs, frame.to_dict("records"), strict=True):
+            self._record(results, run, row)
+        speed = results.tier("demo").speed("sectional")
+        write_rows(speed, [self._speed(run) for run in architectures(runs)], {})
+        inputs = Inputs(frame=frame, results=results, speed_file=speed)
+        tables = {entry.name: self.root / f"{entry.name}.parquet" for entry in STUDY.derived}
+        for name, path in tables.items():
+            derive(STUDY, name, inputs, path)
+        return Inputs(frame=frame, results=results, speed_file=speed, derived_tables=tables)
+
+    def judge(self, claim: str, inputs: Inputs | None = None):
+        """The verdict on a claim by its name."""
+        (entry,) = (c for c in STUDY.claims if c.name == claim)
+        return judged(STUDY, entry, inputs or self.inputs())
+
+    def _present(self, run) -> tuple[str, ...]:
+        return tuple(name for name in run.sweeps if not name.startswith(self.absent))
+
+    def _row(self, run) -> dict:
+        row = describe(run)
+        arm = row["sweep"].split(",")[-1]
+        doublings = np.log2(row["E"] / 4) if row["kind"] == "slice" else 0.0
+        L = 4.0 + self.offset.get(arm, 0.0) + self.slope * doublings
+        L += 0.01 if row["seed"] else -0.01
+        L += 0.3 * abs(np.log2(row["lr"] / 0.01))
+        status = "diverged" if arm in self.left_out else "completed"
+        counts = self.counts.get(arm, [4] * 8)
+        cv = float(np.std(counts) / np.mean(counts)) if row["kind"] == "moe" else np.nan
+        return row | {
+            "arm": arm, "C": np.nan, "status": status, "L": L if status == "completed" else np.nan,
+            "L_se": 0.01, "source": "trained", "balance_cv": cv, "tokens_per_second": 1e4,
+            "peak_memory": 1e8,
+        }  # fmt: skip
+
+    def _record(self, results, run, row) -> None:
+        folder, steps = results.run(run.run_id), run.config.steps
+        folder.mkdir(parents=True)
+        step = np.arange(1, steps + 1)
+        loss = 6.0 - 2.0 * self.pace.get(row["arm"], 1.0) * step / steps
+        columns = {name: np.zeros(steps) for name in HISTORY}
+        columns |= {"step": step, "tokens": step * 512, "loss": loss}
+        write_columns(folder / "history.parquet", HISTORY, columns)
+        if row["kind"] == "moe":
+            counts_LE = np.array([self.counts.get(row["arm"], [4] * 8)] * 2)
+            ExpertLoad(steps, 0).write(folder / "load.parquet", counts_LE)
+
+    def _speed(self, run) -> dict:
+        sweep = run.sweeps[0].removeprefix(RATES)
+        slices = run.config.model.slices
+        ratio = self.times.get((sweep, slices.n_experts if slices else 1), 1.0)
+        row = dict.fromkeys(SPEED_COLUMNS, 1)
+        ends = {"time_ratio_low": 0.99 * ratio, "time_ratio_high": 1.01 * ratio}
+        texts = {"run_id": run.run_id, "backend": "torch", "device": "cpu"}
+        return row | texts | {"time_ratio": ratio} | ends

@@ -1,0 +1,190 @@
+"""The sectional study's arms: what is read off their runs, and the verdicts on chosen results."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.terms import forward_terms
+from moelaws.claims.base import Verdict
+from moelaws.claims.judge import judged
+from moelaws.figures.draw import make, set_table
+from moelaws.spec.model import DenseFFN, Model, Slices
+from moelaws.studies.sectional.arms import ARMS
+from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
+from picture import assert_legible
+from sectional_case import RUNS, STUDY
+
+SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
+
+
+def rows(inputs, arm):
+    table = inputs.derived("arms")
+    return table[table["arm"] == arm]
+
+
+def test_all_arms_cost_the_same_and_see_the_same_tokens() -> None:
+    """Within a hundredth of the FLOPs a token, embeddings aside, which are the same."""
+    arms = [run for run in RUNS if set(run.sweeps) & set(ARMS)]
+    flops = [train_flops_per_token(run.config.model, "leverage") for run in arms]
+    assert max(flops) / min(flops) < 1.01
+    assert len({run.config.tokens for run in arms}) == 1
+    assert {sweep for run in arms for sweep in run.sweeps} >= set(ARMS)
+
+
+def test_a_difference_has_the_interval_of_the_spread_between_all_seeds(case) -> None:
+    """Seeds are 0.02 nats apart wherever there are two: their sd is 0.0141."""
+    inputs = case(offset={"slice_all": -0.1}).inputs()
+    row = rows(inputs, "slice_all").iloc[0]
+    assert row["difference"] == pytest.approx(-0.1)
+    cells = inputs.derived("arms")
+    assert row["freedom"] == (cells["n_seeds"] - 1).sum()
+    sd = 0.02 / math.sqrt(2)
+    assert row["seed_sd"] == pytest.approx(sd)
+    reach = stats.t.ppf(0.95, row["freedom"]) * sd  # of two means of two
+    assert row["low"] == pytest.approx(-0.1 - reach)
+    assert row["high"] == pytest.approx(-0.1 + reach)
+    assert row["perplexity"] == pytest.approx(math.exp(row["L"]))
+
+
+def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
+    """The loss falls in a line, so that an arm twice as fast is there in half the steps, but for
+    the lag of the average."""
+    inputs = case(pace={"slice_all": 2.0, "position": 0.5}).inputs()
+    steps = RUNS[0].config.steps
+    lag = (round(SMOOTH * steps) - 1) / 2
+    expected = ((TARGET * steps - lag) / 2 + lag) / (TARGET * steps)
+    fast, slow = rows(inputs, "slice_all").iloc[0], rows(inputs, "position").iloc[0]
+    assert fast["steps_ratio"] == pytest.approx(expected, abs=2 / steps)
+    assert slow["reached"] == 0
+    assert math.isnan(slow["steps_ratio"])
+
+
+def test_smoothing_spikes_and_targets() -> None:
+    loss = np.linspace(5, 4, 400) + 0.01 * np.sin(np.arange(400))
+    assert spikes(loss) == 0
+    loss[[100, 250]] += 1.0
+    assert spikes(loss) == 2
+    np.testing.assert_allclose(smoothed(loss)[50], loss[31:51].mean())
+    assert smoothed(loss)[0] == loss[0]
+    assert steps_to_target(loss, 3.0) == math.inf
+
+
+def test_the_load_has_both_capacity_factors(case) -> None:
+    counts = [16, 4, 4, 4, 2, 2, 0, 0]
+    load = case(counts={"chunk": counts}).inputs().derived("load")
+    row = load[load["arm"] == "chunk"].iloc[0]
+    assert row["overflow_1"] == pytest.approx(12 / 32)  # capacity 4
+    assert row["overflow_1.25"] == pytest.approx(11 / 32)  # capacity 5
+    assert row["unused_1"] == pytest.approx(1 - 20 / 32)
+    assert row["never_used"] == 2
+
+
+def test_the_shares_are_sorted_and_sum_to_one(case) -> None:
+    shares = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
+    own = shares[shares["arm"] == "chunk"].sort_values("rank")
+    np.testing.assert_allclose(own["share"], np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
+
+
+def test_counted_costs_are_those_of_the_products(case) -> None:
+    """At E = 1 both readings are one full block and a second with a projection behind it."""
+    counted = case().inputs().derived("counted").set_index("E")
+    assert counted.loc[1, "slice_all"] == counted.loc[1, "slice_chunks"]
+    ffn = DenseFFN(kind="dense", d_ffn=128)
+    shape = {"n_layers": 2, "d_model": 48, "n_heads": 1, "n_kv": 1, "context": 128}
+    plain = forward_terms(Model(**shape, vocab_size=1, ffn=ffn))
+    expected = 3 * (sum(plain.values()) - plain["logits"] + 2 * 48**2)
+    assert counted.loc[1, "slice_all"] == expected
+    four = Slices(n_experts=4, d_expert=32, n_heads=1, positions="chunks")
+    terms = forward_terms(Model(**shape, vocab_size=1, ffn=ffn, slices=four))
+    assert counted.loc[4, "slice_chunks"] == 3 * (sum(terms.values()) - terms["logits"])
+    # S(E) for n tokens tends to the pre-expert block alone: half of S(1), but for its misprint.
+    assert counted["corrected_ratio"].iloc[-1] == pytest.approx(0.5, abs=0.01)
+
+
+CASES = {
+    "slices_need_fewer_flops": [
+        ({"slope": -0.2}, SUPPORTED), ({"slope": 0.2}, REFUTED), ({}, OPEN),
+    ],
+    "slices_beat_dense_and_conventional": [
+        ({"offset": {"slice_all": -0.3, "slice_chunks": -0.3}}, SUPPORTED),
+        ({"offset": {"slice_all": -0.3, "slice_chunks": 0.3}}, REFUTED),
+        # Better than the dense model, but not than one of half the blocks.
+        ({"offset": {"slice_all": -0.3, "slice_chunks": -0.3, "shallow": -0.6}}, REFUTED),
+        ({"left_out": ("top1", "rates_top1")}, OPEN),
+    ],
+    "chunks_keep_the_loss": [
+        ({"offset": {"position": -0.2, "chunk": -0.2}}, SUPPORTED),
+        ({"offset": {"position": 0.2, "chunk": -0.2}}, REFUTED),
+    ],
+    "cost_falls_to_an_optimum": [
+        (
+            {"times": {(f"widths_{r}", E): t for r in ("all", "chunks")
+                       for E, t in ((2, 0.8), (4, 0.7), (8, 0.9))}},
+            SUPPORTED,
+        ),
+        (
+            {"times": {(f"widths_{r}", E): 1.5 for r in ("all", "chunks") for E in (2, 4, 8)}},
+            REFUTED,
+        ),
+        ({"times": {(f"widths_{r}", 8): 0.5 for r in ("all", "chunks")}}, OPEN),
+    ],
+    "larger_models_carry_more_slices": [({"slope": -0.2}, OPEN)],
+    "slices_learn_faster": [
+        ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0}}, SUPPORTED),
+        ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0, "shallow": 4.0}}, REFUTED),
+        ({"pace": {"slice_all": 2.0, "slice_chunks": 0.5}}, REFUTED),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("claim", "chosen", "verdict"),
+    [(claim, chosen, verdict) for claim, cases in CASES.items() for chosen, verdict in cases],
+)
+def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict) -> None:
+    judgement = case(**chosen).judge(claim)
+    assert judgement["verdict"] == verdict, judgement["measured"]
+    assert judgement["needed"] or verdict != OPEN
+
+
+def test_balance_is_judged_by_seeds_that_agree(case) -> None:
+    """Equal seeds leave no spread: an uneven router without a balance loss is refuted."""
+    uneven, even = [8, 8, 4, 4, 4, 4, 0, 0], [5, 5, 4, 4, 4, 4, 3, 3]
+    refuted = case(counts={"chunk": uneven, "top2": even}).judge("balanced_without_a_balance_loss")
+    assert refuted["verdict"] == REFUTED
+    assert refuted["value"] == pytest.approx(np.std(uneven) / np.std(even))
+
+
+def test_every_figure_and_table_is_made_and_legible(case) -> None:
+    inputs = case(pace={"slice_all": 1.2}, counts={"chunk": [16, 4, 4, 4, 2, 2, 0, 0]}).inputs()
+    for figure in STUDY.figures:
+        sheet = make(STUDY, figure.name, inputs)
+        assert_legible(sheet)
+        assert len(sheet.data), figure.name
+    for table in STUDY.tables:
+        assert len(set_table(STUDY, table.name, inputs).frame), table.name
+
+
+def test_arms_that_did_not_complete_are_left_out_of_the_figures(case) -> None:
+    inputs = case(left_out=("chunk", "both", "slice_all")).inputs()
+    for name in ("arms", "experts", "learning", "balance", "rates"):
+        sheet = make(STUDY, name, inputs)
+        assert_legible(sheet)
+        assert "chunk" not in set(sheet.data["series"]) or name == "rates"
+
+
+def test_a_grid_without_rates_widths_or_a_shallow_model_has_its_figures_too(case) -> None:
+    """The tiers of GPUs have none of some sweeps."""
+    inputs = case(absent=("rates_", "widths_", "shallow")).inputs()
+    for figure in STUDY.figures:
+        sheet = make(STUDY, figure.name, inputs)
+        assert_legible(sheet)
+        assert len(sheet.data) or sheet.warnings
+    for claim in STUDY.claims:
+        case_verdict = judged(STUDY, claim, inputs.declared_by(claim))
+        assert case_verdict["measured"]
