@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import ALL, TASK
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.leverage.derived.scores import ALL, TASK
 from moelaws.studies.leverage.derived.series import (
     SERIES,
     activation_ratio,

@@ -10,8 +10,8 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.predictions import excess, predicted, rmse
+from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
-from moelaws.studies.sparsity.derived.downstream import GROUP
 
 READING = "reading comprehension"  # a group of tasks
 EXAMPLE = "olmo:boolq/rc_0shot"  # of it

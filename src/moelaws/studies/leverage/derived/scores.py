@@ -9,11 +9,9 @@ import pandas as pd
 
 from moelaws.analysis.derive import table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.scores import mean_of
+from moelaws.analysis.scores import ALL, COLUMNS, GROUP, TASK, mean_of
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
-
-TASK, GROUP, ALL = "task", "group", "all"
 
 
 @table(
@@ -24,15 +22,7 @@ TASK, GROUP, ALL = "task", "group", "all"
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("D", "float", "tokens", "training tokens behind the weights"),
     Column("by", "string", "1", "task: one task; group: the mean of its tasks; all: of all groups"),
-    Column("skill", "string", "1", "the task or the group"),
-    Column("group", "string", "1", "the group"),
-    Column("tasks", "int", "tasks", "tasks behind it"),
-    Column("items", "int", "items", "questions behind it"),
-    Column("chance", "float", "1", "error of guessing"),
-    Column("error", "float", "1", "share of wrong answers"),
-    Column("error_se", "float", "1", "its standard error by document", True),
-    Column("bits_per_byte", "float", "bits/byte", "of the right answer"),
-    Column("bits_per_byte_se", "float", "bits/byte", "its standard error by document", True),
+    *COLUMNS,
 )
 def derive(inputs: Inputs, sweep: str) -> Iterator[dict[str, Any]]:
     """Gives the scores of each completed run of ``sweep`` at each step whose weights were kept."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import ALL, GROUP, MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.leverage.derived.scores import ALL, GROUP
 from moelaws.studies.leverage.figures.common import log_axis, percent
-
-MEASURES = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
 
 
 def mean(inputs: Inputs) -> Sheet:

@@ -12,13 +12,11 @@ import pandas as pd
 
 from moelaws.analysis.derive import table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.scores import mean_of
+from moelaws.analysis.scores import COLUMNS, GROUP, TASK, mean_of
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 
-TASK, GROUP = "task", "group"
 ABOUT = ["run_id", "C", "S", "d_model", "seed", "L", "L_se"]
-MEASURES = ["error", "bits_per_byte"]
 
 
 @table(
@@ -30,15 +28,7 @@ MEASURES = ["error", "bits_per_byte"]
     Column("L", "float", "nats/token", "held-out loss"),
     Column("L_se", "float", "nats/token", "its standard error by document", True),
     Column("by", "string", "1", "task: one task; group: the mean of a group's tasks"),
-    Column("skill", "string", "1", "the task or the group"),
-    Column("group", "string", "1", "the group"),
-    Column("tasks", "int", "tasks", "tasks behind it"),
-    Column("items", "int", "items", "questions behind it"),
-    Column("chance", "float", "1", "error of guessing"),
-    Column("error", "float", "1", "share of wrong answers"),
-    Column("error_se", "float", "1", "its standard error by document", True),
-    Column("bits_per_byte", "float", "bits/byte", "of the right answer"),
-    Column("bits_per_byte_se", "float", "bits/byte", "its standard error by document", True),
+    *COLUMNS,
 )
 def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Gives the scores after the last step of each completed run that was scored."""

@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sparsity.derived.downstream import MEASURES
 from moelaws.studies.sparsity.derived.relation import regress
 from moelaws.studies.sparsity.figures.common import colours
 
 MOST = 6  # skills on a page
 PALE = 0.2  # opacity of errors
-LABELS = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
 
 
 def draw(inputs: Inputs, by: str) -> Sheet:
@@ -33,7 +32,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
     if len(skills) > MOST:
         sheet.warn(f"{', '.join(skills[MOST:])} are not shown: a page has room for {MOST}")
     palette = colours(inputs, "S")
-    for row, measure in enumerate(MEASURES):
+    for row, (measure, label) in enumerate(MEASURES.items()):
         for column, skill in enumerate(skills[:MOST]):
             panel = sheet.panels[row * shown + column]
             rows = table[table["skill"] == skill]
@@ -43,7 +42,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
             else:
                 panel.ax.set_xlabel("loss (nats/token)")
             if column == 0:
-                panel.ax.set_ylabel(LABELS[measure])
+                panel.ax.set_ylabel(label)
     sheet.panels[shown - 1].legend("sparsity $S$")
     return sheet
 
