@@ -34,7 +34,6 @@ from moelaws.training.plan import TrainingPlan
 from moelaws.training.ranks import Lacked
 from moelaws.training.record import Outcome
 from moelaws.training.signals import Stop, Stopped
-from moelaws.training.whole import whole_weights
 
 EVALUATION_TOKENS = 4096  # tokens that are evaluated at a time
 # What a run's provenance keeps of the processes that trained it before the last one.
@@ -329,7 +328,7 @@ class TrainingJob:
         options, config = self.plan.options, self.plan.config
         if not options.keep_weights or trainer.step not in options.keep_steps:
             return
-        whole = whole_weights(trainer.model, self.plan.ranks)
+        whole = weights.of(trainer.model, self.plan.ranks)
         if self.plan.ranks.is_first:
             self.check_lock()
             weights.save(self.plan.folders.weights, config, whole, trainer.step)

@@ -29,7 +29,6 @@ from moelaws.training.record import (
     write_record,
 )
 from moelaws.training.signals import Stop, Stopped, stoppable
-from moelaws.training.whole import whole_weights
 
 
 def train(
@@ -110,7 +109,7 @@ def _beside_it(plan: TrainingPlan) -> RunSummary:
             return summary
         outcome = TrainingJob.open(plan, None, stop).execute()
         if outcome.model is not None and plan.options.keep_weights:
-            whole_weights(outcome.model, plan.ranks)
+            weights.of(outcome.model, plan.ranks)
         return outcome.summary
 
 
@@ -180,7 +179,7 @@ def _train_and_record(
     lock.check()
     if options.keep_weights:
         if outcome.model is not None:
-            weights.save(folders.weights, config, whole_weights(outcome.model, plan.ranks))
+            weights.save(folders.weights, config, weights.of(outcome.model, plan.ranks))
         weights.finish(folders.weights, summary.status, options.keep_steps)
         lock.check()  # gigabytes take a while
     if recorded is not None and summary.status != "completed":

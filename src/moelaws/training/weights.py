@@ -19,6 +19,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
+from moelaws.training.ranks import Ranks
 
 FILE = "model.safetensors"
 
@@ -76,6 +77,15 @@ def make_folder(folder: Path) -> None:
         trial.unlink()
     except OSError as error:
         raise UserError(f"{folder}: weights cannot be kept there: {error.strerror}") from None
+
+
+def of(model: Transformer, ranks: Ranks) -> Mapping[str, Tensor]:
+    """Returns all weights by name, on the first process; all processes call it together."""
+    if ranks.size == 1:
+        return model.state_dict()
+    from moelaws.training.sharding import gathered  # loads much of torch
+
+    return gathered(model, ranks)
 
 
 def save(
