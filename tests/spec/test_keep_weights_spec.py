@@ -45,7 +45,7 @@ def test_a_tier_that_keeps_no_weights_has_no_entries_that_ask_them():
     left = sparsity.at_tier("paper")
     assert names - {entry.name for entry in left.readers} == {
         "downstream", "relation", "F5", "F10", "sparser_models_read_worse",
-        "sparsity_leaves_scores_as_the_loss_has_them",
+        "sparsity_changes_no_score_at_equal_loss",
     }  # fmt: skip
     assert not left.keep_weights.keeps_any("paper")
 

@@ -33,7 +33,7 @@ def test_a_task_file_holds_its_items_whatever_their_texts(tmp_path_factory, data
 def test_a_line_of_another_program_is_read_with_its_line_separators_inside(tmp_path):
     path = tmp_path / "t.jsonl"
     line = {"task": "t", "id": "1", "context": "a\u2028b", "choices": [" c", " d"]}
-    path.write_text("\ufeff" * 0 + json.dumps(line, ensure_ascii=False) + "\n\n", encoding="utf-8")
+    path.write_text(json.dumps(line, ensure_ascii=False) + "\n\n", encoding="utf-8")
     (item,) = read_items(path)
     assert item.context == "a\u2028b"
     assert item.answer == 0

@@ -109,7 +109,7 @@ def test_a_score_that_does_not_follow_the_loss_has_no_equivalent(tmp_path):
     flat = table[table["measure"] == "bits_per_byte"]
     assert flat["equivalent"].isna().all()
     assert set(flat["note"]) == {"the score is not told to follow the loss"}
-    evidence = verdict(inputs, "sparsity_leaves_scores_as_the_loss_has_them")
+    evidence = verdict(inputs, "sparsity_changes_no_score_at_equal_loss")
     assert evidence["verdict"] == "cannot tell at this scale"
     assert "not told to follow the loss" in evidence["measured"]
 
@@ -131,7 +131,7 @@ def verdict(inputs, name):
     ("shift", "said"), [(0.0, "supported"), (0.2, "not supported"), (-0.2, "not supported")]
 )
 def test_the_claim_that_sparsity_changes_nothing_is_judged_both_ways(tmp_path, shift, said):
-    judged = verdict(inputs_of(tmp_path, shift), "sparsity_leaves_scores_as_the_loss_has_them")
+    judged = verdict(inputs_of(tmp_path, shift), "sparsity_changes_no_score_at_equal_loss")
     assert judged["verdict"] == said
     assert "continuation" in judged["measured"]
     assert "(72 runs)" in judged["measured"]
@@ -173,6 +173,6 @@ def test_runs_without_scores_leave_a_sentence(tmp_path):
     assert "no completed run" in words(make(STUDY, "F5", inputs))
     write_derived(STUDY, "relation", inputs, tmp_path / "r.parquet")
     inputs = Inputs(frame=frame, derived_tables={"relation": tmp_path / "r.parquet"})
-    told = verdict(inputs, "sparsity_leaves_scores_as_the_loss_has_them")
+    told = verdict(inputs, "sparsity_changes_no_score_at_equal_loss")
     assert json.dumps(told)
     assert told["measured"] == "no task was asked"
