@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import erf
-from sectional_models import SECTIONAL
 
 from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
+from sectional_models import SECTIONAL
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
 GROUPS = {"slice_attention": "slices", "slice_ffn": "slices", "w_join": "aggregation"}
