@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from safetensors.numpy import save_file
 
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
@@ -16,7 +17,7 @@ from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
 from moelaws.probing.speed import write_rows
-from moelaws.records.layout import Results
+from moelaws.records.layout import WEIGHTS, Results
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.arms import RATES
@@ -101,6 +102,16 @@ class Case:
         if row["kind"] == "moe":
             counts_LE = np.array([self.counts.get(row["arm"], [4] * 8)] * 2)
             ExpertLoad(steps, 0).write(folder / "load.parquet", counts_LE)
+            rng = np.random.default_rng(len(row["arm"]))
+            shapes = {"w_gate_up": (8, 4, 10), "w_down": (8, 5, 4)}  # E = 8, d = 4, five units
+            weights = {
+                f"layers.{layer}.moe.routed_experts.{name}": rng.normal(size=shape)
+                for layer in (0, 1)
+                for name, shape in shapes.items()
+            }
+            path = results.weights(run.run_id) / WEIGHTS
+            path.parent.mkdir(parents=True)
+            save_file({name: w.astype(np.float32) for name, w in weights.items()}, path)
 
     def _speed(self, run) -> dict:
         sweep = run.sweeps[0].removeprefix(RATES)

@@ -14,11 +14,10 @@ from click import Context, Group
 
 from moelaws import laws
 from moelaws.cli import COMMANDS, cli
-from moelaws.records.layout import Results
+from moelaws.records.layout import WEIGHTS, Results
 from moelaws.spec.grid import Derivations
 from moelaws.spec.hyperparameters import read_pinned
 from moelaws.tables.schema import TRAINED_COLUMNS
-from moelaws.training import weights
 from page_blocks import blocks, check_console, run
 from repository import REPOSITORY, copy_repository
 
@@ -123,7 +122,7 @@ def test_the_layout_is_that_of_results():
         results.corpus("<corpus_id>") / "meta.json",
         results.summary("<run_id>"),
         results.checkpoint("<run_id>"),
-        results.weights("<run_id>") / weights.FILE,
+        results.weights("<run_id>") / WEIGHTS,
         tier.table("<study>"),
         tier.fit("<study>", "<fit>"),
         tier.derived("<study>", "<name>"),

@@ -7,6 +7,7 @@ from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.records import seal
 from moelaws.records.files import read_json
+from moelaws.records.layout import WEIGHTS
 from moelaws.records.runs import read_record, retry
 from moelaws.spec.errors import UserError
 from moelaws.training import job, weights
@@ -81,7 +82,7 @@ def test_weights_go_with_the_record_that_they_belong_to(configure, train, result
 def test_a_damaged_file_is_refused(configure, train, tmp_path):
     config = configure(steps=1)
     train(config, keep_weights=True, out=tmp_path)
-    path = tmp_path / "weights" / weights.FILE
+    path = tmp_path / "weights" / WEIGHTS
     content = path.read_bytes()
     for damaged in (content[:-7], content[:-7] + b"\0" * 7):
         path.write_bytes(damaged)

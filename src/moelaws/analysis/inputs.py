@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.records import seal
+from moelaws.records.layout import DOCUMENTS, WEIGHTS, Results
 from moelaws.records.paired import PairedLosses, paired_losses
 from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
@@ -98,6 +99,20 @@ class Inputs:
             UserError: where the run left none, as a dense or a simulated one.
         """
         return self._record(self.results.run(run_id) / "load.parquet")
+
+    def weights(self, run_id: str) -> dict[str, NDArray[np.float32]]:
+        """Returns the final weights of a run that keeps them, by the names of the model's tensors.
+
+        Raises:
+            UserError: where the run left none, or they are damaged.
+        """
+        from safetensors.numpy import load
+
+        path = self.results.weights(run_id) / WEIGHTS
+        if not path.is_file():
+            raise UserError(f"{path} is not there: the study does not keep the weights of the run")
+        self._records.add(path)
+        return dict(load(seal.read(path)))
 
     def hidden(self, run_id: str) -> pd.DataFrame:
         """Returns the hidden states of a run whose weights are kept (``moelaws probe``).

@@ -9,6 +9,7 @@ from pathlib import Path
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
 HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains: no rule's output
+WEIGHTS = "model.safetensors"  # of a run, at its end
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # of a run: what people wrote of it

@@ -66,7 +66,8 @@ class Reader(Entry):
 class Derived(Reader):
     """A table made from a study's table and fits."""
 
-    # Of the runs whose weights are kept it reads the hidden states, or the scores on tasks.
+    # Of the runs whose weights are kept it reads these, the hidden states, or the scores on tasks.
+    weights: bool = False
     hidden: bool = False
     scores: bool = False
     speed: bool = False  # it reads how fast the tier's configurations train, measured side by side
@@ -371,7 +372,7 @@ class Study(Frozen):
 
 def reads_weights(entry: Fit | Contest | Reader) -> bool:
     """Returns whether an entry reads what is asked of kept weights."""
-    return isinstance(entry, Derived) and (entry.hidden or entry.scores)
+    return isinstance(entry, Derived) and (entry.weights or entry.hidden or entry.scores)
 
 
 def reads_speed(entry: Fit | Contest | Reader) -> bool:

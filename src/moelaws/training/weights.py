@@ -13,7 +13,7 @@ from torch import Tensor
 from moelaws.model.transformer import Transformer
 from moelaws.records import seal
 from moelaws.records.files import read_json, remove, replacing, write_json
-from moelaws.records.layout import KEPT
+from moelaws.records.layout import KEPT, WEIGHTS
 from moelaws.records.leftovers import temporary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -21,12 +21,10 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.ranks import Ranks
 
-FILE = "model.safetensors"
-
 
 def file_of(step: int | None) -> str:
     """Returns the name of the file with the weights after ``step``; None is the end."""
-    return FILE if step is None else f"step_{step}.safetensors"
+    return WEIGHTS if step is None else f"step_{step}.safetensors"
 
 
 def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
@@ -72,7 +70,7 @@ def make_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        trial = temporary(folder / FILE)
+        trial = temporary(folder / WEIGHTS)
         trial.touch()
         trial.unlink()
     except OSError as error:
@@ -131,7 +129,7 @@ def forget(folder: Path, on_the_way: bool = True) -> None:
 
     Those ``on_the_way`` stay where the training that kept them goes on.
     """
-    for path in (*(_files(folder) if on_the_way else ()), folder / FILE, folder / KEPT):
+    for path in (*(_files(folder) if on_the_way else ()), folder / WEIGHTS, folder / KEPT):
         remove(path)
 
 

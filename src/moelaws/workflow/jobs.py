@@ -282,11 +282,12 @@ class Jobs:
         return [self.folder.derived(study, name) for name in names]
 
     def probed(self, study: str, entry: Any) -> list[Path]:
-        """Returns what a derived table reads of kept runs, hidden states and scores, and speeds."""
+        """Returns what a derived table reads of kept runs, and the speeds that it reads."""
         runs, results = sorted(self.kept.get(study, ())), self.results
+        weights = [results.kept(run) for run in runs if entry.weights]
         hidden = [results.hidden(run) for run in runs if entry.hidden]
         scores = [results.scores(run) for run in runs if entry.scores]
-        return hidden + scores + [self.folder.speed(study)] * entry.speed
+        return weights + hidden + scores + [self.folder.speed(study)] * entry.speed
 
     def keep_steps(self, run: str) -> str:
         """Returns the option by which a training keeps weights on the way; empty for none."""

@@ -15,6 +15,7 @@ from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
+from moelaws.studies.sectional.derived.similarity import cosine, matched, units
 from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
 from picture import assert_legible
 from sectional_case import RUNS, STUDY
@@ -104,6 +105,32 @@ def test_counted_costs_are_those_of_the_products(case) -> None:
     assert counted.loc[4, "slice_chunks"] == 3 * (sum(terms.values()) - terms["logits"])
     # S(E) for n tokens tends to the pre-expert block alone: half of S(1), but for its misprint.
     assert counted["corrected_ratio"].iloc[-1] == pytest.approx(0.5, abs=0.01)
+
+
+def test_experts_that_are_equal_but_for_the_order_of_their_units_match() -> None:
+    """Two experts of SwiGLU: the order of the units changes the cosine, and not the match."""
+    rng = np.random.default_rng(0)
+    gate_up, down = rng.normal(size=(1, 6, 20)), rng.normal(size=(1, 10, 6))
+    order = rng.permutation(10)
+    shuffled = np.concatenate(
+        [gate_up[..., :10][..., order], gate_up[..., 10:][..., order]], axis=2
+    )
+    weights = {
+        "w_gate_up": np.concatenate([gate_up, shuffled]),
+        "w_down": np.concatenate([down, down[:, order]]),
+    }
+    both = units(weights, "")
+    assert both.shape == (2, 10, 18)
+    assert matched(both) == pytest.approx(1)
+    assert cosine(both) < 0.5
+    assert cosine(both[[0, 0]]) == pytest.approx(1)
+
+
+def test_random_experts_are_as_alike_as_random_weights(case) -> None:
+    table = case().inputs().derived("similarity")
+    assert set(table["layer"]) == {0, 1}
+    np.testing.assert_allclose(table["matched"], table["random"], atol=0.12)
+    assert (table["cosine"].abs() < 0.1).all()
 
 
 CASES = {

@@ -18,8 +18,8 @@ def draw(inputs: Inputs) -> Sheet:
     """Draws the share of tokens by the expert's rank (a), and the variation over training (b)."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
     shares, training = sheet.panels
-    _shares(shares, _largest(inputs.derived("shares")))
-    _training(training, _largest(inputs.derived("load")))
+    _shares(shares, largest(inputs.derived("shares")))
+    _training(training, largest(inputs.derived("load")))
     shares.ax.set(xlabel="expert of a layer, busiest first", ylabel="share of held-out tokens")
     shares.ax.set_title("(a)", loc="left")
     training.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
@@ -27,7 +27,7 @@ def draw(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _largest(table: pd.DataFrame) -> pd.DataFrame:
+def largest(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of the largest size and, of each arm, of one division into layers."""
     table = table.sort_values([*ONE, "n_dense_layers"], kind="stable")
     table = table[(table[ONE] == table[ONE].iloc[-1]).all(axis=1)] if len(table) else table
