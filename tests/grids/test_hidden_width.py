@@ -30,7 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def run(budget: float, kind: str, **settings: Any):
     point = {**SETTINGS, **KINDS[kind], "flops_per_token": budget, **settings}
-    rules = {"hidden": {"rule": "flops", "convention": "leverage"}}
+    rules = {"hidden_width": {"rule": "flops", "convention": "leverage"}}
     (run,) = runs_of({"settings": point, "derive": rules, "sweeps": [{"axes": {"seed": 0}}]})
     return run.config
 
@@ -67,7 +67,7 @@ def test_a_budget_that_no_width_meets_is_refused():
         runs_of(
             {
                 "settings": {**SETTINGS, "ffn": "dense"},
-                "derive": {"hidden": {"rule": "flops", "convention": "leverage"}},
+                "derive": {"hidden_width": {"rule": "flops", "convention": "leverage"}},
                 "sweeps": [{"axes": {"seed": 0}}],
             }
         )

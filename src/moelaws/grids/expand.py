@@ -76,8 +76,8 @@ def _run(
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
     with located(label):  # ``parse`` names the place by itself
         point = derive_architecture(with_vocabulary(point, corpus), rules)
-        if rules.hidden:
-            point = with_hidden_width(point, rules.hidden, label)
+        if rules.hidden_width:
+            point = with_hidden_width(point, rules.hidden_width, label)
     model = parse(Model, model_data(point), label)
     with located(label):
         text = corpus_of(corpus, model.vocab_size)

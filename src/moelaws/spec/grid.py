@@ -281,7 +281,7 @@ class Derivations(Frozen):
     n_experts: ExpertsFromSparsity | None = None
     widths: WidthsFromRatio | None = None  # d_model and d_expert
     d_expert: WidthFromGranularity | None = None
-    hidden: WidthFromFlops | None = None  # d_ffn of dense models, d_expert of others
+    hidden_width: WidthFromFlops | None = None  # d_ffn of dense models, d_expert of others
     n_heads: HeadsFromWidth | None = None
     batch: Hyperparameter | None = None  # sequences
     lr: Hyperparameter | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from moelaws.accounting.terms import forward_terms
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
+from moelaws.grids.expand import expand
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
 from moelaws.studies.sectional.derived.similarity import cosine, matched, units
 from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
 from picture import assert_legible
-from sectional_case import RUNS, STUDY
+from sectional_case import RUNS, STUDY, TEXT
 
 SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
 
@@ -28,13 +30,22 @@ def rows(inputs, arm):
     return table[table["arm"] == arm]
 
 
-def test_all_arms_cost_the_same_and_see_the_same_tokens() -> None:
+@pytest.mark.parametrize("tier", STUDY.grids)
+def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier) -> None:
     """Within a hundredth of the FLOPs a token, embeddings aside, which are the same."""
-    arms = [run for run in RUNS if set(run.sweeps) & set(ARMS)]
-    flops = [train_flops_per_token(run.config.model, "leverage") for run in arms]
-    assert max(flops) / min(flops) < 1.01
-    assert len({run.config.tokens for run in arms}) == 1
-    assert {sweep for run in arms for sweep in run.sweeps} >= set(ARMS)
+    by_size = defaultdict(list)
+    named = set()
+    for run in expand(STUDY.grids[tier], TEXT, f"sectional.yaml, grids.{tier}"):
+        if set(run.sweeps) & set(ARMS):
+            named |= set(run.sweeps)
+            model = run.config.model
+            cost = train_flops_per_token(model, "leverage"), run.config.tokens
+            by_size[model.d_model, model.context].append(cost)
+    assert named >= set(ARMS) - {"shallow"}
+    for costs in by_size.values():
+        flops, tokens = zip(*costs, strict=True)
+        assert max(flops) / min(flops) < 1.01
+        assert len(set(tokens)) == 1
 
 
 def test_a_difference_has_the_interval_of_the_spread_between_all_seeds(case) -> None:

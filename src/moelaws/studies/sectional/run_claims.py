@@ -116,8 +116,11 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
         return Evidence("the time of a step was not measured at equal widths")
     evidence = _of(measured, "of the time with one slice")
     counted = inputs.derived("counted")
-    least = min(counted["all_ratio"].min(), counted["chunks_ratio"].min())
-    words = f"{evidence.measured}. Counted FLOPs fall throughout, to {least:.2f} of those of one"
+    last = counted[counted["E"] == counted["E"].max()].iloc[0]
+    words = (
+        f"{evidence.measured}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "
+        f"{last['chunks_ratio']:.2f} of those of one"
+    )
     unknown = [(math.nan, math.nan)] if open_ends else []
     return replace(evidence, measured=words, decides=[*evidence.intervals, *unknown])
 
