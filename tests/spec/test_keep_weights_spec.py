@@ -63,3 +63,8 @@ def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():
     tiers = {tier for tier in leverage.grids if "validation" not in leverage.lacking(tier)}
     assert tiers == {"demo", "gpu", "paper"}
     assert {e.name for e in leverage.at_tier("workstation").readers}.isdisjoint({"F6b", "T7"})
+
+
+def test_rows_that_are_no_expression_are_refused_when_the_study_is_read():
+    with pytest.raises(UserError, match=r"own.yaml: keep_weights .*'k < E' is not COLUMN"):
+        study(keep_weights="S > 0 and k < E")

@@ -6,7 +6,9 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from moelaws.spec.errors import UserError, listed
 
@@ -59,6 +61,17 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
             )
         clauses.append(Clause(match[1], match[2], float(match[3])))
     return tuple(clauses)
+
+
+def _checked(expression: str) -> str:
+    try:
+        parse_rows(expression)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return expression
+
+
+RowExpression = Annotated[str, AfterValidator(_checked)]  # refused where it does not parse
 
 
 def select(columns: Mapping[str, Any], expression: str) -> Any:

@@ -22,6 +22,7 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.references import STUDIES, folder
+from moelaws.spec.rows import RowExpression
 from moelaws.spec.validation import must_be
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
@@ -141,7 +142,7 @@ class KeptWeights(Frozen):
         tiers: at which they are kept; all by default.
     """
 
-    rows: str = ""
+    rows: RowExpression = ""
     sweep: Name | Literal[""] = ""
     steps: tuple[Positive, ...] = ()
     tiers: tuple[Tier, ...] = TIERS
