@@ -25,6 +25,13 @@ def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
         Jobs.load({}, tmp_path / "{a}")
 
 
+def test_a_task_file_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
+    file = tmp_path / "{x}.jsonl"
+    file.write_text("")
+    with pytest.raises(UserError, match=r"\{x\}.jsonl: Snakemake takes braces in a path"):
+        Jobs.load({"tasks": [str(file)]}, REPOSITORY)
+
+
 def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
     """The grid of 437,400 starts on trained tables; a thousand of them on large simulated ones."""
     assert trained.fit_threads("sparsity", "loss") == 8

@@ -36,7 +36,7 @@ rule make_tasks:
     conda:
         "../../envs/cpu.yaml"
     params:
-        sources=shlex.join(map(str, JOBS.project.tasks)),
+        sources=shlex.join(JOBS.project.tasks),
         corpus=lambda w: str(RESULTS.corpus(w.corpus)),
     shell:
         "moelaws tasks {params.sources} --corpus {params.corpus:q} --out {output} > {log} 2>&1"

@@ -19,7 +19,7 @@ def is_file(source: str) -> bool:
 
 
 def check_sources(sources: Iterable[str], where: object) -> None:
-    """Refuses a word that names no tasks.
+    """Refuses a word of the project that names no tasks, or none that Snakemake can read.
 
     Raises:
         UserError: naming ``where`` the word stands, and what is allowed.
@@ -27,6 +27,10 @@ def check_sources(sources: Iterable[str], where: object) -> None:
     with located(where, "tasks"):
         for source in sources:
             check_source(source)
+            if {"{", "}"} & set(source):
+                raise UserError(
+                    f"{source}: Snakemake takes braces in a path for wildcards; rename that file"
+                )
 
 
 def check_source(source: str) -> None:
