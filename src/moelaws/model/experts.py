@@ -26,6 +26,21 @@ def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]
     return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
 
 
+def add_weights(
+    module: nn.Module,
+    shapes: dict[str, tuple[int, ...]],
+    init_std: float,
+    generator: torch.Generator,
+) -> tuple[str, ...]:
+    """Gives ``module`` parameters of these shapes, matrices random and biases 0; returns names."""
+    for name, shape in shapes.items():
+        weight = nn.Parameter(torch.zeros(shape))
+        if name.startswith("w_"):
+            nn.init.normal_(weight, std=init_std, generator=generator)
+        module.register_parameter(name, weight)
+    return tuple(shapes)
+
+
 class RoutedExperts(nn.Module):
     """E experts of width F, stacked in one tensor a matrix; a back end applies them."""
 
@@ -40,12 +55,7 @@ class RoutedExperts(nn.Module):
         super().__init__()
         self.function = backend.functions[moe.mlp]
         shapes = weight_shapes(moe.mlp, moe.n_experts, d_model, moe.d_expert)
-        self.names = tuple(shapes)
-        for name, shape in shapes.items():
-            weight = nn.Parameter(torch.zeros(shape))
-            if name.startswith("w_"):
-                nn.init.normal_(weight, std=init_std, generator=generator)
-            self.register_parameter(name, weight)
+        self.names = add_weights(self, shapes, init_std, generator)
 
     def forward(self, x_TD: Tensor, routing: Routing) -> Tensor:
         weights = (cast(getattr(self, name), x_TD.dtype) for name in self.names)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from moelaws.model.attention import attend
 from moelaws.model.casting import cast
-from moelaws.model.experts import weight_shapes
+from moelaws.model.experts import add_weights, weight_shapes
 from moelaws.model.norm import RMSNorm
 from moelaws.spec.model import Mlp, Model
 
@@ -139,13 +139,7 @@ class SliceMLP(nn.Module):
     ) -> None:
         super().__init__()
         self.is_swiglu = mlp == "swiglu"
-        shapes = weight_shapes(mlp, *sizes)
-        self.names = tuple(shapes)
-        for name, shape in shapes.items():
-            weight = nn.Parameter(torch.zeros(shape))
-            if name.startswith("w_"):
-                nn.init.normal_(weight, std=init_std, generator=generator)
-            self.register_parameter(name, weight)
+        self.names = add_weights(self, weight_shapes(mlp, *sizes), init_std, generator)
 
     def forward(self, x_EBPS: Tensor) -> Tensor:
         weights = [getattr(self, name) for name in self.names]
