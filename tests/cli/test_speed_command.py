@@ -27,7 +27,7 @@ MOE = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
 STUDY = """
 study: widths
 title: How wide
-package: json
+package: moelaws.studies.sparsity  # nothing of it is read; another one would join this process
 grids:
   demo:
     settings: {context: 8, vocab_size: 300, n_layers: 1, n_heads: 2, n_kv: 2, d_ffn: 8, ffn: dense,
