@@ -26,12 +26,14 @@ for path in sorted(Path("config/studies").glob("*.yaml")):
     # A sweep with a name is what some fit or figure is of.
     repeats = [s for s in demo["sweeps"] if not s.get("name") and s["axes"].get("seed", 0) != 0]
     demo["sweeps"] = [sweep for sweep in demo["sweeps"] if sweep not in repeats]
+    settings = demo.get("settings", {})
+    settings |= {name: tenth(settings[name]) for name in SPENT if name in settings}
     for sweep in demo["sweeps"]:
         if isinstance(seeds := sweep.get("axes", {}).get("seed"), list):
             sweep["axes"]["seed"] = seeds[:1]
         for axes in (sweep.get("axes", {}), *sweep.get("zip", ())):
             axes |= {name: tenth(axes[name]) for name in SPENT if name in axes}
-    for fit in study["fits"]:
+    for fit in study.get("fits", ()):
         if fit.get("bootstrap", 200) > 20:
             fit["bootstrap"] = 20
     for contest in study.get("contests", ()):
