@@ -73,7 +73,7 @@ def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
     fast, slow = rows(inputs, "slice_all").iloc[0], rows(inputs, "position").iloc[0]
     assert fast["steps_ratio"] == pytest.approx(expected, abs=2 / steps)
     assert slow["reached"] == 0
-    assert math.isnan(slow["steps_ratio"])
+    assert slow["steps_ratio"] == math.inf
 
 
 def test_smoothing_spikes_and_targets() -> None:
@@ -188,6 +188,14 @@ def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict) -> N
     judgement = case(**chosen).judge(claim)
     assert judgement["verdict"] == verdict, judgement["measured"]
     assert judgement["needed"] or verdict != OPEN
+
+
+@pytest.mark.parametrize("claim", sorted(CASES.keys() - {"cost_falls_to_an_optimum"}))
+def test_one_seed_alone_decides_nothing_about_losses(case, claim) -> None:
+    """However large a difference is: nothing tells how much another seed would move it."""
+    offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}
+    judgement = case(seeds=1, offset=offset, pace={"slice_all": 2.0}).judge(claim)
+    assert judgement["verdict"] == OPEN, judgement["measured"]
 
 
 def test_balance_is_judged_by_seeds_that_agree(case) -> None:

@@ -91,7 +91,7 @@ def balanced(inputs: Inputs) -> Evidence:
     return Evidence(
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
-        f"one ({len(logs)} seeds, held-out text). Chunks that go by their place, and slices, are "
+        f"one ({len(logs)} seed{'s' * (len(logs) > 1)}, held-out text). Chunks that go by their place, and slices, are "
         "balanced by construction",
         float(np.exp(logs.mean())),
         float(low),
@@ -148,30 +148,32 @@ def faster(inputs: Inputs) -> Evidence:
     """Returns the steps of the best slices to a target loss over the faster dense model's."""
     ratios: dict[str, tuple[float, Interval]] = {}
     for size, rows in _by_size(inputs.derived("arms")):
-        shallow = _log_pace(rows[rows["arm"] == SHALLOW])
-        base = min((0.0, 0.0), shallow) if shallow else (0.0, 0.0)  # the dense model is its own
+        dense = [(0.0, 0.0), *map(_log_pace, _records(rows[rows["arm"] == SHALLOW]))]
+        base, base_reach = min(dense, key=lambda pace: pace[0])
         for arm in SLICES:
-            own = rows[(rows["arm"] == arm) & rows["difference"].notna()]
+            own = rows[(rows["arm"] == arm) & rows["steps_ratio"].notna()]
             if not len(own):
                 continue
             best = _best(own)
-            pace = _log_pace(own[own["E"] == best["E"]])
-            value, ends = math.nan, (math.exp(-base[0]) / TARGET, math.inf)
-            if pace:  # else a seed had not come to it in all its steps
-                log, reach = pace[0] - base[0], math.hypot(pace[1], base[1])
-                value, ends = math.exp(log), (math.exp(log - reach), math.exp(log + reach))
+            log, reach = _log_pace(best)
+            value, reach = math.exp(log - base), math.hypot(reach, base_reach)
+            ends = value * math.exp(-reach), value * math.exp(reach)
+            if math.isinf(log):  # a seed had not come to the target in all its steps
+                ends = 1 / TARGET / math.exp(base), math.inf
             ratios[f"{ARMS[arm]}, E = {best['E']}{_at(size)}"] = value, ends
     if not ratios:
         return Evidence("no slices completed beside a dense model")
     return _of(ratios, "of the steps of the faster dense model")
 
 
-def _log_pace(rows: pd.DataFrame) -> tuple[float, float] | None:
-    """Returns ln of the steps over the dense model's, and the half of its interval."""
-    if not len(rows) or np.isnan(rows["steps_low"].iloc[0]):
-        return None
-    log, low = (math.log(rows[name].iloc[0]) for name in ("steps_ratio", "steps_low"))
+def _log_pace(row: pd.Series[Any]) -> tuple[float, float]:
+    """Returns ln of the steps over the dense model's, and half of its interval, NaN if unknown."""
+    log, low = math.log(row["steps_ratio"]), math.log(row["steps_low"])
     return log, log - low
+
+
+def _records(rows: pd.DataFrame) -> list[pd.Series[Any]]:
+    return [row for _, row in rows[rows["steps_ratio"].notna()].iterrows()]
 
 
 def contrast(rows: pd.DataFrame, weights: Array) -> tuple[float, Interval]:
@@ -215,11 +217,14 @@ def _at(size: Size) -> str:
     return f" (d = {size[0]}, {size[1]} positions)"
 
 
+def _ends(low: float, high: float) -> str:
+    return "(no interval: one seed each)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+
+
 def _of(measured: Mapping[str, tuple[float, Interval]], unit: str) -> Evidence:
     """Returns the evidence of several numbers with intervals, all of which decide."""
     words = "; ".join(
-        f"{name}: {value:.3f} [{low:.3f}, {high:.3f}]"
-        for name, (value, (low, high)) in measured.items()
+        f"{name}: {value:.3f} {_ends(*ends)}" for name, (value, ends) in measured.items()
     )
     value, (low, high) = max(measured.values(), key=lambda m: m[0])
     decides = [ends for _, ends in measured.values()]

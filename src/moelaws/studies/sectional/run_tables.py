@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
@@ -30,7 +31,7 @@ def arms(inputs: Inputs) -> Tabular:
             "less dense": table["difference"],
             "low": table["low"],
             "high": table["high"],
-            "steps over dense": table["steps_ratio"],
+            "steps over dense": table["steps_ratio"].replace(np.inf, np.nan),
             "spikes": table["spikes"],
             "tokens/s": table["tokens_per_second"],
             "memory (MB)": table["peak_memory"] / 1e6,

@@ -47,7 +47,13 @@ _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled
     ),
     Column("peak_memory", "float", "bytes", "peak memory of the process or device"),
     Column("balance_cv", "float", "1", "variation of tokens per expert on held-out text", True),
-    Column("steps_ratio", "float", "1", "steps to the target loss over the dense model's", True),
+    Column(
+        "steps_ratio",
+        "float",
+        "1",
+        "steps to the target loss over the dense model's; infinite where a seed did not reach it",
+        True,
+    ),
     Column("steps_low", "float", "1", _INTERVAL, True),
     Column("steps_high", "float", "1", _INTERVAL, True),
     Column("reached", "int", "runs", "that reached the target loss"),
@@ -74,8 +80,8 @@ def derive(inputs: Inputs) -> Rows:
             row["difference"], 1 / len(cell.runs) + 1 / len(base.runs)
         )
         row["reached"] = int(np.isfinite(ratios).sum())
-        if len(ratios) and row["reached"] == len(ratios):
-            mean = float(np.log(ratios).mean())
+        if len(ratios):
+            mean = float(np.log(ratios).mean())  # infinite where a seed did not reach the target
             ends = pace.around(mean, 1 / len(ratios))
             row["steps_ratio"], row["steps_low"], row["steps_high"] = np.exp([mean, *ends])
     return rows
