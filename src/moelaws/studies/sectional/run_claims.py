@@ -91,7 +91,7 @@ def balanced(inputs: Inputs) -> Evidence:
     return Evidence(
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
-        f"one ({len(logs)} seed{'s' * (len(logs) > 1)}, held-out text). Chunks that go by their place, and slices, are "
+        f"one (seeds: {len(logs)}; held-out text). Chunks that go by their place, and slices, are "
         "balanced by construction",
         float(np.exp(logs.mean())),
         float(low),
