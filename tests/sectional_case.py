@@ -1,4 +1,4 @@
-"""The sectional study's demo grid with results that a test chooses, in files as trainings leave."""
+"""The sectional study's grids with results that a test chooses, in files as trainings leave."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from repository import REPOSITORY
 
 STUDY = load_study("sectional", REPOSITORY)
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
-RUNS = expand(STUDY.grids["demo"], TEXT, "sectional.yaml, grids.demo")
+TIERS = ("demo", "workstation")
+GRIDS = {tier: expand(STUDY.grids[tier], TEXT, f"sectional.yaml, {tier}") for tier in TIERS}
+RUNS = GRIDS["demo"]
 
 
 @dataclass
@@ -38,29 +40,33 @@ class Case:
 
     Attributes:
         offset: of the loss from 4 nats, by arm; slices change by ``slope`` with each doubling.
+        steeper: what is added to the slope at the larger ``d_model`` or ``context``, by column.
         pace: how many times as fast as the dense model an arm's training loss falls.
         counts: tokens that each of the eight experts got in every layer, by arm.
         times: of a token at equal widths over the dense model's, by sweep and number of slices.
     """
 
     root: Path
+    tier: str = "demo"
     offset: dict[str, float] = field(default_factory=dict)
     slope: float = 0.0
+    steeper: dict[str, float] = field(default_factory=dict)
     pace: dict[str, float] = field(default_factory=dict)
     counts: dict[str, list[int]] = field(default_factory=dict)
     times: dict[tuple[str, int], float] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()  # arms that did not complete
-    seeds: int = 2  # of each arm, at most
+    seeds: int = 3  # of each arm, at most
     absent: tuple[str, ...] = ()  # beginnings of sweeps that the grid has not
 
     def inputs(self) -> Inputs:
         """Writes all files and the derived tables, and returns what entries read."""
         results = Results(self.root)
-        runs = [replace(run, sweeps=self._present(run)) for run in RUNS if self._present(run)]
+        grid = [replace(run, sweeps=self._present(run)) for run in GRIDS[self.tier]]
+        runs = [run for run in grid if run.sweeps]
         frame = pd.DataFrame([self._row(run) for run in runs])
         for run, row in zip(runs, frame.to_dict("records"), strict=True):
             self._record(results, run, row)
-        speed = results.tier("demo").speed("sectional")
+        speed = results.tier(self.tier).speed("sectional")
         write_rows(speed, [self._speed(run) for run in architectures(runs)], {})
         inputs = Inputs(frame=frame, results=results, speed_file=speed)
         tables = {entry.name: self.root / f"{entry.name}.parquet" for entry in STUDY.derived}
@@ -82,9 +88,11 @@ class Case:
         row = describe(run)
         arm = row["sweep"].split(",")[-1]
         doublings = np.log2(row["E"] / 4) if row["kind"] == "slice" else 0.0
-        L = 4.0 + self.offset.get(arm, 0.0) + self.slope * doublings
+        larger = {"d_model": row["d_model"] > 64, "context": row["context"] > 128}
+        slope = self.slope + sum(more for name, more in self.steeper.items() if larger[name])
+        L = 4.0 + self.offset.get(arm, 0.0) + slope * doublings
         L += 0.01 if row["seed"] else -0.01
-        L += 0.3 * abs(np.log2(row["lr"] / 0.01))
+        L += 0.3 * arm.startswith(RATES)
         status = "diverged" if arm in self.left_out else "completed"
         counts = self.counts.get(arm, [4] * 8)
         cv = float(np.std(counts) / np.mean(counts)) if row["kind"] == "moe" else np.nan

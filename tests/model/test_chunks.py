@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from moelaws.model.chunks import ChunkRouter, PositionRouter
@@ -54,6 +56,19 @@ def test_positions_share_the_load_without_learning():
     assert routing.counts_GE.tolist() == [[B * 8] * 4]
     assert (routing.gates_TK == 0.5).all()
     assert not list(layer.parameters())
+    later = layer(hidden()).experts_TK[2 * C : N]
+    assert later.tolist() == [[1, 2]] * 4  # the next round: in other company
+
+
+@given(E=st.integers(1, 12), data=st.data())
+def test_chunks_by_place_give_each_token_different_experts_and_all_the_same_load(E, data):
+    K = data.draw(st.integers(1, E))
+    fields = {"kind": "moe", "n_experts": E, "top_k": K, "d_expert": 4, "chunk": 1}
+    moe = MoE(**fields, route_by="position", load_balance=0, router_z=0)
+    layer = PositionRouter(moe, D, 1.0, torch.Generator())
+    experts_TK = layer(torch.zeros(1, 2 * E, D)).experts_TK
+    assert all(len(set(row)) == K for row in experts_TK.tolist())
+    assert experts_TK.flatten().bincount(minlength=E).tolist() == [2 * K] * E
 
 
 @pytest.mark.parametrize(

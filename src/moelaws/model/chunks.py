@@ -54,9 +54,11 @@ class ChunkRouter(nn.Module):
 
 
 class PositionRouter(nn.Module):
-    """Chunk c of a sequence goes to experts c K to c K + K - 1, modulo E, with gates 1 / K.
+    """Chunk c of a sequence goes to the experts of places c K to c K + K - 1, with gates 1 / K.
 
-    A hash of the position: nothing is learned, and where E divides M K the load is equal.
+    A hash of the position: nothing is learned. Place s is that of expert (s + floor(s / E)) mod E.
+    So each round of E places has all experts once, and where E divides M K the load is equal. A
+    round begins one expert later than the one before, so that experts meet in other company there.
     """
 
     def __init__(self, moe: MoE, d_model: int, init_std: float, generator: torch.Generator) -> None:
@@ -71,7 +73,7 @@ class PositionRouter(nn.Module):
         assert C is not None
         places_NK = torch.arange(N, device=x_BND.device)[:, None] // C * K
         places_NK = places_NK + torch.arange(K, device=x_BND.device)
-        experts_TK = (places_NK % E).repeat(B, 1)
+        experts_TK = ((places_NK + places_NK // E) % E).repeat(B, 1)
         gates_TK = torch.full_like(experts_TK, 1 / K, dtype=torch.float32)
         zero = torch.zeros((), device=x_BND.device)
         return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)

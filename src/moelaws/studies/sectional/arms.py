@@ -13,6 +13,7 @@ ARMS = {
     "by_layer": "experts above dense layers",
     "position": "chunks by their place",
     "chunk": "chunks by a router",
+    "chunk_balanced": "chunks by a router, balanced",
     "both": "chunks, above dense layers",
 }
 DENSE, SHALLOW = "dense", "shallow"

@@ -28,6 +28,8 @@ from moelaws.studies.sectional.arms import (
     SLICES,
     WIDTHS,
 )
+from moelaws.studies.sectional.derived.arms import Spread
+from moelaws.studies.sectional.derived.counted import of_widths
 from moelaws.studies.sectional.learning import TARGET
 
 Interval = tuple[float, float]
@@ -85,19 +87,22 @@ def balanced(inputs: Inputs) -> Evidence:
     cv = load.groupby([*SIZE[:2], "seed", "arm"])["cv"].mean().unstack("arm")
     if not {LEARNED, BALANCED} <= set(cv.columns) or not len(cv := cv.dropna()):
         return Evidence("no seed completed both with and without a balance loss")
-    logs = np.log((cv[LEARNED] / cv[BALANCED]).to_numpy(float))
-    se = logs.std(ddof=1) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
-    low, high = np.exp(t_interval(logs.mean(), se, len(logs) - 1, LEVEL))
-    return Evidence(
+    logs = np.log(cv[LEARNED] / cv[BALANCED])
+    by_size = {size: rows.to_numpy(float) for size, rows in logs.groupby(SIZE[:2])}
+    spread = Spread.of(list(by_size.values()))
+    ratios: dict[str, tuple[float, Interval]] = {}
+    for size, of_seeds in by_size.items():
+        low, high = np.exp(spread.around(of_seeds.mean(), 1 / len(of_seeds)))
+        name = f"{ARMS[LEARNED]} over {ARMS[BALANCED]}{_at(size)}"
+        ratios[name] = float(np.exp(of_seeds.mean())), (float(low), float(high))
+    evidence = _of(ratios, "of the variation with a balance loss")
+    words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
-        f"one (seeds: {len(logs)}; held-out text). Chunks that go by their place, and slices, are "
-        "balanced by construction",
-        float(np.exp(logs.mean())),
-        float(low),
-        float(high),
-        unit="of the variation with a balance loss",
+        f"one. The ratios: {evidence.measured}. Chunks that go by their place, and slices, are "
+        "balanced by construction"
     )
+    return replace(evidence, measured=words)
 
 
 def cost_has_an_optimum(inputs: Inputs) -> Evidence:
@@ -115,7 +120,7 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
     if not measured:
         return Evidence("the time of a step was not measured at equal widths")
     evidence = _of(measured, "of the time with one slice")
-    counted = inputs.derived("counted")
+    counted = of_widths(inputs.derived("counted"), table)
     last = counted[counted["E"] == counted["E"].max()].iloc[0]
     words = (
         f"{evidence.measured}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "

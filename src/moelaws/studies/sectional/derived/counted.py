@@ -16,7 +16,7 @@ from moelaws.accounting.terms import forward_terms
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
-from moelaws.studies.sectional.arms import SLICES
+from moelaws.studies.sectional.arms import SLICES, WIDTHS
 from moelaws.studies.sectional.model import CORRECTED, PRINTED, evaluate
 from moelaws.tables.column import Column
 
@@ -41,6 +41,14 @@ def derive(inputs: Inputs) -> Rows:
     return pd.DataFrame(
         [row for d, n in sizes.itertuples(index=False) for row in _rows(int(d), int(n))]
     )
+
+
+def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of the size at which equal widths were timed; where none was, the largest."""
+    size = ["d_model", "context"]
+    timed = speeds[speeds["sweep"].isin(WIDTHS.values())]
+    chosen = (timed if len(timed) else counted.sort_values(size))[size].iloc[-1]
+    return counted[(counted[size] == chosen).all(axis=1)]
 
 
 def _rows(d: int, n: int) -> Iterator[dict[str, Any]]:

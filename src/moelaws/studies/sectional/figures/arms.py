@@ -9,36 +9,46 @@ from matplotlib import colormaps
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.arms import ARMS, DENSE, SIZE
+from moelaws.studies.sectional.arms import ARMS, DENSE, SHAPE, SIZE
 
-_COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 8)]
+_COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 LOOKS = dict(zip(ARMS, [style.INK, style.GREY, *_COLOURS], strict=True))
 
 
 def draw(inputs: Inputs) -> Sheet:
     """Draws the difference to the dense model by arm, a panel for each size."""
     table = inputs.derived("arms")
-    sizes = [rows for _, rows in table.groupby(SIZE)]
-    sheet = Sheet(style.DOUBLE, 3.6, ["rectilinear"] * len(sizes))
-    for panel, rows in zip(sheet.panels, sizes, strict=True):
-        _draw(panel, rows)
+    shown = table[table["arm"] != DENSE].assign(name=lambda t: [name_of(row) for row in rows_of(t)])
+    order = shown.assign(place=shown["arm"].map(list(ARMS).index))
+    names = list(order.sort_values(["place", *SHAPE], kind="stable")["name"].unique())
+    sizes = [rows for _, rows in shown.groupby(SIZE)]
+    sheet = Sheet(style.DOUBLE, 3.6, ["rectilinear"] * max(1, len(sizes)))
+    for panel, rows in zip(sheet.panels, sizes, strict=False):
+        _draw(panel, rows, names)
         panel.ax.set_title(size_title(panel, rows, len(sizes)), loc="left")
-        panel.ax.set_xlabel("loss less the dense model's (nats/token)")
+        if panel is not sheet.panels[0]:
+            panel.ax.sharex(sheet.panels[0].ax)
+            panel.ax.tick_params(labelleft=False)  # the names stand left of the first
+    sheet.figure.supxlabel("loss less the dense model's (nats/token)", fontsize=8)
     return sheet
 
 
-def _draw(panel: Panel, rows: pd.DataFrame) -> None:
-    shown = rows[rows["arm"] != DENSE].reset_index(drop=True)
+def _draw(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
     panel.ax.axvline(0, color=style.INK, linewidth=0.8)
-    for place, row in shown.iterrows():
-        y, colour = -int(str(place)), LOOKS[row["arm"]]
+    for row in rows_of(rows):
+        y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
         ends = {"low": [row["low"]], "high": [row["high"]]}
-        panel.sheet.record(panel.name, name_of(row), x=[y], y=[row["difference"]], **ends)
+        panel.sheet.record(panel.name, row["name"], x=[y], y=[row["difference"]], **ends)
         panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
         filled = colour if row["n_seeds"] > 1 else "white"
         panel.ax.plot(row["difference"], y, "o", color=colour, markerfacecolor=filled)
-    panel.ax.set_yticks(-np.arange(len(shown)), [name_of(row) for _, row in shown.iterrows()])
+    panel.ax.set_yticks(-np.arange(len(names)), names)
     panel.ax.grid(axis="y", visible=False)
+
+
+def rows_of(table: pd.DataFrame) -> list[pd.Series]:
+    """Returns the rows of a table, in order."""
+    return [row for _, row in table.iterrows()]
 
 
 def name_of(row: pd.Series) -> str:
@@ -54,4 +64,5 @@ def name_of(row: pd.Series) -> str:
 def size_title(panel: Panel, rows: pd.DataFrame, sizes: int) -> str:
     """Returns the title of a size's panel."""
     d, n = int(rows["d_model"].iloc[0]), int(rows["context"].iloc[0])
-    return f"({panel.name}) $d$ = {d}, {n} positions" if sizes > 1 else ""
+    between = "\n" if sizes > 2 else " "  # for narrow panels
+    return f"({panel.name}) $d$ = {d},{between}{n} positions" if sizes > 1 else ""

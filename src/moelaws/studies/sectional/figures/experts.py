@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, SIZE, SLICES, WIDTHS
+from moelaws.studies.sectional.derived.counted import of_widths
 from moelaws.studies.sectional.figures.arms import LOOKS
 from moelaws.studies.sectional.figures.common import LOOKS as FORMS
 from moelaws.studies.sectional.model import CORRECTED, PRINTED
@@ -18,12 +21,13 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 
 def draw(inputs: Inputs) -> Sheet:
     """Draws the losses of both readings over E, and their counted cost beside the paper's."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, 3.0, ["rectilinear"] * 2)
     losses, costs = sheet.panels
     _losses(losses, inputs.derived("arms"))
-    _costs(costs, inputs.derived("counted"))
-    _times(costs, inputs.derived("speeds"))
-    losses.ax.set_ylabel("loss less the dense model's (nats/token)")
+    speeds = inputs.derived("speeds")
+    _costs(costs, of_widths(inputs.derived("counted"), speeds))
+    _times(costs, speeds)
+    losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
     losses.ax.set_title("(a) at equal FLOPs a token", loc="left")
     costs.ax.set_ylabel("cost a token over that of one slice")
     costs.ax.set_title("(b) at equal widths", loc="left")
@@ -33,7 +37,8 @@ def draw(inputs: Inputs) -> Sheet:
 
 def _losses(panel: Panel, table: pd.DataFrame) -> None:
     numbers: set[float] = set()
-    for mark, (size, rows) in zip(MARKS, table.groupby(SIZE), strict=False):
+    sizes = list(table.groupby(SIZE))
+    for mark, (size, rows) in zip(cycle(MARKS), sizes, strict=False):
         for place, arm in enumerate(SLICES):
             own = rows[rows["arm"] == arm].sort_values("E")
             numbers |= set(own["E"])
@@ -41,12 +46,15 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
             series = f"{arm}, d={size[0]}, n={size[1]}"
             panel.points(series, x, own["difference"], **ends, color=LOOKS[arm], marker=mark)
             panel.ax.plot(x, own["difference"], color=LOOKS[arm], linewidth=0.7)
+        if len(sizes) > 1:
+            label = f"$d$ = {size[0]}, {size[1]} positions"
+            panel.ax.plot([], [], mark, color=style.INK, label=label)
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
     _experts_axis(panel, sorted(numbers))
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
-def _costs(panel: Panel, table: pd.DataFrame) -> None:
-    _, rows = next(iter(table.groupby(["d_model", "context"])))
+def _costs(panel: Panel, rows: pd.DataFrame) -> None:
     curves = {
         "all_ratio": (
             f"{ARMS['slice_all']} (counted)",
