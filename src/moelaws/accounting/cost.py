@@ -234,16 +234,20 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
 
     By what the built models keep: 16 d a layer of residual stream, norms and attention, the input,
     output and two hidden rows of each routed expert, four hidden rows of an MLP for all tokens.
+    Where experts on slices see chunks of positions, a token passes one of them alone.
     """
     d, ffn = model.d_model, model.ffn
-    values = 16 * d * model.n_layers
+    passed = 1.0
+    if model.slices and model.slices.positions == "chunks":
+        passed = 1 / model.slices.n_experts
+    values = 16 * d * (model.n_full_layers + passed * model.n_sliced_layers)
     if isinstance(ffn, MoE):
         routed = 2 * ffn.top_k * (d + ffn.d_expert)
         shared = 4 * ffn.n_shared * ffn.d_expert
         values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
     values += (model.n_full_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
     if model.slices:  # each expert's MLP, and what the slices add to the stream
-        hidden = 4 * model.slices.n_experts * model.slices.d_expert
+        hidden = 4 * passed * model.slices.n_experts * model.slices.d_expert
         values += model.n_sliced_layers * (hidden + 2 * d)
     # In bf16 the residual stream, the norms and the router stay fp32.
     width = 4.0 if precision == "fp32" else 2.8

@@ -7,6 +7,8 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -19,6 +21,7 @@ from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
 from moelaws.studies.sectional.derived.similarity import cosine, matched, units
 from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
+from moelaws.studies.sectional.spread import Spread
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT, TIERS
 
@@ -49,19 +52,47 @@ def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier) -> None:
         assert len(set(tokens)) == 1
 
 
-def test_a_difference_has_the_interval_of_the_spread_between_all_seeds(case) -> None:
-    """Seeds are 0.02 nats apart wherever there are two: their sd is 0.0141."""
+def test_a_difference_has_the_interval_of_the_spread_between_seeds(case) -> None:
+    """Two arms of two seeds, with the errors that the case gives them."""
     inputs = case(offset={"slice_all": -0.1}).inputs()
-    row = rows(inputs, "slice_all").iloc[0]
-    assert row["difference"] == pytest.approx(-0.1)
-    cells = inputs.derived("arms")
-    assert row["freedom"] == (cells["n_seeds"] - 1).sum()
-    sd = 0.02 / math.sqrt(2)
-    assert row["seed_sd"] == pytest.approx(sd)
-    reach = stats.t.ppf(0.95, row["freedom"]) * sd  # of two means of two
-    assert row["low"] == pytest.approx(-0.1 - reach)
-    assert row["high"] == pytest.approx(-0.1 + reach)
+    row, dense = (rows(inputs, arm).iloc[0] for arm in ("slice_all", "dense"))
+    assert row["difference"] == pytest.approx(row["L"] - dense["L"])
+    assert row["difference"] == pytest.approx(-0.1, abs=0.021)
+    reach = stats.t.ppf(0.95, row["freedom"]) * row["seed_sd"]  # of two means of two
+    assert row["low"] == pytest.approx(row["difference"] - reach)
+    assert row["high"] == pytest.approx(row["difference"] + reach)
+    assert 0.005 < row["seed_sd"] < 0.02  # of errors of 0.01, beside a common one of 0.05
     assert row["perplexity"] == pytest.approx(math.exp(row["L"]))
+
+
+def test_a_run_of_one_seed_is_compared_with_the_dense_run_of_that_seed(case) -> None:
+    """The second division into layers has seed 0 alone, and seed 1 is worse everywhere."""
+    table = rows(case().inputs(), "by_layer")
+    assert sorted(table["n_seeds"]) == [1, 1, 2]
+    assert (table["difference"].abs() < 0.021).all()
+
+
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_the_spread_between_seeds_leaves_out_what_all_arms_share(arms, seeds, at) -> None:
+    """Of a whole table it is the interaction of a two-way analysis of variance."""
+    rng = np.random.default_rng(at)
+    values = rng.normal(size=(arms, seeds))
+    shifted = values + 10 * rng.normal(size=(arms, 1)) + 10 * rng.normal(size=(1, seeds))
+    spread = Spread.of([dict(enumerate(row)) for row in shifted])
+    means = values.mean(0, keepdims=True) + values.mean(1, keepdims=True) - values.mean()
+    assert spread.freedom == (arms - 1) * (seeds - 1)
+    assert spread.sd == pytest.approx(
+        math.sqrt(np.square(values - means).sum() / spread.freedom), rel=1e-6
+    )
+
+
+def test_a_spread_of_one_seed_is_unknown() -> None:
+    spread = Spread.of([{0: 1.0}, {0: 2.0}, {}])
+    assert spread.freedom == 0
+    mean, low, high = spread.difference({0: 2.0}, {0: 1.0})
+    assert mean == 1
+    assert math.isnan(low)
+    assert math.isnan(high)
 
 
 def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
@@ -135,6 +166,9 @@ def test_experts_that_are_equal_but_for_the_order_of_their_units_match() -> None
     assert both.shape == (2, 10, 18)
     assert matched(both) == pytest.approx(1)
     assert cosine(both) < 0.5
+    negated = both.copy()
+    negated[1, :, 6:] *= -1  # up and down: SwiGLU computes the same
+    assert matched(negated) == pytest.approx(1)
     assert cosine(both[[0, 0]]) == pytest.approx(1)
 
 
@@ -159,6 +193,7 @@ CASES = {
     "chunks_keep_the_loss": [
         ({"offset": {"position": -0.2, "chunk": -0.2}}, SUPPORTED),
         ({"offset": {"position": 0.2, "chunk": -0.2}}, REFUTED),
+        ({"offset": {"position": -0.2}, "left_out": ("chunk", "rates_chunk")}, OPEN),
     ],
     "cost_falls_to_an_optimum": [
         (
@@ -171,6 +206,12 @@ CASES = {
             REFUTED,
         ),
         ({"times": {(f"widths_{r}", 8): 0.5 for r in ("all", "chunks")}}, OPEN),
+        (  # A plateau is no optimum.
+            {"times": {(f"widths_{r}", E): t for r in ("all", "chunks")
+                       for E, t in ((2, 0.8), (4, 0.74), (8, 0.741))}},
+            OPEN,
+        ),
+        ({"times": {("widths_all", 4): 0.5}, "absent": ("widths_chunks",)}, OPEN),
     ],
     "larger_models_carry_more_slices": [
         ({"slope": -0.2}, OPEN),  # the demo has one size
@@ -182,6 +223,7 @@ CASES = {
         ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0}}, SUPPORTED),
         ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0, "shallow": 4.0}}, REFUTED),
         ({"pace": {"slice_all": 2.0, "slice_chunks": 0.5}}, REFUTED),
+        ({"pace": {"slice_all": 2.0}, "left_out": ("slice_chunks",)}, OPEN),
     ],
 }  # fmt: skip
 
@@ -200,7 +242,8 @@ def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict) -> N
 def test_one_seed_alone_decides_nothing_about_losses(case, claim) -> None:
     """However large a difference is: nothing tells how much another seed would move it."""
     offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}
-    judgement = case(seeds=1, offset=offset, pace={"slice_all": 2.0}).judge(claim)
+    paces = {"slice_all": 2.0, "slice_chunks": 0.5}
+    judgement = case(seeds=1, offset=offset, pace=paces).judge(claim)
     assert judgement["verdict"] == OPEN, judgement["measured"]
 
 

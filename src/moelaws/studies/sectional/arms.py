@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 # Sweep -> name in figures and tables.
 ARMS = {
     "dense": "dense",
@@ -19,6 +21,7 @@ ARMS = {
 DENSE, SHALLOW = "dense", "shallow"
 CONVENTIONAL = ("top1", "top2")
 SLICES = ("slice_all", "slice_chunks")  # the two readings of the paper's sec 2.2 and 3.2
+DIVIDED = ("by_layer", "both")  # into dense layers below and experts above
 RATES = "rates_"  # before an arm's name: the sweep among whose learning rates its own was chosen
 # Reading -> the sweep of slices at equal widths.
 WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
@@ -26,3 +29,24 @@ SIZE = ["d_model", "context", "D"]  # in which arms that are compared agree
 # What runs of one cell share, beside SIZE: they differ in their seed alone.
 SHAPE = ["E", "n_dense_layers"]
 LEVEL = 0.9  # of intervals
+
+
+def widest(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of the widest model, at its longest sequence."""
+    if not len(table):
+        return table
+    largest = table.sort_values(SIZE[:2])[SIZE[:2]].iloc[-1]
+    return table[(table[SIZE[:2]] == largest).all(axis=1)]
+
+
+def middle(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns of each arm the rows with the middle one of its numbers of dense layers."""
+    if not len(table):
+        return table
+    layers = table.groupby("arm")["n_dense_layers"]
+    return table[table["n_dense_layers"] == layers.transform(_middle)]
+
+
+def _middle(numbers: pd.Series[int]) -> int:
+    different = sorted(set(numbers))
+    return different[len(different) // 2]

@@ -1,15 +1,16 @@
 """What the sectional paper expects of trained models, measured on the arms (sec 5.3).
 
 All arms of a size train on equally many tokens at the same FLOPs a token. Intervals are those over
-seeds, whose spread is pooled over all arms.
+seeds. Where a claim compares several numbers, their intervals hold together: of m numbers each has
+a level of 1 - 0.1 / m (Bonferroni). Which number of slices is the best is not corrected for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,31 +29,41 @@ from moelaws.studies.sectional.arms import (
     SLICES,
     WIDTHS,
 )
-from moelaws.studies.sectional.derived.arms import Spread
 from moelaws.studies.sectional.derived.counted import of_widths
 from moelaws.studies.sectional.learning import TARGET
 
 Interval = tuple[float, float]
 Size = tuple[int, ...]  # width, sequence length and tokens
+Key = tuple[str, str]  # what a claim must know of, and the words for one number of it
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
 LEARNED, BALANCED = "chunk", "top2"  # a router without a balance loss, and one with it
+CHUNKS = ("position", LEARNED)
+UNKNOWN: Interval = (math.nan, math.nan)
+
+
+class Estimate(NamedTuple):
+    """A number, its standard error over seeds and the degrees of freedom of that."""
+
+    value: float
+    se: float
+    freedom: int
 
 
 def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over log2 E at equal FLOPs, of each reading and size."""
     slopes = {
-        f"{ARMS[arm]}{_at(size)}": contrast(rows, weights)
+        (arm, f"{ARMS[arm]}{_at(size)}"): contrast(rows, weights)
         for size, arm, rows, weights in _slopes(inputs.derived("arms"))
     }
     if not slopes:
         return Evidence("no two numbers of slices completed at one size")
-    return _of(slopes, "nats/token for each doubling of E at equal FLOPs a token")
+    return _of(slopes, SLICES, "nats/token for each doubling of E at equal FLOPs a token")
 
 
 def better_loss(inputs: Inputs) -> Evidence:
     """Returns the best slices' loss less that of the best of dense and conventional models."""
-    table, differences = inputs.derived("arms"), {}
-    for size, rows in _by_size(table):
+    differences = {}
+    for size, rows in _by_size(inputs.derived("arms")):
         others = rows[rows["arm"].isin(OTHERS)]
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
@@ -60,10 +71,10 @@ def better_loss(inputs: Inputs) -> Evidence:
                 best, other = _best(own), _best(others)
                 pair = pd.DataFrame([best, other])
                 name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[other['arm']]}{_at(size)}"
-                differences[name] = contrast(pair, np.array([1.0, -1.0]))
+                differences[arm, name] = contrast(pair, np.array([1.0, -1.0]))
     if not differences:
         return Evidence("the dense model, both mixtures or the slices did not complete")
-    return _of(differences, "nats/token")
+    return _of(differences, SLICES, "nats/token")
 
 
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
@@ -71,13 +82,13 @@ def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
     differences = {}
     for size, rows in _by_size(inputs.derived("arms")):
         cells = rows.set_index("arm")
-        for arm in ("position", LEARNED):
+        for arm in CHUNKS:
             if {arm, BALANCED} <= set(cells.index):
                 pair = cells.loc[[arm, BALANCED]]
-                differences[f"{ARMS[arm]}{_at(size)}"] = contrast(pair, np.array([1.0, -1.0]))
+                differences[arm, f"{ARMS[arm]}{_at(size)}"] = contrast(pair, np.array([1.0, -1.0]))
     if not differences:
         return Evidence("neither way to route chunks completed beside the top-2 mixture")
-    return _of(differences, "nats/token")
+    return _of(differences, CHUNKS, "nats/token")
 
 
 def balanced(inputs: Inputs) -> Evidence:
@@ -85,112 +96,127 @@ def balanced(inputs: Inputs) -> Evidence:
     load = inputs.derived("load")
     load = load[load["held_out"] & load["arm"].isin((LEARNED, BALANCED))]
     cv = load.groupby([*SIZE[:2], "seed", "arm"])["cv"].mean().unstack("arm")
-    if not {LEARNED, BALANCED} <= set(cv.columns) or not len(cv := cv.dropna()):
+    if not {LEARNED, BALANCED} <= set(cv.columns) or not len(cv := cv[(cv > 0).all(axis=1)]):
         return Evidence("no seed completed both with and without a balance loss")
-    logs = np.log(cv[LEARNED] / cv[BALANCED])
-    by_size = {size: rows.to_numpy(float) for size, rows in logs.groupby(SIZE[:2])}
-    spread = Spread.of(list(by_size.values()))
-    ratios: dict[str, tuple[float, Interval]] = {}
-    for size, of_seeds in by_size.items():
-        low, high = np.exp(spread.around(of_seeds.mean(), 1 / len(of_seeds)))
-        name = f"{ARMS[LEARNED]} over {ARMS[BALANCED]}{_at(size)}"
-        ratios[name] = float(np.exp(of_seeds.mean())), (float(low), float(high))
-    evidence = _of(ratios, "of the variation with a balance loss")
+    sizes = (cv[LEARNED] / cv[BALANCED]).map(math.log).groupby(SIZE[:2])
+    freedom = len(cv) - sizes.ngroups
+    squares = float((sizes.var(ddof=0) * sizes.size()).sum())
+    sd = math.sqrt(squares / freedom) if freedom else math.nan
+    ratios = {
+        (LEARNED, f"{ARMS[LEARNED]} over {ARMS[BALANCED]} (d = {d}, {n} positions)"): Estimate(
+            float(logs.mean()), sd / math.sqrt(len(logs)), freedom
+        )
+        for (d, n), logs in sizes
+    }
+    evidence = _of(ratios, (LEARNED,), "of the variation with a balance loss", logarithms=True)
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
-        f"one. The ratios: {evidence.measured}. Chunks that go by their place, and slices, are "
-        "balanced by construction"
+        f"one (runs of each: {len(cv)}; held-out text). The ratios are: {evidence.measured}. Slices "
+        "and chunks by their place, are balanced by construction"
     )
     return replace(evidence, measured=words)
 
 
 def cost_has_an_optimum(inputs: Inputs) -> Evidence:
     """Returns the time of a step with the best number of slices over that with one."""
-    table, measured, open_ends = inputs.derived("speeds"), {}, False
+    table, words, intervals = inputs.derived("speeds"), [], []
+    worst = None
     for arm in SLICES:
         rows = table[(table["sweep"] == WIDTHS[arm]) & (table["E"] > 1)].sort_values("E")
         if not len(rows):
+            intervals.append(UNKNOWN)
             continue
         best = rows.iloc[int(np.argmin(rows["ratio"]))]
-        # Where the last number is the best, where the optimum lies cannot be seen.
-        open_ends |= bool(best["E"] == rows["E"].max())
-        name = f"{ARMS[arm]}, best at E = {best['E']} of {', '.join(map(str, rows['E']))}"
-        measured[name] = float(best["ratio"]), (float(best["low"]), float(best["high"]))
-    if not measured:
+        ends = float(best["low"]), float(best["high"])
+        intervals.append(ends)
+        after = rows[rows["E"] > best["E"]]
+        rises = bool((after["low"] > best["high"]).any())
+        if not rises:  # the optimum may lie at more slices, or the time may stay where it is
+            intervals.append(UNKNOWN)
+        tried = ", ".join(map(str, rows["E"]))
+        words.append(
+            f"{ARMS[arm]}, best at E = {best['E']} of {tried}: {best['ratio']:.3f} {_ends(*ends)}, "
+            f"and it {'rises' if rises else 'does not clearly rise'} beyond"
+        )
+        if worst is None or best["ratio"] > worst["ratio"]:
+            worst = best
+    if worst is None:
         return Evidence("the time of a step was not measured at equal widths")
-    evidence = _of(measured, "of the time with one slice")
     counted = of_widths(inputs.derived("counted"), table)
     last = counted[counted["E"] == counted["E"].max()].iloc[0]
-    words = (
-        f"{evidence.measured}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "
-        f"{last['chunks_ratio']:.2f} of those of one"
+    return Evidence(
+        f"{'; '.join(words)}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "
+        f"{last['chunks_ratio']:.2f} of those of one",
+        float(worst["ratio"]),
+        float(worst["low"]),
+        float(worst["high"]),
+        unit="of the time with one slice",
+        decides=intervals,
     )
-    unknown = [(math.nan, math.nan)] if open_ends else []
-    return replace(evidence, measured=words, decides=[*evidence.intervals, *unknown])
 
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
     """Returns how much more the loss falls with log2 E in wider models and longer sequences."""
-    by_arm: dict[str, dict[Size, tuple[float, float, int]]] = {}
+    by_arm: dict[str, dict[Size, Estimate]] = {}
     for size, arm, rows, weights in _slopes(inputs.derived("arms")):
-        by_arm.setdefault(arm, {})[size] = _value_and_error(rows, weights)
-    changes: dict[str, tuple[float, Interval]] = {}
+        by_arm.setdefault(arm, {})[size] = contrast(rows, weights)
+    changes = {}
     for arm, slopes in by_arm.items():
         for small, large in ((a, b) for a in slopes for b in slopes):
             axis = _one_larger(small, large)
             if axis:
-                (a, a_se, freedom), (b, b_se, _) = slopes[small], slopes[large]
-                ends = t_interval(b - a, math.hypot(a_se, b_se), freedom, LEVEL)
+                one, two = slopes[small], slopes[large]
                 words = f"{axis} from {small[SIZE.index(axis)]} to {large[SIZE.index(axis)]}"
-                changes[f"{ARMS[arm]}, {words}"] = b - a, ends
+                changes[f"{arm}, {axis}", f"{ARMS[arm]}, {words}"] = Estimate(
+                    two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
+                )
     if not changes:
         return Evidence("all runs with several numbers of slices have one width and one length")
-    return _of(changes, "nats/token for each doubling of E")
+    expected = [f"{arm}, {axis}" for arm in SLICES for axis in SIZE[:2]]
+    return _of(changes, expected, "nats/token for each doubling of E")
 
 
 def faster(inputs: Inputs) -> Evidence:
     """Returns the steps of the best slices to a target loss over the faster dense model's."""
-    ratios: dict[str, tuple[float, Interval]] = {}
+    ratios: dict[Key, Estimate] = {}
+    never: dict[Key, Interval] = {}
     for size, rows in _by_size(inputs.derived("arms")):
-        dense = [(0.0, 0.0), *map(_log_pace, _records(rows[rows["arm"] == SHALLOW]))]
-        base, base_reach = min(dense, key=lambda pace: pace[0])
+        dense = rows[rows["arm"] == DENSE].assign(steps_ratio=1.0)
+        bases = pd.concat([dense, rows[rows["arm"] == SHALLOW]])
         for arm in SLICES:
             own = rows[(rows["arm"] == arm) & rows["steps_ratio"].notna()]
-            if not len(own):
+            if not len(dense) or not len(own):
                 continue
+            base = _best(bases, "steps_ratio")
             best = _best(own)
-            log, reach = _log_pace(best)
-            value, reach = math.exp(log - base), math.hypot(reach, base_reach)
-            ends = value * math.exp(-reach), value * math.exp(reach)
-            if math.isinf(log):  # a seed had not come to the target in all its steps
-                ends = 1 / TARGET / math.exp(base), math.inf
-            ratios[f"{ARMS[arm]}, E = {best['E']}{_at(size)}"] = value, ends
-    if not ratios:
+            name = f"{ARMS[arm]}, E = {best['E']}{_at(size)}"
+            if math.isfinite(best["steps_ratio"]):
+                per_seed = math.sqrt(1 / best["n_seeds"] + 1 / base["n_seeds"])
+                ratios[arm, name] = Estimate(
+                    math.log(best["steps_ratio"] / base["steps_ratio"]),
+                    float(best["steps_sd"] * per_seed),
+                    int(best["steps_freedom"]),
+                )
+            else:  # it would take more than all steps
+                known = best["reached"] == 0 and best["n_seeds"] > 1
+                words = f"{name} ({best['reached']} of {best['n_seeds']} seeds came to it)"
+                least = 1 / TARGET / float(base["steps_ratio"])
+                never[arm, words] = (least, math.inf) if known else UNKNOWN
+    if not ratios and not never:
         return Evidence("no slices completed beside a dense model")
-    return _of(ratios, "of the steps of the faster dense model")
+    unit = "of the steps of the faster dense model"
+    return _of(ratios, SLICES, unit, logarithms=True, infinite=never)
 
 
-def _log_pace(row: pd.Series[Any]) -> tuple[float, float]:
-    """Returns ln of the steps over the dense model's, and half of its interval, NaN if unknown."""
-    log, low = math.log(row["steps_ratio"]), math.log(row["steps_low"])
-    return log, log - low
-
-
-def _records(rows: pd.DataFrame) -> list[pd.Series[Any]]:
-    return [row for _, row in rows[rows["steps_ratio"].notna()].iterrows()]
-
-
-def contrast(rows: pd.DataFrame, weights: Array) -> tuple[float, Interval]:
-    """Returns the sum of the losses of ``rows`` with ``weights`` and its interval over seeds."""
-    value, se, freedom = _value_and_error(rows, weights)
-    return value, t_interval(value, se, freedom, LEVEL)
-
-
-def _value_and_error(rows: pd.DataFrame, weights: Array) -> tuple[float, float, int]:
-    value = float(weights @ rows["L"].to_numpy(float))
+def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
+    """Returns the sum of the losses of ``rows`` with ``weights``, which sum to zero."""
     per_seed = np.sqrt(np.sum(np.square(weights) / rows["n_seeds"].to_numpy(float)))
-    return value, float(rows["seed_sd"].iloc[0] * per_seed), int(rows["freedom"].iloc[0])
+    return Estimate(
+        float(weights @ rows["L"].to_numpy(float)),
+        float(rows["seed_sd"].iloc[0] * per_seed),
+        int(rows["freedom"].iloc[0]),
+    )
 
 
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:
@@ -208,29 +234,47 @@ def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:
         yield tuple(int(rows[name].iloc[0]) for name in SIZE), rows
 
 
-def _best(rows: pd.DataFrame) -> pd.Series[Any]:
-    return rows.iloc[int(np.argmin(rows["L"]))]
+def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series[Any]:
+    return rows.iloc[int(np.argmin(rows[by]))]
 
 
 def _one_larger(small: Size, large: Size) -> str:
-    """Returns which of width and context is larger, where the other is the same; else nothing."""
-    differ = [i for i in (0, 1) if small[i] != large[i]]
-    return SIZE[differ[0]] if len(differ) == 1 and small[differ[0]] < large[differ[0]] else ""
+    """Returns which of width and context is larger, where all else is the same; else nothing."""
+    differ = [name for name, a, b in zip(SIZE, small, large, strict=True) if a != b]
+    return differ[0] if len(differ) == 1 and differ[0] != SIZE[2] and small < large else ""
 
 
 def _at(size: Size) -> str:
-    return f" (d = {size[0]}, {size[1]} positions)"
+    return f" (d = {size[0]}, {size[1]} positions, {size[2] / 1e6:.3g}M tokens)"
 
 
 def _ends(low: float, high: float) -> str:
     return "(no interval: one seed each)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
-def _of(measured: Mapping[str, tuple[float, Interval]], unit: str) -> Evidence:
-    """Returns the evidence of several numbers with intervals, all of which decide."""
+def _of(
+    estimates: Mapping[Key, Estimate],
+    expected: Iterable[str],
+    unit: str,
+    *,
+    logarithms: bool = False,
+    infinite: Mapping[Key, Interval] | None = None,
+) -> Evidence:
+    """Returns the evidence of several numbers, all of which decide, with intervals together.
+
+    Nothing is decided in favour of the claim where something ``expected`` is not among their keys.
+    """
+    infinite = infinite or {}
+    level = 1 - (1 - LEVEL) / max(1, len(estimates))
+    shown: dict[Key, tuple[float, Interval]] = {key: (math.inf, e) for key, e in infinite.items()}
+    for key, (value, se, freedom) in estimates.items():
+        ends = [value, *t_interval(value, se, freedom, level)]
+        value, low, high = np.exp(ends).tolist() if logarithms else ends
+        shown[key] = value, (low, high)
     words = "; ".join(
-        f"{name}: {value:.3f} {_ends(*ends)}" for name, (value, ends) in measured.items()
+        f"{name}: {value:.3f} {_ends(*ends)}" for (_, name), (value, ends) in shown.items()
     )
-    value, (low, high) = max(measured.values(), key=lambda m: m[0])
-    decides = [ends for _, ends in measured.values()]
+    value, (low, high) = max(shown.values(), key=lambda number: number[0])
+    unseen = set(expected) - {key for key, _ in shown}
+    decides = [ends for _, ends in shown.values()] + [UNKNOWN for _ in unseen]
     return Evidence(words, value, low, high, unit=unit, decides=decides)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,13 +13,15 @@ import pandas as pd
 
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
+from moelaws.spec.errors import UserError
 from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, SHAPE, SIZE
 from moelaws.studies.sectional.learning import spikes, steps_to_target, target_loss
+from moelaws.studies.sectional.spread import Spread
 from moelaws.tables.column import Column
 
 _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over all arms"
+_COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
 @table(
@@ -34,11 +36,17 @@ _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled
     Column("n_seeds", "int", "runs", "completed runs, which differ in their seed alone"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
     Column("perplexity", "float", "1", "e^L"),
-    Column("difference", "float", "nats/token", "L less that of the dense model of the size", True),
+    Column(
+        "difference",
+        "float",
+        "nats/token",
+        "L less that of the dense model of the size, over the seeds that both have",
+        True,
+    ),
     Column("low", "float", "nats/token", _INTERVAL, True),
     Column("high", "float", "nats/token", _INTERVAL, True),
-    Column("seed_sd", "float", "nats/token", "of L between seeds, pooled over all arms", True),
-    Column("freedom", "int", "1", "degrees of freedom of the pooled spread"),
+    Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
+    Column("freedom", "int", "1", "degrees of freedom of seed_sd"),
     Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
     Column("N_total", "int", "parameters", "all parameters, embeddings included"),
     Column("N_active", "int", "parameters", "those that a token passes"),
@@ -46,7 +54,6 @@ _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled
         "tokens_per_second", "float", "tokens/s", "of the median step; other runs ran beside it"
     ),
     Column("peak_memory", "float", "bytes", "peak memory of the process or device"),
-    Column("balance_cv", "float", "1", "variation of tokens per expert on held-out text", True),
     Column(
         "steps_ratio",
         "float",
@@ -56,35 +63,45 @@ _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled
     ),
     Column("steps_low", "float", "1", _INTERVAL, True),
     Column("steps_high", "float", "1", _INTERVAL, True),
-    Column("reached", "int", "runs", "that reached the target loss"),
+    Column("steps_sd", "float", "1", f"standard deviation of ln of the steps {_COMMON}", True),
+    Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
+    Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "with a loss far above those before, mean over seeds"),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Makes a row for each architecture and size of each arm, the dense model's first."""
+    """Makes a row for each architecture and size of each arm.
+
+    Raises:
+        UserError: if two runs of a cell have one seed.
+    """
     cells = [
-        Cell(arm, runs.sort_values("seed", kind="stable"), inputs)
+        Cell(arm, runs, inputs)
         for arm in ARMS
         for _, runs in inputs.sweep(arm).groupby([*SIZE, *SHAPE], sort=True)
     ]
-    dense = {cell.size: cell for cell in cells if cell.arm == DENSE}
-    losses = Spread.of([cell.runs["L"].to_numpy(float) for cell in cells])
-    rows, paces = [cell.row() for cell in cells], [cell.paces(dense) for cell in cells]
-    pace = Spread.of([np.log(p[np.isfinite(p)]) for p in paces])
-    for row, cell, ratios in zip(rows, cells, paces, strict=True):
-        row |= {"seed_sd": losses.sd, "freedom": losses.freedom}
-        base = dense.get(cell.size)
-        if base is None or base is cell:
-            continue
-        row["difference"] = row["L"] - float(base.runs["L"].mean())
-        row["low"], row["high"] = losses.around(
-            row["difference"], 1 / len(cell.runs) + 1 / len(base.runs)
-        )
-        row["reached"] = int(np.isfinite(ratios).sum())
-        if len(ratios):
-            mean = float(np.log(ratios).mean())  # infinite where a seed did not reach the target
-            ends = pace.around(mean, 1 / len(ratios))
-            row["steps_ratio"], row["steps_low"], row["steps_high"] = np.exp([mean, *ends])
-    return rows
+    sizes = {cell.size: [other for other in cells if other.size == cell.size] for cell in cells}
+    return pd.DataFrame([row for alike in sizes.values() for row in _rows(alike)])
+
+
+def _rows(cells: list[Cell]) -> Iterator[dict[str, Any]]:
+    """Yields the rows of one size, the dense model's first."""
+    base = next((cell for cell in cells if cell.arm == DENSE), None)
+    loss = Spread.of([cell.losses for cell in cells])
+    steps = [cell.log_steps(base) if base else {} for cell in cells]
+    pace = Spread.of([{s: v for s, v in of.items() if math.isfinite(v)} for of in steps])
+    spreads = {
+        "seed_sd": loss.sd, "freedom": loss.freedom,
+        "steps_sd": pace.sd, "steps_freedom": pace.freedom,
+    }  # fmt: skip
+    for cell, own in zip(cells, steps, strict=True):
+        row = cell.row() | spreads
+        if base:
+            row["reached"] = sum(map(math.isfinite, own.values()))
+        if base and base is not cell:
+            row["difference"], row["low"], row["high"] = loss.difference(cell.losses, base.losses)
+            ratio = pace.difference(own, steps[cells.index(base)])
+            row["steps_ratio"], row["steps_low"], row["steps_high"] = np.exp(ratio)
+        yield row
 
 
 @derive.limits
@@ -100,27 +117,6 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """The standard deviation between seeds, pooled over cells, and its degrees of freedom."""
-
-    sd: float
-    freedom: int
-
-    @classmethod
-    def of(cls, cells: Sequence[Array]) -> Spread:
-        """Pools the values of ``cells``, an array of seeds each."""
-        freedom = sum(max(0, len(values) - 1) for values in cells)
-        squares = sum(
-            float(np.square(values - values.mean()).sum()) for values in cells if len(values)
-        )
-        return cls(math.sqrt(squares / freedom) if freedom else math.nan, freedom)
-
-    def around(self, centre: float, variance: float) -> tuple[float, float]:
-        """Returns the interval about ``centre``, whose variance is a multiple of the spread's."""
-        return t_interval(centre, self.sd * math.sqrt(variance), self.freedom, LEVEL)
-
-
-@dataclass(frozen=True)
 class Cell:
     """The completed runs of one arm, shape and size, which differ in their seed alone."""
 
@@ -128,30 +124,40 @@ class Cell:
     runs: pd.DataFrame
     inputs: Inputs
 
+    def __post_init__(self) -> None:
+        if self.runs["seed"].duplicated().any():
+            ids = ", ".join(self.runs.loc[self.runs["seed"].duplicated(keep=False), "run_id"])
+            raise UserError(
+                f"the arm {self.arm} has several runs of one seed, size and shape ({ids}); give "
+                "each a sweep of its own"
+            )
+
     @property
     def size(self) -> tuple[int, ...]:
         """What the dense model that it is compared with shares."""
         return tuple(int(self.runs[name].iloc[0]) for name in SIZE)
 
+    @property
+    def losses(self) -> dict[int, float]:
+        """The validation loss of each seed, nats/token."""
+        return dict(zip(self.runs["seed"], self.runs["L"], strict=True))
+
     @cached_property
-    def losses(self) -> dict[int, Array]:
+    def curves(self) -> dict[int, Array]:
         """The training losses of each seed, (steps,) nats/token."""
         return {
             int(run["seed"]): self.inputs.history(str(run["run_id"]))["loss"].to_numpy(float)
             for _, run in self.runs.iterrows()
         }
 
-    def paces(self, dense: Mapping[tuple[int, ...], Cell]) -> Array:
-        """Returns the steps to the dense model's target over its own, (seeds that both have,)."""
-        base = dense.get(self.size)
-        if base is None or base is self:
-            return np.zeros(0)
-        ratios = []
-        for seed in self.losses.keys() & base.losses.keys():
-            target = target_loss(base.losses[seed])
-            steps = [steps_to_target(cell.losses[seed], target) for cell in (self, base)]
-            ratios.append(steps[0] / steps[1])
-        return np.array(ratios)
+    def log_steps(self, base: Cell) -> dict[int, float]:
+        """Returns ln of the steps to the loss that is the dense model's target, by seed."""
+        targets = {seed: target_loss(curve) for seed, curve in base.curves.items()}
+        return {
+            seed: math.log(steps_to_target(curve, targets[seed]))
+            for seed, curve in self.curves.items()
+            if seed in targets
+        }
 
     def row(self) -> dict[str, Any]:
         """Returns what the runs have by themselves."""
@@ -167,7 +173,5 @@ class Cell:
             "flops_per_token": float(first["C_leverage"] / first["D"]),
             "tokens_per_second": float(runs["tokens_per_second"].median()),
             "peak_memory": float(runs["peak_memory"].median()),
-            "balance_cv": float(runs["balance_cv"].mean()),
-            "reached": len(runs),
-            "spikes": float(np.mean([spikes(loss) for loss in self.losses.values()])),
+            "spikes": float(np.mean([spikes(curve) for curve in self.curves.values()])),
         }

@@ -44,7 +44,7 @@ def derive(inputs: Inputs) -> Rows:
 
 
 def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of the size at which equal widths were timed; where none was, the largest."""
+    """Returns the rows of the size at which equal widths were timed, else of the widest."""
     size = ["d_model", "context"]
     timed = speeds[speeds["sweep"].isin(WIDTHS.values())]
     chosen = (timed if len(timed) else counted.sort_values(size))[size].iloc[-1]

@@ -22,8 +22,6 @@ from moelaws.tables.column import Column
     Column("E", "int", "experts", "routed experts a layer"),
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
-    Column("least", "float", "1", "the smallest of these over layers and seeds"),
-    Column("most", "float", "1", "the largest"),
 )
 def derive(inputs: Inputs) -> Rows:
     """Makes a row for each arm with routed experts, its shape and rank."""
@@ -45,6 +43,4 @@ def _rows(inputs: Inputs, arm: str) -> Iterator[dict[str, Any]]:
                 **dict(zip(shape, values, strict=True)),
                 "rank": rank + 1,
                 "share": share_RE[:, rank].mean(),
-                "least": share_RE[:, rank].min(),
-                "most": share_RE[:, rank].max(),
             }

@@ -76,10 +76,14 @@ def cosine(units_EUX: Array) -> float:
 
 
 def matched(units_EUX: Array) -> float:
-    """Returns the cosine of a unit and the most similar one of another expert, mean over both."""
+    """Returns the cosine of a unit and the most similar one of another expert, mean over both.
+
+    A unit computes the same with both its up and its down projection negated, and counts as such.
+    """
     unit = units_EUX / np.linalg.norm(units_EUX, axis=2, keepdims=True)
+    gate, rest = np.split(unit, [unit.shape[2] // 3], axis=2)
     best = [
-        (unit[one] @ unit[other].T).max(axis=1).mean()
+        (gate[one] @ gate[other].T + np.abs(rest[one] @ rest[other].T)).max(axis=1).mean()
         for one in range(len(unit))
         for other in range(len(unit))
         if one != other

@@ -43,7 +43,8 @@ def derive(inputs: Inputs) -> Rows:
     }
     rows = []
     for _, row in speeds.iterrows():
-        base = bases.get(row["sweep"], bases.get(tuple(row[SIZE[:2]])))
+        of_widths = row["sweep"] in WIDTHS.values()
+        base = bases.get(row["sweep"] if of_widths else tuple(row[SIZE[:2]]))
         if base is None:
             continue
         # Both are over the first architecture in the same round; the ends are those that the ends

@@ -9,7 +9,7 @@ from matplotlib import colormaps
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.arms import ARMS, DENSE, SHAPE, SIZE
+from moelaws.studies.sectional.arms import ARMS, DENSE, DIVIDED, SHAPE, SIZE, SLICES
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 LOOKS = dict(zip(ARMS, [style.INK, style.GREY, *_COLOURS], strict=True))
@@ -25,7 +25,7 @@ def draw(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.6, ["rectilinear"] * max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         _draw(panel, rows, names)
-        panel.ax.set_title(size_title(panel, rows, len(sizes)), loc="left")
+        panel.ax.set_title(size_title(panel, rows, "\n" if len(sizes) > 2 else " "), loc="left")
         if panel is not sheet.panels[0]:
             panel.ax.sharex(sheet.panels[0].ax)
             panel.ax.tick_params(labelleft=False)  # the names stand left of the first
@@ -54,15 +54,14 @@ def rows_of(table: pd.DataFrame) -> list[pd.Series]:
 def name_of(row: pd.Series) -> str:
     """Returns the name of a row of the table of arms: the arm and what it was given."""
     name = ARMS[row["arm"]]
-    if row["arm"].startswith("slice"):
+    if row["arm"] in SLICES:
         return f"{name}, $E$ = {row['E']}"
-    if row["arm"] in ("by_layer", "both"):
+    if row["n_dense_layers"] and row["arm"] in DIVIDED:
         return f"{name}, {row['n_dense_layers']} dense"
     return name
 
 
-def size_title(panel: Panel, rows: pd.DataFrame, sizes: int) -> str:
-    """Returns the title of a size's panel."""
+def size_title(panel: Panel, rows: pd.DataFrame, between: str = " ") -> str:
+    """Returns the title of a panel of one size; ``between`` is a line's end in narrow panels."""
     d, n = int(rows["d_model"].iloc[0]), int(rows["context"].iloc[0])
-    between = "\n" if sizes > 2 else " "  # for narrow panels
-    return f"({panel.name}) $d$ = {d},{between}{n} positions" if sizes > 1 else ""
+    return f"({panel.name}) $d$ = {d},{between}{n} positions"

@@ -8,38 +8,27 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.arms import ARMS
-from moelaws.studies.sectional.figures.arms import LOOKS
-
-ONE = ["d_model", "context"]  # the size that is shown, the largest
+from moelaws.studies.sectional.arms import ARMS, middle, widest
+from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
 
 def draw(inputs: Inputs) -> Sheet:
     """Draws the share of tokens by the expert's rank (a), and the variation over training (b)."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
-    shares, training = sheet.panels
-    _shares(shares, largest(inputs.derived("shares")))
-    _training(training, largest(inputs.derived("load")))
-    shares.ax.set(xlabel="expert of a layer, busiest first", ylabel="share of held-out tokens")
-    shares.ax.set_title("(a)", loc="left")
-    training.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
-    training.legend()
+    for panel, name, picture in zip(
+        sheet.panels, ("shares", "load"), (_shares, _training), strict=True
+    ):
+        table = middle(widest(inputs.derived(name)))
+        if not len(table):
+            panel.message("no run with\nrouted experts completed")
+            continue
+        picture(panel, table)
+        panel.ax.set_title(size_title(panel, table), loc="left")
     return sheet
-
-
-def largest(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of the largest size and, of each arm, of one division into layers."""
-    table = table.sort_values([*ONE, "n_dense_layers"], kind="stable")
-    table = table[(table[ONE] == table[ONE].iloc[-1]).all(axis=1)] if len(table) else table
-    usual = table.groupby("arm")["n_dense_layers"].transform(lambda n: n.mode().iloc[0])
-    return table[table["n_dense_layers"] == usual]
 
 
 def _shares(panel: Panel, table: pd.DataFrame) -> None:
     arms = [arm for arm in ARMS if arm in set(table["arm"])]
-    if not arms:
-        panel.message("no run with\nrouted experts completed")
-        return
     width = 0.8 / len(arms)
     for place, arm in enumerate(arms):
         own = table[table["arm"] == arm].sort_values("rank")
@@ -49,6 +38,7 @@ def _shares(panel: Panel, table: pd.DataFrame) -> None:
     even = 1 / len(set(table["rank"]))
     panel.ax.axhline(even, color=style.GREY, linewidth=0.8, linestyle="--")
     panel.ax.set_xticks(sorted(set(table["rank"])))
+    panel.ax.set(xlabel="expert of a layer, busiest first", ylabel="share of held-out tokens")
 
 
 def _training(panel: Panel, table: pd.DataFrame) -> None:
@@ -56,5 +46,8 @@ def _training(panel: Panel, table: pd.DataFrame) -> None:
         own = table[(table["arm"] == arm) & ~table["held_out"]]
         by_step = own.groupby("step")["cv"].mean()
         steps = by_step.index.to_numpy(float)
-        panel.line(arm, steps, by_step, color=LOOKS[arm], label=ARMS[arm], linewidth=0.9)
+        label = name_of(own.iloc[0]) if len(own) else ARMS[arm]
+        panel.line(arm, steps, by_step, color=LOOKS[arm], label=label, linewidth=0.9)
     panel.ax.set_ylim(bottom=np.minimum(0.0, panel.ax.get_ylim()[0]))
+    panel.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
+    panel.legend()

@@ -11,11 +11,11 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, SIZE, SLICES, WIDTHS
 from moelaws.studies.sectional.derived.counted import of_widths
-from moelaws.studies.sectional.figures.arms import LOOKS
+from moelaws.studies.sectional.figures.arms import LOOKS, size_title
 from moelaws.studies.sectional.figures.common import LOOKS as FORMS
 from moelaws.studies.sectional.model import CORRECTED, PRINTED
 
-SHIFT = 1.03  # of the second reading to the right, so that intervals stand beside each other
+SHIFT = 1.03  # of a size or reading to the right of another, so that intervals stand apart
 MARKS = ("o", "s", "^", "D", "v", "P")
 
 
@@ -25,12 +25,13 @@ def draw(inputs: Inputs) -> Sheet:
     losses, costs = sheet.panels
     _losses(losses, inputs.derived("arms"))
     speeds = inputs.derived("speeds")
-    _costs(costs, of_widths(inputs.derived("counted"), speeds))
+    counted = of_widths(inputs.derived("counted"), speeds)
+    _costs(costs, counted)
+    costs.ax.set_title(f"{size_title(costs, counted)}, at equal widths", loc="left")
     _times(costs, speeds)
     losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
     losses.ax.set_title("(a) at equal FLOPs a token", loc="left")
     costs.ax.set_ylabel("cost a token over that of one slice")
-    costs.ax.set_title("(b) at equal widths", loc="left")
     costs.legend()
     return sheet
 
@@ -38,8 +39,8 @@ def draw(inputs: Inputs) -> Sheet:
 def _losses(panel: Panel, table: pd.DataFrame) -> None:
     numbers: set[float] = set()
     sizes = list(table.groupby(SIZE))
-    for mark, (size, rows) in zip(cycle(MARKS), sizes, strict=False):
-        for place, arm in enumerate(SLICES):
+    for first, (mark, (size, rows)) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
+        for place, arm in enumerate(SLICES, len(SLICES) * first):
             own = rows[rows["arm"] == arm].sort_values("E")
             numbers |= set(own["E"])
             x, ends = own["E"] * SHIFT**place, {"low": own["low"], "high": own["high"]}
@@ -77,7 +78,7 @@ def _times(panel: Panel, table: pd.DataFrame) -> None:
         rows = table[table["sweep"] == sweep].sort_values("E")
         ends = {"low": rows["low"], "high": rows["high"]}
         panel.points(
-            sweep, rows["E"], rows["ratio"], **ends, color=LOOKS[arm], marker="s", linestyle=":",
+            sweep, rows["E"], rows["ratio"], **ends, color=LOOKS[arm], marker="x", linestyle=":",
             linewidth=0.8, label=f"{ARMS[arm]} (time)",
         )  # fmt: skip
 

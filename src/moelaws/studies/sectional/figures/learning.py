@@ -9,8 +9,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.laws.base import Array
-from moelaws.studies.sectional.arms import ARMS, DENSE, SIZE
-from moelaws.studies.sectional.figures.arms import LOOKS
+from moelaws.studies.sectional.arms import ARMS, DENSE, middle, widest
+from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 from moelaws.studies.sectional.learning import smoothed
 
 POINTS = 80  # of a curve
@@ -23,11 +23,13 @@ def draw(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
     losses, differences = sheet.panels
     differences.ax.axhline(0, color=LOOKS[DENSE], linewidth=0.8, label=ARMS[DENSE])
-    curves = {arm: curve for arm in ARMS if (curve := _curve(inputs, arm)) is not None}
-    for arm, (tokens, loss) in curves.items():
-        label = ARMS[arm] + (f", $E$ = {SHOWN[arm]}" if arm in SHOWN else "")
+    shown = _shown(inputs)
+    curves = {row["arm"]: _curve(inputs, row["run_id"]) for _, row in shown.iterrows()}
+    for _, row in shown.iterrows():
+        arm, label = row["arm"], name_of(row)
+        tokens, loss = curves[arm]
         losses.line(arm, tokens, loss, color=LOOKS[arm], label=label, linewidth=0.9)
-        if arm != DENSE and DENSE in curves and len(curves[DENSE][1]) == len(loss):
+        if arm != DENSE and DENSE in curves:
             less = loss - curves[DENSE][1]
             differences.line(arm, tokens, less, color=LOOKS[arm], label=label, linewidth=0.9)
     losses.ax.set_ylabel("training loss (nats/token)")
@@ -35,20 +37,24 @@ def draw(inputs: Inputs) -> Sheet:
     for panel in sheet.panels:
         panel.ax.set_xlabel("training tokens")
         panel.ax.xaxis.set_major_formatter(lambda x, _: style.short(x))
-    losses.ax.set_title("(a)", loc="left")
+    if len(shown):
+        losses.ax.set_title(size_title(losses, shown), loc="left")
     differences.legend()
     return sheet
 
 
-def _curve(inputs: Inputs, arm: str) -> tuple[Array, Array] | None:
-    """Returns tokens and smoothed loss of the arm's first run of the largest size."""
-    runs = inputs.sweep(arm).sort_values([*SIZE, "seed", "n_dense_layers"], kind="stable")
-    if arm in SHOWN:
-        runs = runs[runs["E"] == SHOWN[arm]]
-    if not len(runs):
-        return None
-    largest = runs[(runs[SIZE] == runs[SIZE].iloc[-1]).all(axis=1)]
-    history: pd.DataFrame = inputs.history(str(largest["run_id"].iloc[0]))
+def _shown(inputs: Inputs) -> pd.DataFrame:
+    """Returns a run of each arm, of the widest model and the first seed that most arms have."""
+    runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
+    runs = runs[(runs["arm"].map(SHOWN) == runs["E"]) | ~runs["arm"].isin(SHOWN)]
+    runs = middle(widest(runs))
+    counts = runs.groupby("seed").size()
+    return runs[runs["seed"] == counts.idxmax()] if len(runs) else runs
+
+
+def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
+    """Returns tokens and smoothed loss of a run."""
+    history = inputs.history(run_id)
     loss = smoothed(history["loss"].to_numpy(float))
     places = np.unique(np.linspace(SKIPPED * len(loss), len(loss) - 1, POINTS).astype(int))
     return history["tokens"].to_numpy(float)[places], loss[places]

@@ -7,9 +7,8 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.sectional.arms import ARMS
-from moelaws.studies.sectional.figures.arms import LOOKS
-from moelaws.studies.sectional.figures.balance import largest
+from moelaws.studies.sectional.arms import ARMS, middle, widest
+from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
 PALE = 0.35
 
@@ -23,10 +22,11 @@ def draw(inputs: Inputs) -> Sheet:
         for panel in sheet.panels:
             panel.message("no run with\nrouted experts completed")
         return sheet
-    table = largest(table)
+    table = middle(widest(table))
     for arm in [arm for arm in ARMS if arm in set(table["arm"])]:
         means: pd.DataFrame = table[table["arm"] == arm].groupby("layer").mean(numeric_only=True)
-        layers, colour, name = means.index.to_numpy(float), LOOKS[arm], ARMS[arm]
+        layers, colour = means.index.to_numpy(float), LOOKS[arm]
+        name = name_of(table[table["arm"] == arm].iloc[0])
         plain.line(arm, layers, means["cosine"], color=colour, marker="o", label=name)
         units.line(arm, layers, means["matched"], color=colour, marker="o", label=name)
         units.line(
@@ -37,6 +37,7 @@ def draw(inputs: Inputs) -> Sheet:
     units.ax.set_ylabel("cosine of matched hidden units")
     for panel in sheet.panels:
         panel.ax.set_xlabel("block, from 0")
+        panel.ax.set_title(size_title(panel, table), loc="left")
         style.fixed_ticks(panel.ax.xaxis, sorted(set(table["layer"])))
     units.legend()
     return sheet

@@ -8,21 +8,19 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.arms import ARMS, SIZE
-from moelaws.studies.sectional.figures.arms import LOOKS, name_of
+from moelaws.studies.sectional.arms import ARMS, widest
+from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
 PARTS = {
-    "state_bytes": ("weights, their moments", style.INK),
+    "state_bytes": ("weights, gradients, moments", style.INK),
     "activation_bytes": ("activations", style.GREY),
 }
 
 
 def draw(inputs: Inputs) -> Sheet:
-    """Draws the time (a) and the memory (b) of each arm, at the largest size."""
+    """Draws the time (a) and the memory (b) of each arm, of the widest model."""
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
-    table = table[table["arm"].isin(ARMS)].sort_values(SIZE[:2], kind="stable")
-    last = table[SIZE[:2]].iloc[-1]
-    table = table[(table[SIZE[:2]] == last).all(axis=1)]
+    table = widest(table[table["arm"].isin(ARMS)])
     order = [list(ARMS).index(arm) for arm in table["arm"]]
     table = table.assign(order=order)
     table = table.sort_values(["order", "E", "n_dense_layers"]).reset_index(drop=True)
@@ -31,6 +29,7 @@ def draw(inputs: Inputs) -> Sheet:
     _times(times, table)
     _memory(memory, table)
     memory.ax.set_ylim(times.ax.get_ylim())
+    times.ax.set_title(size_title(times, table), loc="left")
     return sheet
 
 
