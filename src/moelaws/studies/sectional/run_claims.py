@@ -112,8 +112,8 @@ def balanced(inputs: Inputs) -> Evidence:
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
-        f"one (runs of each: {len(cv)}; held-out text). The ratios are: {evidence.measured}. Slices "
-        "and chunks by their place, are balanced by construction"
+        f"one (held-out text; {len(cv)} runs of each). The ratios are: {evidence.measured}. "
+        "Slices, and chunks by their place, are balanced by construction"
     )
     return replace(evidence, measured=words)
 

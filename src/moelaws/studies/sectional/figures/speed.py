@@ -12,7 +12,7 @@ from moelaws.studies.sectional.arms import ARMS, widest
 from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
 PARTS = {
-    "state_bytes": ("weights, gradients, moments", style.INK),
+    "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
 }
 
