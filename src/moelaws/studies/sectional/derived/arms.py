@@ -20,7 +20,7 @@ from moelaws.studies.sectional.learning import spikes, steps_to_target, target_l
 from moelaws.studies.sectional.spread import Spread
 from moelaws.tables.column import Column
 
-_INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over all arms"
+_INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over its arms"
 _COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
