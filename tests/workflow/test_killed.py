@@ -92,7 +92,7 @@ def test_snakemake_killed(slow):
     refused = slow.snakemake("tables", check=False)
     assert "--unlock" in refused.stdout + refused.stderr  # what Snakemake asks for
     slow.snakemake("--unlock")
-    slow.snakemake("--rerun-incomplete", "tables")
+    slow.snakemake("tables")
     finished_well(slow)
     wait_for(lambda: not launchers(slow))
 
