@@ -16,7 +16,7 @@ from moelaws.accounting.cost import (
     fitted_to,
 )
 from moelaws.model.transformer import Transformer
-from moelaws.spec.model import DenseFFN, Model, MoE
+from moelaws.spec.model import DenseFFN, Model, MoE, Slices
 from moelaws.spec.run import RunConfig
 
 
@@ -41,22 +41,36 @@ def kept_bytes(model, precision):
     return (saved(4) - saved(2)) / (2 * model.context)
 
 
+DENSE = DenseFFN(kind="dense", d_ffn=256)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(
-    "ffn",
+    ("ffn", "slices"),
     [
-        DenseFFN(kind="dense", d_ffn=256),
-        DenseFFN(kind="dense", d_ffn=256, mlp="gelu"),
-        MoE(kind="moe", n_experts=8, top_k=2, d_expert=64),
-        MoE(kind="moe", n_experts=32, top_k=16, d_expert=16),
-        MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, mlp="gelu"),
-        MoE(kind="moe", n_experts=8, top_k=4, d_expert=32, n_shared=2, n_dense_layers=1, d_ffn=256),
+        (DENSE, None),
+        (DenseFFN(kind="dense", d_ffn=256, mlp="gelu"), None),
+        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64), None),
+        (MoE(kind="moe", n_experts=32, top_k=16, d_expert=16), None),
+        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, mlp="gelu"), None),
+        (
+            MoE(
+                kind="moe", n_experts=8, top_k=4, d_expert=32, n_shared=2,
+                n_dense_layers=1, d_ffn=256,
+            ),
+            None,
+        ),
+        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, route_by="chunk", chunk=16), None),
+        (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1)),
+        (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1)),
+        (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1, positions="chunks")),
+        (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1, positions="chunks")),
     ],
-)
-def test_activations_are_estimated_from_above_within_a_factor_of_two(ffn, precision):
+)  # fmt: skip
+def test_activations_are_estimated_from_above_within_a_factor_of_two(ffn, slices, precision):
     model = Model(
-        n_layers=3, d_model=64, n_heads=2, n_kv=2, context=64, vocab_size=256, ffn=ffn,
-        qk_norm=True,
+        n_layers=4, d_model=64, n_heads=2, n_kv=2, context=64, vocab_size=256, ffn=ffn,
+        slices=slices, qk_norm=True,
     )  # fmt: skip
     kept = kept_bytes(model, precision)
     assert kept < activation_bytes(model, precision) < 2 * kept
