@@ -103,6 +103,7 @@ def test_a_study_gives_one_run_of_each_architecture(root):
     [
         ([], "nothing to measure: name runs, JSON files or --study STUDY"),
         (["ffff"], "run 'ffff': no such run"),
+        (["routing"], "routing is a study; --study routing measures"),
         (["none.json"], "none.json"),
         (["damaged.json"], "damaged.json"),
         (["odd.json"], "odd.json: model.context"),

@@ -108,11 +108,14 @@ def command(
 def _file(word: str, results: Results) -> Path | None:
     """Returns the file of a configuration; None for standard input."""
     from moelaws.records.runs import find_record
+    from moelaws.spec.project import study_names
 
     if word == "-":
         return None
     if word.endswith(".json") or Path(word).is_file():
         return Path(word)
+    if word in study_names():
+        raise UserError(f"{word} is a study; --study {word} measures its architectures")
     return results.run(find_record(results, word).run_id) / "config.json"
 
 
