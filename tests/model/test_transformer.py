@@ -9,9 +9,9 @@ from scipy.special import erf
 
 from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
-from moelaws.model.transformer import Transformer
+from moelaws.model.transformer import Block, Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
-from sectional_models import SECTIONAL
+from sectional_models import SECTIONAL, SLICED
 
 DENSE = DenseFFN(kind="dense", d_ffn=20)
 GROUPS = {"slice_attention": "slices", "slice_ffn": "slices", "w_join": "aggregation"}
@@ -64,6 +64,22 @@ def test_the_built_models_tensors_are_what_accounting_counts(model):
         norm = any(part.endswith("norm") for part in parts)
         counts["norms" if norm else next(p for p in parts if p in counts)] += parameter.numel()
     assert counts == expected
+
+
+@pytest.mark.parametrize("model", SLICED.values(), ids=SLICED)
+def test_the_active_parameters_of_slices_are_those_that_a_position_reaches(model):
+    """By the gradient of the second position: at the first one attention has no choice."""
+    built = Transformer(model, 0)
+    built(tokens(model)[:, :2])[0].view(3, 2, -1)[:, 1].square().sum().backward()
+    active = 0
+    for layer in built.layers:
+        for parameter in layer.parameters():
+            reached = [bool(part.any()) for part in parameter.grad]
+            whole = isinstance(layer, Block)
+            assert any(reached)
+            active += parameter.numel() if whole else sum(reached) * parameter[0].numel()
+    rest = sum(p.numel() for n, p in built.named_parameters() if not n.startswith("layers."))
+    assert count_parameters(model).active == active + rest
 
 
 def numpy_logits(model, spec, ids):

@@ -12,7 +12,7 @@ MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # d_model x width each
 @dataclass(frozen=True)
 class Parameters:
     """Numbers of parameters by group. ``inactive_experts`` is the part of the routed experts,
-    or of the slices and their aggregation, that a token does not pass."""
+    or of all that the slices have, that a token does not pass."""
 
     embedding: int
     unembedding: int  # 0 when tied
@@ -64,15 +64,19 @@ def count_parameters(model: Model) -> Parameters:
     dense = 0
     if ffn.d_ffn is not None:
         dense = (layers - moe_layers) * mlp_parameters(ffn.mlp, d, ffn.d_ffn)
-    slices = aggregation = heads = 0
+    gains = 2 * d  # of a block: before the attention and before the MLP
+    norms = layers * (gains + model.qk_norm * 2 * head) + d
+    slices = aggregation = 0
     if split := model.slices:
         E, width = split.n_experts, d // split.n_experts
         expert = 4 * width**2 + mlp_parameters(ffn.mlp, width, split.d_expert)
         slices = model.n_sliced_layers * E * expert
         aggregation = model.n_sliced_layers * d * d * (split.aggregation == "projection")
-        heads = 2 * d // split.n_heads  # width of the E experts' heads, of queries and keys
+        # Queries and keys: one head of each of the E experts.
+        gains = model.n_sliced_layers * (gains + model.qk_norm * 2 * d // split.n_heads)
+        norms += gains
         if split.positions == "chunks":
-            inactive = (slices + aggregation) * (E - 1) // E
+            inactive = (slices + aggregation + gains) * (E - 1) // E
     return Parameters(
         embedding=vocabulary,
         unembedding=0 if model.tied_embeddings else vocabulary,
@@ -83,8 +87,7 @@ def count_parameters(model: Model) -> Parameters:
         dense_ffn=dense,
         slices=slices,
         aggregation=aggregation,
-        norms=(2 * model.n_layers + 1) * d
-        + model.qk_norm * (layers * 2 * head + model.n_sliced_layers * heads),
+        norms=norms,
         inactive_experts=inactive,
     )
 
