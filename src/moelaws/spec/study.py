@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
@@ -42,6 +42,7 @@ Shipped = Annotated[
 ]
 Tier = Literal["demo", "workstation", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
+Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
 CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores; the others for GPUs
 # A study's key -> what one of its entries is called.
 KINDS = {
@@ -71,7 +72,7 @@ class Derived(Reader):
     weights: bool = False
     hidden: bool = False
     scores: bool = False
-    speed: bool = False  # it reads how fast the tier's configurations train, measured side by side
+    speed: Tiers = ()  # at these tiers it reads how fast configurations train, side by side
     data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
@@ -325,13 +326,11 @@ class Study(Frozen):
         return _named(self, "derived", self.derived, name)
 
     def at_tier(self, tier: Tier) -> Study:
-        """Returns the study without what the tier cannot give, nor what needs that.
-
-        These are sweeps that it lacks and, where it keeps no weights, what is asked of weights.
-        """
+        """Returns the study without the sweeps, weights and speeds that the tier lacks."""
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
-        left = self._without(
+        timed = self._without(lambda entry: reads_speed(entry) and tier not in entry.speed)
+        left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
         return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
@@ -376,9 +375,9 @@ def reads_weights(entry: Fit | Contest | Reader) -> bool:
     return isinstance(entry, Derived) and (entry.weights or entry.hidden or entry.scores)
 
 
-def reads_speed(entry: Fit | Contest | Reader) -> bool:
+def reads_speed(entry: Fit | Contest | Reader) -> TypeGuard[Derived]:
     """Returns whether an entry reads measured speeds, which no law gives."""
-    return isinstance(entry, Derived) and entry.speed
+    return isinstance(entry, Derived) and bool(entry.speed)
 
 
 def sweep_of(entry: Fit | Contest | Reader) -> str:

@@ -258,7 +258,7 @@ class Jobs:
         """Returns the cores that a fit can keep busy: one for most, for they take seconds."""
         fit = self.studies[study].fit(name)
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
-        return _busy(starts // STARTS_PER_THREAD)
+        return max(1, min(BUSY, starts // STARTS_PER_THREAD))
 
     def contest_threads(self, study: str, name: str) -> int:
         """Returns the cores that a contest can keep busy."""
@@ -267,7 +267,8 @@ class Jobs:
         descents = [0 if contest.resample_by else contest.bootstrap]
         for law in map(laws.fittable, contest.laws):
             descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
-        return _busy(max(max(descents) // DESCENTS_PER_BATCH, len(contest.laws) // LAWS_PER_CORE))
+        threads = max(max(descents) // DESCENTS_PER_BATCH, len(contest.laws) // LAWS_PER_CORE)
+        return max(1, min(BUSY, threads))
 
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
@@ -384,14 +385,12 @@ def _left_out(whole: Study, tier: Tier) -> list[str]:
     lacks = [f"has no sweep {', '.join(sweeps)}"] if sweeps else []
     if any(map(reads_weights, whole.derived)) and not left.keep_weights.keeps_any(tier):
         lacks.append("keeps no weights (keep_weights)")
+    if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
+        lacks.append("measures no speeds (speed)")
     return [
         f"{whole.study}: the tier {tier} {' and '.join(lacks)}, so these are left out: "
         f"{', '.join(sorted(lost))}"
     ]
-
-
-def _busy(threads: int) -> int:
-    return max(1, min(BUSY, threads))
 
 
 def relative(files: Iterable[Path]) -> list[str]:

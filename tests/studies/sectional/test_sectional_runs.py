@@ -6,6 +6,8 @@ import math
 from collections import defaultdict
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +19,14 @@ from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
 from moelaws.grids.expand import expand
+from moelaws.records.parquet import write_parquet
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
 from moelaws.studies.sectional.derived.similarity import cosine, matched, units
 from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
 from moelaws.studies.sectional.spread import Spread
 from picture import assert_legible
-from sectional_case import RUNS, STUDY, TEXT, TIERS
+from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
 
 SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
 
@@ -44,8 +47,8 @@ def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier) -> None:
             model = run.config.model
             cost = train_flops_per_token(model, "leverage"), run.config.tokens
             by_size[model.d_model, model.context].append(cost)
-    left_out = {"demo": {"chunk_balanced"}, "paper": {"shallow"}}
-    assert named >= set(ARMS) - left_out.get(tier, set())
+    left_out = {"chunk_balanced"} if tier == "demo" else set()
+    assert named >= set(ARMS) - left_out
     for costs in by_size.values():
         flops, tokens = zip(*costs, strict=True)
         assert max(flops) / min(flops) < 1.01
@@ -111,6 +114,7 @@ def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
 def test_smoothing_spikes_and_targets() -> None:
     loss = np.linspace(5, 4, 400) + 0.01 * np.sin(np.arange(400))
     assert spikes(loss) == 0
+    assert spikes(loss + 3 * np.exp(-np.arange(400) / 5)) == 0  # the fall at the start
     loss[[100, 250]] += 1.0
     assert spikes(loss) == 2
     np.testing.assert_allclose(smoothed(loss)[50], loss[31:51].mean())
@@ -238,6 +242,60 @@ def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict) -> N
     assert judgement["needed"] or verdict != OPEN
 
 
+@pytest.fixture(scope="module")
+def workstation(tmp_path_factory):
+    """A claim and a change of the table of the workstation's arms -> the verdict."""
+    chosen = Case(
+        tmp_path_factory.mktemp("workstation"),
+        tier="workstation",
+        steeper={"d_model": -0.2, "context": -0.2},
+        offset={"position": -0.2, "chunk": -0.2},
+    )
+    inputs = chosen.inputs()
+    arms = inputs.derived("arms")
+
+    def judge(claim, change):
+        write_parquet(inputs.derived_tables["arms"], pa.Table.from_pandas(change(arms)))
+        return chosen.judge(claim, inputs)
+
+    return judge
+
+
+def test_lengths_are_compared_where_whole_steps_round_their_tokens(workstation) -> None:
+    """And each of two widths at each of two lengths counts, as on the tiers of GPUs."""
+
+    def four_sizes(arms):
+        fourth = arms[arms["d_model"] == 96].assign(context=256)
+        fourth["L"] -= 0.2 * np.log2(fourth["E"])
+        arms = pd.concat([arms, fourth])
+        return arms.assign(D=arms["D"].mask(arms["context"] == 256, arms["D"] - 512))
+
+    judgement = workstation("larger_models_carry_more_slices", four_sizes)
+    assert judgement["verdict"] == SUPPORTED, judgement["measured"]
+    for change in ("d from 64 to 96 (128", "d from 64 to 96 (256", "positions from 128 to 256 (d"):
+        assert change in judgement["measured"]
+    assert judgement["measured"].count(";") == 7  # two readings, four pairs of sizes
+
+
+@pytest.mark.parametrize(("left", "verdict"), [("0 1 2", SUPPORTED), ("0 2", OPEN)])
+def test_cells_of_different_seeds_have_no_interval(workstation, left, verdict) -> None:
+    """What a seed does to all arms would not cancel in their difference."""
+
+    def of_one_cell(arms):
+        cell = (arms["arm"] == "top2") & (arms["d_model"] == 96)
+        return arms.assign(seeds=arms["seeds"].mask(cell, left))
+
+    assert workstation("chunks_keep_the_loss", of_one_cell)["verdict"] == verdict
+
+
+def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds() -> None:
+    left = STUDY.at_tier("paper")
+    lost = {entry.name for entry in STUDY.readers} - {entry.name for entry in left.readers}
+    assert {"speeds", "experts", "speed", "T_speed", "cost_falls_to_an_optimum"} <= lost
+    assert "arms" in {figure.name for figure in left.figures}
+    assert "speed" in {figure.name for figure in STUDY.at_tier("gpu").figures}
+
+
 @pytest.mark.parametrize("claim", sorted(CASES.keys() - {"cost_falls_to_an_optimum"}))
 def test_one_seed_alone_decides_nothing_about_losses(case, claim) -> None:
     """However large a difference is: nothing tells how much another seed would move it."""
@@ -247,12 +305,26 @@ def test_one_seed_alone_decides_nothing_about_losses(case, claim) -> None:
     assert judgement["verdict"] == OPEN, judgement["measured"]
 
 
-def test_balance_is_judged_by_seeds_that_agree(case) -> None:
-    """Equal seeds leave no spread: an uneven router without a balance loss is refuted."""
-    uneven, even = [8, 8, 4, 4, 4, 4, 0, 0], [5, 5, 4, 4, 4, 4, 3, 3]
-    refuted = case(counts={"chunk": uneven, "top2": even}).judge("balanced_without_a_balance_loss")
-    assert refuted["verdict"] == REFUTED
-    assert refuted["value"] == pytest.approx(np.std(uneven) / np.std(even))
+UNEVEN, EVEN = [8, 8, 4, 4, 4, 4, 0, 0], [5, 5, 4, 4, 4, 4, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "top2", "chosen", "verdict"),
+    [
+        (UNEVEN, EVEN, {}, REFUTED),
+        (EVEN, UNEVEN, {}, SUPPORTED),
+        (EVEN, UNEVEN, {"left_out": ("chunk",)}, OPEN),
+        (EVEN, UNEVEN, {"seeds": 1}, OPEN),
+    ],
+)
+def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdict) -> None:
+    """Equal seeds leave no spread; one seed tells nothing of it."""
+    judgement = case(counts={"chunk": chunk, "top2": top2}, **chosen).judge(
+        "balanced_without_a_balance_loss"
+    )
+    assert judgement["verdict"] == verdict, judgement["measured"]
+    if verdict != OPEN:
+        assert judgement["value"] == pytest.approx(np.std(chunk) / np.std(top2))
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -34,8 +34,11 @@ def steps_to_target(loss: Array, target: float) -> float:
 
 
 def spikes(loss: Array) -> int:
-    """Returns the number of steps whose loss is far above the usual one around them."""
+    """Returns the number of steps whose loss is far above the usual one around them.
+
+    The first half window is left out: there the loss falls steeply, and is high without a spike.
+    """
     around = pd.Series(loss).rolling(SPIKE_WINDOW, center=True, min_periods=1).median()
-    excess = loss - around.to_numpy(float)
+    excess = (loss - around.to_numpy(float))[SPIKE_WINDOW // 2 :]
     spread = 1.4826 * np.median(np.abs(excess))  # the deviation of a normal distribution
     return int((excess > SPIKE * spread).sum()) if spread > 0 else 0

@@ -3,6 +3,7 @@
 All arms of a size train on equally many tokens at the same FLOPs a token. Intervals are those over
 seeds. Where a claim compares several numbers, their intervals hold together: of m numbers each has
 a level of 1 - 0.1 / m (Bonferroni). Which number of slices is the best is not corrected for.
+Intervals of times are over rounds, each by itself.
 """
 
 from __future__ import annotations
@@ -164,10 +165,9 @@ def larger_carry_more(inputs: Inputs) -> Evidence:
     changes = {}
     for arm, slopes in by_arm.items():
         for small, large in ((a, b) for a in slopes for b in slopes):
-            axis = _one_larger(small, large)
+            axis, words = _one_larger(small, large)
             if axis:
                 one, two = slopes[small], slopes[large]
-                words = f"{axis} from {small[SIZE.index(axis)]} to {large[SIZE.index(axis)]}"
                 changes[f"{arm}, {axis}", f"{ARMS[arm]}, {words}"] = Estimate(
                     two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
                 )
@@ -193,9 +193,10 @@ def faster(inputs: Inputs) -> Evidence:
             name = f"{ARMS[arm]}, E = {best['E']}{_at(size)}"
             if math.isfinite(best["steps_ratio"]):
                 per_seed = math.sqrt(1 / best["n_seeds"] + 1 / base["n_seeds"])
+                paired = 1.0 if best["seeds"] == base["seeds"] else math.nan
                 ratios[arm, name] = Estimate(
                     math.log(best["steps_ratio"] / base["steps_ratio"]),
-                    float(best["steps_sd"] * per_seed),
+                    float(best["steps_sd"] * per_seed * paired),
                     int(best["steps_freedom"]),
                 )
             else:  # it would take more than all steps
@@ -210,11 +211,16 @@ def faster(inputs: Inputs) -> Evidence:
 
 
 def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
-    """Returns the sum of the losses of ``rows`` with ``weights``, which sum to zero."""
+    """Returns the sum of the losses of ``rows`` with ``weights``, which sum to zero.
+
+    Its error is unknown where some rows lack a seed of the others: what a seed does to all arms
+    would not cancel.
+    """
     per_seed = np.sqrt(np.sum(np.square(weights) / rows["n_seeds"].to_numpy(float)))
+    paired = 1.0 if rows["seeds"].nunique() == 1 else math.nan
     return Estimate(
         float(weights @ rows["L"].to_numpy(float)),
-        float(rows["seed_sd"].iloc[0] * per_seed),
+        float(rows["seed_sd"].iloc[0] * per_seed * paired),
         int(rows["freedom"].iloc[0]),
     )
 
@@ -238,10 +244,19 @@ def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series[Any]:
     return rows.iloc[int(np.argmin(rows[by]))]
 
 
-def _one_larger(small: Size, large: Size) -> str:
-    """Returns which of width and context is larger, where all else is the same; else nothing."""
-    differ = [name for name, a, b in zip(SIZE, small, large, strict=True) if a != b]
-    return differ[0] if len(differ) == 1 and differ[0] != SIZE[2] and small < large else ""
+def _one_larger(small: Size, large: Size) -> tuple[str, str]:
+    """Returns which of width and context is larger, and words for it; nothing where both differ.
+
+    Tokens need not be the same to the last one: they are whole steps of longer sequences.
+    """
+    (d, n, D), (wider, longer, more) = small, large
+    if not math.isclose(D, more, rel_tol=0.01):
+        return "", ""
+    if d < wider and n == longer:
+        return SIZE[0], f"d from {d} to {wider} ({n} positions)"
+    if d == wider and n < longer:
+        return SIZE[1], f"positions from {n} to {longer} (d = {d})"
+    return "", ""
 
 
 def _at(size: Size) -> str:
@@ -249,7 +264,7 @@ def _at(size: Size) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    return "(no interval: one seed each)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+    return "(no interval)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
 def _of(

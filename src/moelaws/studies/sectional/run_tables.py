@@ -32,6 +32,9 @@ def arms(inputs: Inputs) -> Tabular:
             "low": table["low"],
             "high": table["high"],
             "steps over dense": table["steps_ratio"].replace(np.inf, np.nan),
+            "from": table["steps_low"],
+            "to": table["steps_high"],
+            "reached": table["reached"],
             "spikes": table["spikes"],
             "tokens/s": table["tokens_per_second"],
             "memory (MB)": table["peak_memory"] / 1e6,
@@ -40,8 +43,9 @@ def arms(inputs: Inputs) -> Tabular:
     note = (
         "The loss is in nats a token. Intervals (90 %) are over seeds, with the spread of all arms "
         "pooled. Steps over dense are those to the loss that the dense model has at 80 % of its "
-        "steps; the field is empty where a seed did not reach it. Other runs ran beside each, so "
-        "that speeds are rough."
+        "steps, with an interval (from, to); the field is empty where a seed did not reach it, and "
+        "reached counts those that did. Spikes are logged steps whose loss is far above those "
+        "around them. Other runs ran beside each, so that speeds are rough."
     )
     return Tabular(frame, notes=[note])
 
@@ -68,8 +72,8 @@ def speed(inputs: Inputs) -> Tabular:
         }
     )
     note = (
-        f"Measured on: {', '.join(sorted(set(table['device'])))}. Intervals (90 %) are of the "
-        "median over rounds. At equal widths, times are over those of one slice."
+        f"Measured on: {', '.join(sorted(set(table['device'])))}. Intervals (at least 90 %) come "
+        "from those of two medians over rounds. At equal widths, times are over those of one slice."
     )
     return Tabular(frame, notes=[note])
 

@@ -34,6 +34,7 @@ _COMMON = "between seeds beside what all arms share, pooled over the arms of the
     Column("D", "int", "tokens", "training tokens"),
     Column("lr", "float", "1", "peak learning rate"),
     Column("n_seeds", "int", "runs", "completed runs, which differ in their seed alone"),
+    Column("seeds", "string", "1", "their seeds"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
     Column("perplexity", "float", "1", "e^L"),
     Column(
@@ -66,7 +67,7 @@ _COMMON = "between seeds beside what all arms share, pooled over the arms of the
     Column("steps_sd", "float", "1", f"standard deviation of ln of the steps {_COMMON}", True),
     Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
     Column("reached", "int", "runs", "that reached the target loss", True),
-    Column("spikes", "float", "steps", "with a loss far above those before, mean over seeds"),
+    Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
 def derive(inputs: Inputs) -> Rows:
     """Makes a row for each architecture and size of each arm.
@@ -168,6 +169,7 @@ class Cell:
             "arm": self.arm,
             **{name: first[name] for name in alike},
             "n_seeds": len(runs),
+            "seeds": " ".join(map(str, sorted(runs["seed"]))),
             "L": L,
             "perplexity": math.exp(L),
             "flops_per_token": float(first["C_leverage"] / first["D"]),
