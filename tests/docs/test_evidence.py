@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from moelaws import laws
+from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import read_fit
 from moelaws.records import seal
@@ -14,14 +15,16 @@ from moelaws.records.layout import DOCUMENTS, Results
 from moelaws.records.parquet import read_origin
 from moelaws.records.runs import all_records
 from moelaws.spec.project import load_study
+from moelaws.studies.sectional.derived.arms import derive as arms
 from moelaws.tables.parquet import read_study
 from repository import REPOSITORY
 
 EVIDENCE = REPOSITORY / "docs/evidence"
-ARCHIVES = {  # in the order of README's table of commits
+ARCHIVES = {  # in the order of README's table of commits and digests
     "sparsity": ["1e12", "3e12", "1e13"],
     "leverage": ["leverage"],
     "hyperparameters": ["search"],
+    "sectional": ["sectional"],
 }
 
 
@@ -49,12 +52,30 @@ def test_a_table_is_made_of_the_records_beside_it(study):
 def test_the_page_names_the_code_that_trained_the_runs(study):
     name, results = study
     page = (EVIDENCE / "README.md").read_text()
-    rows = re.findall(r"^\| ([0-9a-f]{40})[^|]*\| (\d+) \| (\d+) \| (\d+) \|$", page, re.M)
-    place = 1 + list(ARCHIVES).index(name)
-    counts = Counter({row[0]: int(row[place]) for row in rows})
+    numbers = r" (\d+) \|" * len(ARCHIVES)
+    rows = re.findall(rf"^\| ([0-9a-f]{{40}})[^|]*\| ([0-9a-f]{{16}}) \|{numbers}$", page, re.M)
+    place = 2 + list(ARCHIVES).index(name)
+    counts = Counter({row[:2]: int(row[place]) for row in rows})
     made = [record.provenance for record in all_records(results)]
-    assert Counter(one["commit"] for one in made) == counts
-    assert {one["code"] for one in made} == set(re.findall(r"digest ([0-9a-f]{16})", page))
+    assert Counter((one["commit"], one["code"]) for one in made) == counts
+
+
+@pytest.mark.parametrize("study", ["sectional"], indirect=True)
+def test_the_page_of_the_study_says_what_the_records_give(study):
+    """Each loss less the dense model's, and its interval, in the order of the page's rows."""
+    frame = read_study(EVIDENCE / "sectional.parquet")
+    made = arms(Inputs(frame, results=study[1]))
+    page = (REPOSITORY / "docs/sectional.md").read_text()
+    head, *rows = re.search(r"^\| loss less .* \(± .*\n(?:\|.*\n)+", page, re.M)[0].splitlines()
+    cells = [row.strip("|").split("|")[1:] for row in rows[1:]]
+    sizes = re.findall(r"d = (\d+), (\d+) positions \((?:each )?± ([\d.]+)\)", head)
+    assert len(sizes) == len(cells[0]) == 3
+    for place, (width, context, error) in enumerate(sizes):
+        same = made[(made["d_model"] == int(width)) & (made["context"] == int(context))]
+        same = same.dropna(subset="difference")
+        told = [float(number) for cell in cells for number in cell[place].split(",")]
+        assert same["difference"].to_list() == pytest.approx(told, abs=6e-4)
+        assert ((same["high"] - same["low"]) / 2).to_list() == pytest.approx(float(error), abs=6e-4)
 
 
 @pytest.mark.parametrize("name", ["chinchilla", "wang", "isoflop_total", "isoflop_active"])

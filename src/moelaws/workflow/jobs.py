@@ -288,7 +288,7 @@ class Jobs:
         weights = [results.kept(run) for run in runs if entry.weights]
         hidden = [results.hidden(run) for run in runs if entry.hidden]
         scores = [results.scores(run) for run in runs if entry.scores]
-        return weights + hidden + scores + [self.folder.speed(study)] * entry.speed
+        return weights + hidden + scores + [self.folder.speed(study)] * bool(entry.speed)
 
     def keep_steps(self, run: str) -> str:
         """Returns the option by which a training keeps weights on the way; empty for none."""
