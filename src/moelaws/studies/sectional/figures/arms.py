@@ -12,6 +12,7 @@ from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, DENSE, DIVIDED, SHAPE, SIZE, SLICES
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
+MARKS = ("o", "s", "^", "D", "v", "P")  # of sizes
 LOOKS = dict(zip(ARMS, [style.INK, style.GREY, *_COLOURS], strict=True))
 
 
@@ -63,5 +64,10 @@ def name_of(row: pd.Series) -> str:
 
 def size_title(panel: Panel, rows: pd.DataFrame, between: str = " ") -> str:
     """Returns the title of a panel of one size; ``between`` is a line's end in narrow panels."""
+    return f"({panel.name}) {size_name(rows, between)}"
+
+
+def size_name(rows: pd.DataFrame, between: str = " ") -> str:
+    """Returns the name of the size that all rows share."""
     d, n = int(rows["d_model"].iloc[0]), int(rows["context"].iloc[0])
-    return f"({panel.name}) $d$ = {d},{between}{n} positions"
+    return f"$d$ = {d},{between}{n} positions"

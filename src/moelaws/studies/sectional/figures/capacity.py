@@ -43,7 +43,8 @@ def draw(inputs: Inputs) -> Sheet:
     handles, labels = above[0].ax.get_legend_handles_labels()
     sheet.figure.legend(handles, labels, loc="outside lower center", ncols=3)
     for factor, dashes in FACTORS.items():
-        below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=f"capacity {factor}")
+        label = f"capacity factor {factor}"
+        below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=label)
     below[1].ax.legend()
     return sheet
 
@@ -61,7 +62,7 @@ def _over_training(panel: Panel, table: pd.DataFrame, column: str) -> None:
     for arm, own in _arms(table):
         for factor, dashes in FACTORS.items():
             means = own.groupby("step")[f"{column}_{factor}"].mean()
-            series = f"{arm}, capacity {factor}"
+            series = f"{arm}, capacity factor {factor}"
             panel.line(
                 series, means.index, means, color=LOOKS[arm], linestyle=dashes, linewidth=0.9
             )

@@ -11,12 +11,11 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, SIZE, SLICES, WIDTHS
 from moelaws.studies.sectional.derived.counted import of_widths
-from moelaws.studies.sectional.figures.arms import LOOKS, size_title
+from moelaws.studies.sectional.figures.arms import LOOKS, MARKS, size_name, size_title
 from moelaws.studies.sectional.figures.common import LOOKS as FORMS
 from moelaws.studies.sectional.model import CORRECTED, PRINTED
 
 SHIFT = 1.03  # of a size or reading to the right of another, so that intervals stand apart
-MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw(inputs: Inputs) -> Sheet:
@@ -48,8 +47,7 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
             panel.points(series, x, own["difference"], **ends, color=LOOKS[arm], marker=mark)
             panel.ax.plot(x, own["difference"], color=LOOKS[arm], linewidth=0.7)
         if len(sizes) > 1:
-            label = f"$d$ = {size[0]}, {size[1]} positions"
-            panel.ax.plot([], [], mark, color=style.INK, label=label)
+            panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
     _experts_axis(panel, sorted(numbers))
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)

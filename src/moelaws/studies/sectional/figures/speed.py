@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import pandas as pd
 
@@ -9,14 +11,12 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, SIZE, widest
-from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
+from moelaws.studies.sectional.figures.arms import LOOKS, MARKS, name_of, size_name, size_title
 
 PARTS = {
     "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
 }
-
-MARKERS = "os^D"  # of the sizes
 
 
 def draw(inputs: Inputs) -> Sheet:
@@ -43,18 +43,16 @@ def draw(inputs: Inputs) -> Sheet:
 
 def _times(panel: Panel, table: pd.DataFrame) -> None:
     sizes = [rows for _, rows in table.groupby(SIZE[:2])]
-    for place, rows in enumerate(sizes):
+    for place, (mark, rows) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
         shift = 0.25 * ((len(sizes) - 1) / 2 - place)  # one below the other
-        marker = MARKERS[place % len(MARKERS)]
         for _, row in rows.iterrows():
             y, colour = row["y"] + shift, LOOKS[row["arm"]]
             ends = {"low": [row["low"]], "high": [row["high"]]}
-            series = f"{row['name']}, d = {row['d_model']}, {row['context']} positions"
+            series = f"{row['name']}, {size_name(rows)}"
             panel.sheet.record(panel.name, series, x=[y], y=[row["ratio"]], **ends)
             panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.0)
-            panel.ax.plot(row["ratio"], y, marker, color=colour, markersize=3.5)
-        words = f"$d$ = {rows['d_model'].iloc[0]}, {rows['context'].iloc[0]} positions"
-        panel.ax.plot([], [], marker, color=style.GREY, markersize=3.5, label=words)
+            panel.ax.plot(row["ratio"], y, mark, color=colour, markersize=3.5)
+        panel.ax.plot([], [], mark, color=style.GREY, markersize=3.5, label=size_name(rows))
     panel.ax.axvline(1, color=style.INK, linewidth=0.8)
     panel.ax.set_xlabel("time a token over the dense model's")
     if len(sizes) > 1:
