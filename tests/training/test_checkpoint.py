@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 
+from full_disk import files_of_at_most
 from moelaws.records import seal
 from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint
@@ -81,15 +82,9 @@ def test_one_that_lacks_rows_is_refused(tmp_path):
     assert "rows of /weights are missing" in refused
 
 
-def test_a_write_that_fails_keeps_the_one_before(saved, monkeypatch):
+def test_a_full_disk_keeps_the_one_before(saved):
     before = tensors(saved)
-
-    def full(held, path, metadata):
-        path.write_bytes(b"half")
-        raise checkpoint.SafetensorError("I/O error: No space left on device")
-
-    monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(UserError, match="is the disk full"):
+    with files_of_at_most(2000), pytest.raises(UserError, match="is the disk full"):
         checkpoint.save(saved, IDENTITY, STATE)
     assert checkpoint.load(saved, IDENTITY)[0] is not None
     assert tensors(saved) == before

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from moelaws.records import seal
-from moelaws.records.files import read_json, replacing, write_json
+from moelaws.records.files import read_json, write_json
 from moelaws.records.files import remove as remove_file
 from moelaws.records.leftovers import sweep
+from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.training.ranks import ALONE, Ranks, place_of
 
@@ -81,10 +81,12 @@ def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE)
     """
     tensors: dict[str, Rows] = {}
     plain = _plain(state, "", tensors, ranks)
+    held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
+    starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
     number = ranks.told(secrets.randbits(62))  # no other process, dead or alive, takes these names
     trouble: UserError | None = None
     try:
-        _write(_file(path, number, ranks.rank), tensors)
+        write_tensors(_file(path, number, ranks.rank), held, {seal.KEY: seal.BLANK, **starts})
     except UserError as error:
         trouble = error
     if ranks.most(trouble is not None):  # also where the disk of another one is full
@@ -173,20 +175,6 @@ def _restored(plain: Any, parts: Mapping[str, tuple[tuple[Path, int, int], ...]]
     if isinstance(plain, list):
         return [_restored(value, parts) for value in plain]
     return plain
-
-
-def _write(path: Path, tensors: Mapping[str, Rows]) -> None:
-    held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
-    starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
-    with replacing(path) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode  # the user's; the library's is for the owner alone
-        try:
-            save_file(held, temporary, {seal.KEY: seal.BLANK, **starts})
-            seal.apply(temporary)
-            temporary.chmod(mode)
-        except SafetensorError as error:  # a full disk, by a name of its own
-            raise UserError(f"{path}: cannot be written; is the disk full? ({error})") from None
 
 
 def _parts(files: list[Path]) -> dict[str, tuple[tuple[Path, int, int], ...]]:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from moelaws.model.transformer import Transformer
 from moelaws.records import seal
-from moelaws.records.files import read_json, remove, replacing, write_json
+from moelaws.records.files import read_json, remove, write_json
 from moelaws.records.layout import KEPT, WEIGHTS
 from moelaws.records.leftovers import temporary
+from moelaws.records.tensors import write_tensors
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
@@ -96,20 +97,9 @@ def save(
     Raises:
         UserError: where they cannot be written, such as for a full disk.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    identity = {"run_id": config.run_id, "config": config.canonical_json()}
+    about = {seal.KEY: seal.BLANK, "run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-    with replacing(folder / file_of(step)) as path:
-        path.touch()
-        mode = path.stat().st_mode  # the user's; the library's is for the owner alone
-        try:
-            save_file(tensors, path, {seal.KEY: seal.BLANK, **identity})
-            seal.apply(path)
-            path.chmod(mode)
-        except SafetensorError as error:  # a full disk, by a name of its own
-            raise UserError(f"{folder / file_of(step)}: cannot be written: {error}") from None
+    write_tensors(folder / file_of(step), tensors, about)
 
 
 def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import resource
-from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -12,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from exported_models import DENSE, EXPERTS
+from full_disk import files_of_at_most
 from killed import killed_at
 from moelaws.cli import cli
 from moelaws.corpus.shards import file_record
@@ -103,17 +102,6 @@ def test_a_place_that_cannot_be_written_is_named(write, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file/out: cannot be written"):
         write(tmp_path / "file" / "out")
-
-
-@contextmanager
-def files_of_at_most(size):
-    """As on a disk that is almost full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("size", [100, 15_000])

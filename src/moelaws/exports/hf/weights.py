@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from moelaws.exports.hf.architecture import Architecture
-from moelaws.spec.errors import UserError
+from moelaws.records.tensors import write_tensors
 from moelaws.spec.model import Model
 
 SHARD = 5 * 10**9  # bytes in a file, at most, unless a single tensor has more
@@ -117,14 +115,7 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
     for file, shard in zip(names, shards, strict=True):
         # Copies, for two tensors of a file may not share memory.
         copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in shard}
-        path = folder / file
-        path.touch()
-        mode = path.stat().st_mode  # the user's; the library's is for the owner alone
-        try:
-            save_file(copies, path, {"format": "pt"})
-            path.chmod(mode)
-        except SafetensorError as error:  # a full disk, by a name of its own
-            raise UserError(f"{path}: cannot be written: {error}") from None
+        write_tensors(folder / file, copies, {"format": "pt"})
     if len(shards) > 1:
         places = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
         total = sum(tensor.nbytes for tensor in tensors.values())
