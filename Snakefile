@@ -15,38 +15,24 @@ include: "workflow/rules/common.smk"
 onstart:
     if TOO_MUCH:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
-    trained = Trained(RESULTS, {run: JOBS.runs[run].flops for run in JOBS.runs})
-    lines = [*JOBS.left_out]
-    if JOBS.project.device == "cuda" and workflow.local_exec and not HERE:
-        raise WorkflowError("device is cuda: give --cores without --jobs")
-    if GPUS and HERE and trained.pending:
-        try:
-            lines.append(GPUS.words(trained.pending))
-        except UserError as error:
-            raise WorkflowError(str(error))
-    if shared := PACKS.words(packed_runs()):
-        lines.append(shared)
-    for line in lines:
-        logger.info(f"moelaws: {line}")
-    CALL.begin(trained)
-    if workflow.local_exec:
-        LAUNCHERS.begin(CALL.counts)
-        # The limit of jobs a second, which spares clusters, has Snakemake look at all files of all
-        # waiting jobs every second, and once more a second for each job that has ended: on two
-        # cores it took a tenth of the demo's time.
-        workflow.scheduler.job_rate_limiter = None
+    try:
+        for line in (*JOBS.left_out, *TRAININGS.lines()):
+            logger.info(f"moelaws: {line}")
+    except UserError as error:
+        raise WorkflowError(str(error))
+    CALL.begin()
 
 
 onsuccess:
-    LAUNCHERS.end()
     CALL.end(log, succeeded=True)
 
 
 onerror:
-    LAUNCHERS.end()
     CALL.end(log, succeeded=False)
 
 
+# Each target names the markers of its trainings: Snakemake makes nothing again that is missing between
+# files that are there.
 rule all:
     default_target: True
     input:
@@ -58,7 +44,8 @@ rule all:
         JOBS.outlooks(),
         FOLDER.report,
         FOLDER.explore,
-        JOBS.weights(),
+        JOBS.tables(),
+        TRAININGS.markers(),
     localrule: True
 
 
@@ -66,19 +53,20 @@ rule figures:
     input:
         JOBS.figures(),
         JOBS.paper_tables(),
+        TRAININGS.markers(),
     localrule: True
 
 
 rule tables:
     input:
         JOBS.tables(),
+        TRAININGS.markers(),
     localrule: True
 
 
 rule runs:
     input:
-        JOBS.summaries(),
-        JOBS.weights(),
+        TRAININGS.markers(),
     localrule: True
 
 

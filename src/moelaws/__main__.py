@@ -1,15 +1,6 @@
-"""``moelaws``, where it starts: in a launcher if there is one, else in this process."""
+"""``python -m moelaws``: the command line."""
 
-from moelaws.launcher.client import hand_on
-
-
-def main() -> None:
-    """Entry point of the command line."""
-    hand_on()
-    from moelaws.cli import main as command_line
-
-    command_line()
-
+from moelaws.cli import main
 
 if __name__ == "__main__":
     main()

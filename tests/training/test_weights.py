@@ -9,6 +9,7 @@ from moelaws.records import seal
 from moelaws.records.files import read_json
 from moelaws.records.layout import WEIGHTS
 from moelaws.records.runs import read_record, retry
+from moelaws.records.tensors import are_kept
 from moelaws.spec.errors import UserError
 from moelaws.training import job, weights
 from moelaws.training.evaluation import evaluate
@@ -26,11 +27,11 @@ def test_kept_weights_measure_what_the_run_measured(configure, train, results, c
 def test_a_run_done_without_them_is_trained_again_once(configure, train, results):
     config = configure(steps=3)
     first = train(config)
-    assert not weights.are_kept(results.weights(config.run_id), config.run_id)
+    assert not are_kept(results.weights(config.run_id), config.run_id)
     lines = []
     again = train(config, keep_weights=True, log=lines.append)
     assert any("weights were not kept" in line for line in lines)
-    assert weights.are_kept(results.weights(config.run_id), config.run_id)
+    assert are_kept(results.weights(config.run_id), config.run_id)
     assert again.loss == first.loss
     lines.clear()
     assert train(config, keep_weights=True, log=lines.append) == again
@@ -76,7 +77,7 @@ def test_weights_go_with_the_record_that_they_belong_to(configure, train, result
     train(config, keep_weights=True)
     results.summary(config.run_id).unlink()
     train(config)
-    assert not weights.are_kept(folder, config.run_id)
+    assert not are_kept(folder, config.run_id)
 
 
 def test_a_damaged_file_is_refused(configure, train, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from moelaws.records.files import read_json
+from moelaws.records.tensors import are_kept
 from moelaws.spec.errors import UserError
 from moelaws.training import weights
 from moelaws.training.loop import Trainer
@@ -62,7 +63,7 @@ def test_a_checkpoint_past_weights_that_are_gone_is_refused(configure, train, re
     lines = []
     train(config, keep_weights=True, keep_steps=(2, 3), log=lines.append)
     assert any("the weights after step 3 were not kept" in line for line in lines)
-    assert weights.are_kept(results.weights(config.run_id), config.run_id, (2, 3))
+    assert are_kept(results.weights(config.run_id), config.run_id, (2, 3))
 
 
 def test_a_run_that_is_done_without_one_of_them_is_trained_again(configure, train, results):

@@ -7,6 +7,7 @@ rule judge:
         fits=lambda w: JOBS.fits_read(w.study, JOBS.studies[w.study].claims),
         derived=lambda w: JOBS.derived_read(w.study, JOBS.studies[w.study].claims),
         code=lambda w: JOBS.reader_code(w.study, "claims", JOBS.studies[w.study].claims),
+        spec=lambda w: JOBS.entries_spec("claims", w.study),
     output:
         FOLDER.verdicts("{study}"),
     log:
@@ -14,20 +15,19 @@ rule judge:
     conda:
         "../../envs/cpu.yaml"
     params:
-        entries=lambda w: [c.canonical_json() for c in JOBS.studies[w.study].claims],
         study=study_of,
         files=lambda w: JOBS.files(w.study, JOBS.studies[w.study].claims),
-        simulated=SIMULATED,
         tier=TIER,
     shell:
-        "moelaws judge {params.study:q} --tier {params.tier} {params.files} {params.simulated} "
-        "--out {output} > {log} 2>&1"
+        "moelaws judge {params.study:q} --tier {params.tier} {params.files} "
+        f"{SIMULATED} --out {{output}} > {{log}} 2>&1"
 
 
 rule claims:
     input:
         verdicts=JOBS.verdicts(),
         code=code("moelaws.claims.page"),
+        spec=lambda w: JOBS.page_spec("claims", JOBS.verdicts()),
     output:
         report(FOLDER.claims, category="claims"),
     log:

@@ -5,6 +5,7 @@ rule contest:
     input:
         table=lambda w: JOBS.own_table(w.study),
         code=lambda w: JOBS.contest_code(w.study, w.name),
+        spec=lambda w: JOBS.entry_spec("contests", w.study, w.name),
     output:
         FOLDER.contest("{study}", "{name}"),
     log:
@@ -20,17 +21,16 @@ rule contest:
         runtime=60,
     params:
         study=study_of,
-        entry=lambda w: JOBS.entry("contests", w.study, w.name).canonical_json(),
-        simulated=SIMULATED,
     shell:
         "moelaws contest {wildcards.name} --study {params.study:q} --table {input.table} "
-        "--threads {threads} {params.simulated} --out {output} > {log} 2>&1"
+        f"--threads {{threads}} {SIMULATED} --out {{output}} > {{log}} 2>&1"
 
 
 rule contests:
     input:
         contests=JOBS.contests(),
         code=code("moelaws.claims.contests"),
+        spec=lambda w: JOBS.page_spec("laws", JOBS.contests()),
     output:
         report(FOLDER.laws, category="laws"),
     log:

@@ -7,6 +7,7 @@ rule explore:
         # What it leads to.
         pages=JOBS.claims_pages() + JOBS.laws_pages() + JOBS.outlooks(),
         code=JOBS.explore_code(),
+        spec=lambda w: JOBS.texts_spec(),
     output:
         FOLDER.explore,
     log:
@@ -16,10 +17,8 @@ rule explore:
     resources:
         mem_mb=2000,
         runtime=20,
-    params:
-        texts=JOBS.explored_texts(),
-        simulated=SIMULATED,
     shell:
         "moelaws explore "
         + SETTINGS
-        + " {params.simulated} --out {output} > {log} 2>&1"
+        + f" {SIMULATED}"
+        + " --out {output} > {log} 2>&1"

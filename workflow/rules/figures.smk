@@ -5,7 +5,6 @@
 rule draw:
     input:
         **read_by("figures"),
-        code=code_of("figures"),
     output:
         png=report(
             FOLDER.figure("{study}", "{name}").with_suffix(".png"),
@@ -23,7 +22,6 @@ rule draw:
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: JOBS.entry("figures", w.study, w.name).canonical_json(),
         caption=lambda w: JOBS.entry("figures", w.study, w.name).caption,
         study=study_of,
         files=files_of("figures"),
@@ -34,7 +32,6 @@ rule draw:
 rule tabulate:
     input:
         **read_by("tables"),
-        code=code_of("tables"),
     output:
         csv=report(
             FOLDER.paper_table("{study}", "{name}"),
@@ -52,7 +49,6 @@ rule tabulate:
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: JOBS.entry("tables", w.study, w.name).canonical_json(),
         caption=lambda w: JOBS.entry("tables", w.study, w.name).caption,
         study=study_of,
         files=files_of("tables"),

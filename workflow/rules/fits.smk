@@ -6,6 +6,7 @@ rule fit:
     input:
         table=lambda w: JOBS.fitted_table(w.study, w.name),
         code=lambda w: JOBS.fit_code(w.study, w.name),
+        spec=lambda w: JOBS.entry_spec("fits", w.study, w.name),
     output:
         json=FOLDER.fit("{study}", "{name}"),
         draws=FOLDER.draws("{study}", "{name}"),
@@ -20,7 +21,6 @@ rule fit:
         runtime=60,
     params:
         study=study_of,
-        entry=lambda w: JOBS.entry("fits", w.study, w.name).canonical_json(),
     shell:
-        "moelaws fit {input.table} --study {params.study:q} --spec {params.entry:q} "
+        "moelaws fit {input.table} --study {params.study:q} --spec {input.spec:q} "
         "--threads {threads} --out {output.json} > {log} 2>&1"

@@ -8,6 +8,7 @@ rule outlook:
         tables=JOBS.advising_tables(),
         advice="config/advice.yaml",
         code=JOBS.outlook_code(),
+        spec=lambda w: JOBS.page_spec("outlook", JOBS.advising_fits()),
     output:
         page=report(FOLDER.outlook, category="advice"),
         table=FOLDER.outlook.with_suffix(".parquet"),

@@ -6,21 +6,22 @@
 
 rule probe:
     input:
-        weights=RESULTS.kept("{run}"),
+        weights=RESULTS.batch("{batch}"),
         code=code("moelaws.probing.hidden"),
     output:
-        RESULTS.hidden("{run}"),
+        RESULTS.probed("hidden", "{batch}"),
     log:
-        RESULTS.root / "logs/hidden/{run}.log",
+        RESULTS.root / "logs/hidden/{batch}.log",
     conda:
         "../../envs/cpu.yaml"
     resources:
         mem_mb=2000,
         runtime=30,
     params:
-        root=lambda w: str(RESULTS.root),
+        runs=lambda w: str(RESULTS.batch_runs(w.batch)),
+        root=str(RESULTS.root),
     shell:
-        "moelaws probe {wildcards.run} --results {params.root:q} --out {output} > {log} 2>&1"
+        "moelaws probe {params.runs} --results {params.root:q} --marker {output} > {log} 2>&1"
 
 
 rule make_tasks:
@@ -44,24 +45,37 @@ rule make_tasks:
 
 rule bench:
     input:
-        weights=RESULTS.kept("{run}"),
-        tasks=lambda w: RESULTS.tasks(JOBS.runs[w.run].config.corpus.corpus_id),
+        weights=RESULTS.batch("{batch}"),
+        tasks=lambda w: TRAININGS.tasks(w.batch),
         code=code("moelaws.probing.bench", "moelaws.tasks.sources"),
     output:
-        RESULTS.scores("{run}"),
+        RESULTS.probed("scores", "{batch}"),
     log:
-        RESULTS.root / "logs/scores/{run}.log",
+        RESULTS.root / "logs/scores/{batch}.log",
     conda:
         "../../envs/cpu.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: max(
-            2000, REQUESTS.memory_mb(wildcards.run, attempt)
-        ),
+        mem_mb=lambda w, attempt: max(2000, TRAININGS.memory_mb(w.batch, attempt)),
         runtime=60,
     params:
-        root=lambda w: str(RESULTS.root),
+        runs=lambda w: str(RESULTS.batch_runs(w.batch)),
+        root=str(RESULTS.root),
     shell:
-        "moelaws bench {wildcards.run} --results {params.root:q} --tasks {input.tasks} --out {output} > {log} 2>&1"
+        "moelaws bench {params.runs} --results {params.root:q} --marker {output} > {log} 2>&1"
+
+
+def timed(wildcards):
+    """The runs whose configurations are timed side by side: one of each architecture."""
+    return [r.run_id for r in architectures(JOBS.sweeps[wildcards.study].runs)]
+
+
+def timing_threads(wildcards):
+    """The threads of torch where a study is timed: those of a training on one device."""
+    if not HERE:
+        return 1
+    return min(
+        TRAININGS.requests.threads([run], workflow.cores) for run in timed(wildcards)
+    )
 
 
 rule measure_speed:
@@ -78,10 +92,10 @@ rule measure_speed:
     # a run. On a cluster it is a job of its own, which needs no others.
     threads: lambda w: workflow.cores if HERE else timing_threads(w)
     resources:
-        **({"gpu": 1} if CUDA and not HERE else {}),
+        **({"gpu": 1} if TRAININGS.requests.cuda and not HERE else {}),
         # All models are there at the same time.
         mem_mb=lambda wildcards, attempt: sum(
-            REQUESTS.memory_mb(run, attempt) for run in timed(wildcards)
+            TRAININGS.requests.memory_mb([run], attempt) for run in timed(wildcards)
         ),
         runtime=120,
         timing_threads=timing_threads,
@@ -92,5 +106,5 @@ rule measure_speed:
         "export OMP_NUM_THREADS={resources.timing_threads}; "
         "moelaws speed --study {params.study:q} "
         + SETTINGS
-        + f" --device {JOBS.project.device} {GPUS.options if GPUS and HERE else ''} "
+        + f" --device {JOBS.project.device} {TRAININGS.gpu_option} "
         "--out {output} > {log} 2>&1"

@@ -10,6 +10,7 @@ rule cover:
         shown=JOBS.shown(),
         text="workflow/report/workflow.rst",
         code=code("moelaws.cli.cover"),
+        spec=lambda w: JOBS.page_spec("cover", JOBS.shown()),
     output:
         FOLDER.cover,
     log:
@@ -29,6 +30,7 @@ rule report:
         + JOBS.laws_pages()
         + JOBS.outlooks(),
         texts=[FOLDER.cover, "workflow/report/figure.rst"],
+        spec=lambda w: JOBS.page_spec("report", JOBS.figures()),
     output:
         FOLDER.report,
     log:

@@ -6,6 +6,7 @@ if JOBS.simulated:
     rule simulate:
         input:
             code=lambda w: JOBS.simulation_code(w.study),
+            spec=lambda w: JOBS.runs_spec(w.study),
         output:
             FOLDER.table("{study}"),
         log:
@@ -13,8 +14,6 @@ if JOBS.simulated:
         conda:
             "../../envs/cpu.yaml"
         params:
-            simulation=lambda w: JOBS.studies[w.study].simulation.canonical_json(),
-            grid=lambda w: JOBS.studies[w.study].grids[TIER].canonical_json(),
             study=study_of,
         shell:
             "moelaws simulate --study {params.study:q} "
@@ -25,9 +24,10 @@ else:
 
     rule aggregate:
         input:
-            # The summaries of the study's runs; of published runs, the table that it ships.
-            runs=lambda w: JOBS.table_inputs(w.study),
+            # The batches of the study's runs; of published runs, the table that it ships.
+            runs=lambda w: TRAININGS.table_inputs(w.study),
             code=lambda w: JOBS.table_code(w.study),
+            spec=lambda w: JOBS.runs_spec(w.study),
         output:
             FOLDER.table("{study}"),
         log:
@@ -36,7 +36,6 @@ else:
         conda:
             "../../envs/cpu.yaml"
         params:
-            sweep=lambda w: JOBS.sweep_digest(w.study),
             study=study_of,
         shell:
             "moelaws aggregate {params.study:q} "
@@ -47,9 +46,8 @@ else:
 rule derive:
     input:
         **read_by("derived"),
-        probed=lambda w: JOBS.probed(w.study, JOBS.entry("derived", w.study, w.name)),
+        probed=lambda w: TRAININGS.probed(w.study, JOBS.entry("derived", w.study, w.name)),
         data=lambda w: JOBS.shipped(w.study, JOBS.entry("derived", w.study, w.name)),
-        code=code_of("derived"),
     output:
         FOLDER.derived("{study}", "{name}"),
     log:
@@ -57,7 +55,6 @@ rule derive:
     conda:
         "../../envs/cpu.yaml"
     params:
-        entry=lambda w: JOBS.entry("derived", w.study, w.name).canonical_json(),
         study=study_of,
         files=files_of("derived"),
     shell:

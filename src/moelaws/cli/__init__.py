@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 
@@ -41,6 +43,7 @@ COMMANDS = {
     "explore": "Write one page to open in a browser: runs, curves, laws, figures, what they say.",
     "cover": "Write the report's first page, with the digest of all that it shows.",
     "watch": "Watch a sweep: runs done, running and failed, losses, speed, time left.",
+    "why": "Say what a call of snakemake would run, and why each job.",
     "runs": "List the runs on record: status, loss, times; which ones other code made.",
     "show": "Show all on record of one run, or what a figure, table or fit was made of.",
     "verify": "Read everything that was made, and tell what is damaged, stale or orphaned.",
@@ -100,10 +103,18 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: runs the command line and turns a user's mistake into one clear message."""
+    """Entry point: runs the command line."""
+    # Without click's own handling, the code that a command ended with is returned here.
+    end_as(lambda: cli(standalone_mode=False, prog_name="moelaws"))
+
+
+def end_as(action: Callable[[], Any]) -> NoReturn:
+    """Ends this process with the exit code that ``action`` returns.
+
+    A user's mistake becomes one clear message.
+    """
     try:
-        # Without click's own handling, the code that a command ended with is returned here.
-        sys.exit(cli(standalone_mode=False, prog_name="moelaws"))
+        sys.exit(action())
     except UserError as error:
         click.echo(f"moelaws: {error}", err=True)
         sys.exit(2)

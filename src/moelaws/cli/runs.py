@@ -129,13 +129,13 @@ def command(
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
     if again:
-        from moelaws.records.runs import UNSUCCESSFUL
-        from moelaws.tables.retry import retry  # loads pyarrow, which takes long
+        from moelaws.records.runs import UNSUCCESSFUL, retry
 
         of_all = bool(chosen) or selection.stale
         found = listing.records
         retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
-        retry(results, retried)
+        for record in retried:
+            retry(results, record)
         click.echo(f"{len(retried)} runs will be trained at the next call of snakemake", err=True)
     listing = view.of(listing)
     if as_json and not view.group and view.columns is None:

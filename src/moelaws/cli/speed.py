@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.gpu import Claim, gpu_options, holding
+from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import override_options
+from moelaws.gpus.listing import Chosen
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
@@ -47,7 +48,7 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
     help="Seed of the order of the turns.",
 )
 @click.option("--results", default="results", help="Root of the records.", show_default=True)
-@gpu_options
+@gpus_option
 @out_option("A Parquet file for the numbers; without it they are only printed.")
 @json_option
 def command(
@@ -59,7 +60,7 @@ def command(
     repeats: int,
     seed: int,
     results: str,
-    gpu: Claim | None,
+    gpus: Chosen | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -88,7 +89,7 @@ def command(
         measured += _of_study(study, sweep, overrides)
     if not measured:
         raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
-    with holding(gpu, 1, lambda line: click.echo(line, err=True)):
+    with holding(gpus, 1, lambda line: click.echo(line, err=True)):
         rows = measure([run.config for run in measured], device, repeats, seed)
     if out:
         write_rows(out, rows, made_of(filter(None, files), digest(of_speed())))

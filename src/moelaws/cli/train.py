@@ -1,40 +1,62 @@
-"""``moelaws train``: one run from its configuration."""
+"""``moelaws train``: runs from their configurations, one here or a batch side by side."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.gpu import Claim, again_alone, gpu_options, on_gpus
+from moelaws.cli import end_as
+from moelaws.cli.gpu import gpus_option, holding, worker_environments
 from moelaws.cli.output import json_option, print_json
+from moelaws.gpus.listing import Chosen
+from moelaws.records.batches import Order, Orders, write_marker
 from moelaws.records.files import read_json
-from moelaws.records.layout import LACKED_MEMORY, Results
-from moelaws.records.summary import RunSummary
+from moelaws.records.layout import Results
+from moelaws.records.summary import RunSummary, finished
+from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 
-if TYPE_CHECKING:
-    from moelaws.training.plan import TrainingOptions
+
+@dataclass(frozen=True)
+class Setup:
+    """How this command trains each of its runs."""
+
+    results: Results
+    out: Path | None
+    corpus: Path | None
+    device: str
+    backend: str
+    micro_batch: int | None
+    devices: int
+    nodes: int
+    progress: bool
+
+    def words(self, as_json: bool) -> list[str]:
+        """Returns the options for the processes that train one run together."""
+        words = ["--results", str(self.results.root), "--device", self.device]
+        words += ["--backend", self.backend, "--devices", str(self.devices)]
+        words += ["--corpus", str(self.corpus)] if self.corpus else []
+        words += ["--out", str(self.out)] if self.out else []
+        words += ["--micro-batch", str(self.micro_batch)] if self.micro_batch else []
+        return words + (["--json"] if as_json else [])
 
 
 @click.command()
-@click.argument("config")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_FILE...")
 @click.option("--results", default="results", help="Root of the records.", show_default=True)
-@click.option("--out", help="A folder for this run alone, instead of RESULTS/runs/RUN_ID.")
+@click.option("--out", help="A folder for a single run, instead of RESULTS/runs/RUN_ID.")
 @click.option("--corpus", help="Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
-@click.option(
-    "--device",
-    default="auto",
-    help="auto, cpu or cuda.",
-    show_default=True,
-)
+@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
 @click.option(
     "--backend", default="auto", help="Back end of the experts; auto chooses.", show_default=True
 )
@@ -46,11 +68,25 @@ if TYPE_CHECKING:
     "several devices, a device's part of it]",
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Train so many runs at a time, each in a process of its own.",
+)
+@click.option(
+    "--runs-per-gpu",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="So many workers train on the same GPU.",
+)
+@click.option(
     "--devices",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Train on so many devices together, each with a part of the model and of each batch.",
+    help="Train each run on so many devices, each with a part of the model and of each batch.",
 )
 @click.option(
     "--nodes",
@@ -59,7 +95,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="In a job of Slurm: these devices are on so many of its nodes, as many on each.",
 )
-@gpu_options
+@gpus_option
 @click.option(
     "--keep-weights",
     is_flag=True,
@@ -70,62 +106,164 @@ if TYPE_CHECKING:
     metavar="STEP,...",
     help="Keep the weights after these steps too, such as 100,200: .../step_100.safetensors.",
 )
+@click.option("--marker", type=click.Path(path_type=Path), help="Write this file when all is done.")
 @json_option
 def command(
-    config: str,
+    runs: tuple[str, ...],
     results: str,
     out: str | None,
     corpus: str | None,
     device: str,
     backend: str,
     micro_batch: int | None,
+    workers: int,
+    runs_per_gpu: int,
     devices: int,
     nodes: int,
-    gpu: Claim | None,
+    gpus: Chosen | None,
     keep_weights: bool,
     keep_steps: str | None,
+    marker: Path | None,
     as_json: bool,
 ) -> None:
-    """Train the run that CONFIG, a JSON file or - for standard input, describes.
+    """Train each RUN_OR_FILE: a run on record by its id, or a JSON file of one run or of a batch.
 
-    A run that is done is not trained again; an unfinished one continues from its checkpoint.
-    SIGTERM and Ctrl-C write a checkpoint first (exit codes 143 and 130).
+    A file may be - for standard input. A run that is done is not trained again; an unfinished one
+    continues from its checkpoint. SIGTERM and Ctrl-C write checkpoints first (exit codes 143 and
+    130). A run that fails stops no other; the command then ends with exit code 1.
 
-    torchrun starts it as well, and srun with one task a node: --devices then counts all nodes'.
+    torchrun starts it for a single run as well, and srun with one task a node: --devices then
+    counts all nodes'.
     """
     if nodes > devices:
         raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
-    _check_starter(devices, gpu)
-    run = parse(RunConfig, _read(config), "standard input" if config == "-" else config)
+    _check_starter(devices, gpus)
     tree = Results(Path(results))
-    folder = Path(corpus) if corpus else tree.corpus(run.corpus.corpus_id)
-    record = Path(out) if out else tree.run(run.run_id)
-    note = record / LACKED_MEMORY
-    before = note.read_bytes() if note.exists() else b""
-    with on_gpus(gpu, devices, run.run_id, record):
-        from moelaws.training.plan import TrainingOptions
-        from moelaws.training.ranks import is_one_of_several
-        from moelaws.training.run import checked
-
-        steps = _steps(keep_steps, run)
-        keeps = keep_weights or bool(steps)
-        options = TrainingOptions(device, backend, micro_batch, keeps, steps, progress=True)
-        if devices > 1 and not is_one_of_several():
-            options = checked(run, options, devices)[0]  # so that a mistake is told once
-            words = _words(options, devices, results, folder, out, as_json)
-            sys.exit(_together(run, options.device, devices, nodes, words))
-        summary = _trained(run, options, tree, folder, out)
-    if gpu and gpu.is_shared and note.exists() and note.read_bytes() != before:
-        again_alone(run)
-    if summary is None:  # another process of this run prints it
+    orders = [order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)]
+    alone = len(orders) == 1 and marker is None
+    if out and not alone:
+        raise UserError("--out is for a single run; without it each has a folder of its own")
+    setup = Setup(
+        tree, Path(out) if out else None, Path(corpus) if corpus else None,
+        device, backend, micro_batch, devices, nodes, progress=alone,
+    )  # fmt: skip
+    number = devices if devices > 1 else -(-workers // runs_per_gpu)
+    if alone:
+        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+            os.environ.update(worker_environments(held, 1, 1)[0])
+            _show(_train(orders[0], setup, as_json), as_json)
         return
+    waiting = [order for order in orders if not _is_done(order, tree)]
+    if waiting:
+        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+            _train_all(waiting, setup, worker_environments(held, workers, runs_per_gpu))
+    if marker:
+        write_marker(marker, orders, tree)
+    summaries = [read_json(tree.summary(order.config.run_id)) for order in orders]
     if as_json:
-        print_json(summary.model_dump(mode="json"))
+        print_json(summaries)
     else:
-        click.echo(_line(summary))
+        done = f"{len(orders)} runs have a summary, {len(orders) - len(waiting)} had one before"
+        click.echo(done)
 
 
-def _check_starter(devices: int, gpu: Claim | None) -> None:
+def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:
+    """Trains ``orders`` side by side, and once more those that lacked memory beside others.
+
+    Raises:
+        SystemExit: after a signal, and where a run failed.
+    """
+    import moelaws.training.run  # noqa: F401  # loads torch, once for all
+    from moelaws.records.provenance import collect
+    from moelaws.training.pool import Pool
+
+    collect()  # what it finds of code and machine stays known to each run's process
+    tree = setup.results
+
+    def train(order: Order) -> None:
+        end_as(lambda: _show(_train(order, setup, as_json=False), as_json=False))
+
+    def log_of(order: Order) -> Path:
+        return tree.run(order.config.run_id) / "log"
+
+    pool = Pool(train, workers, log_of)
+    failed = pool.run(orders)
+    alone = list({worker.get("CUDA_VISIBLE_DEVICES", ""): worker for worker in workers}.values())
+    if len(alone) < len(workers) and not pool.stopped:
+        lacked = [order for order in orders if _lacked_memory(order, tree)]
+        for order in lacked:
+            click.echo(f"{order.config.run_id}: trying again without others beside it", err=True)
+        again = Pool(train, [{**worker, "MOELAWS_GPU_SHARE": "1.0"} for worker in alone], log_of)
+        failed |= again.run(lacked)
+        pool.stopped = again.stopped
+    for order in orders:
+        with suppress(UserError):
+            path = tree.summary(order.config.run_id)
+            click.echo(_line(parse(RunSummary, read_json(path), path)))
+    if pool.stopped:
+        click.echo("stopped; call again to continue from the checkpoints", err=True)
+        sys.exit(128 + pool.stopped)
+    for run, code in failed.items():
+        log = tree.run(run) / "log"
+        click.echo(f"run {run} failed ({_ended(code)}); its log, {log}, ends so:", err=True)
+        click.echo(_last_lines(log), err=True)
+    if failed:
+        sys.exit(1)
+
+
+def _lacked_memory(order: Order, results: Results) -> bool:
+    try:
+        return bool(read_json(results.summary(order.config.run_id))["status"] == "out_of_memory")
+    except UserError:
+        return False
+
+
+def _ended(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+
+
+def _last_lines(log: Path, number: int = 8) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-number:]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _is_done(order: Order, results: Results) -> bool:
+    """Tells whether there is nothing to do for a run; torch is not needed to see it."""
+    run_id = order.config.run_id
+    with suppress(UserError):  # what is damaged its own process tells
+        summary = finished(results.run(run_id), order.config)
+        if summary is None:
+            return False
+        if not order.keep:
+            return True
+        if summary.status != "completed":
+            return results.kept(run_id).is_file()
+        return are_kept(results.weights(run_id), run_id, order.steps)
+    return False
+
+
+def _orders(
+    run: str, results: Results, keep_weights: bool, keep_steps: str | None
+) -> Iterator[Order]:
+    """Yields the runs that one word of the command line names."""
+    from moelaws.records.runs import find_record
+
+    if run == "-":
+        where, data = "standard input", parse_json(sys.stdin.buffer.read(), "standard input")
+    else:
+        path = Path(run)
+        if not path.suffix and not path.exists():
+            path = results.run(find_record(results, run).run_id) / "config.json"
+        where, data = str(path), read_json(path)
+    if isinstance(data, dict) and "runs" in data:
+        yield from parse(Orders, data, where).runs
+        return
+    config = parse(RunConfig, data, where)
+    steps = _steps(keep_steps, config)
+    yield Order(config=config, keep=keep_weights or bool(steps), steps=steps)
+
+
+def _check_starter(devices: int, gpus: Chosen | None) -> None:
     """Raises UserError, in the first of several processes, for options that torchrun contradicts.
 
     Others end silently.
@@ -134,7 +272,7 @@ def _check_starter(devices: int, gpu: Claim | None) -> None:
     if processes == 1:
         return
     mistake = ""
-    if gpu is not None:
+    if gpus is not None:
         mistake = "--gpus is for a command that starts its processes by itself, with --devices"
     elif devices not in (1, processes):
         mistake = f"--devices is {devices}; leave it out, or give the number of processes"
@@ -144,53 +282,59 @@ def _check_starter(devices: int, gpu: Claim | None) -> None:
         raise UserError(f"{mistake}: torchrun has started {processes} for this run")
 
 
-def _trained(
-    run: RunConfig, options: TrainingOptions, results: Results, corpus: Path, out: str | None
-) -> RunSummary | None:
-    """Returns the summary; None in all but the first of several processes, which say nothing."""
-    from moelaws.training.ranks import is_first_process
-    from moelaws.training.run import train
+def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
+    """Trains one run in this process, or in one for each of its devices.
+
+    Returns:
+        The summary; None in all but the first of several processes, which say nothing.
+    """
+    from moelaws.training.plan import TrainingOptions
+    from moelaws.training.ranks import is_first_process, is_one_of_several
+    from moelaws.training.run import checked, train
     from moelaws.training.signals import Stopped
 
+    config = order.config
+    options = TrainingOptions(
+        setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, setup.progress
+    )
+    if setup.devices > 1 and not is_one_of_several():
+        checked(config, options, setup.devices)  # so that a mistake is told once
+        sys.exit(_together(order, setup, as_json))
+    corpus = setup.corpus or setup.results.corpus(config.corpus.corpus_id)
     try:
-        summary = train(run, results, corpus, options, Path(out) if out else None)
+        summary = train(config, setup.results, corpus, options, setup.out)
     except Stopped as stopped:
         if is_first_process():
             state = "checkpoint written" if stopped.saved else "no checkpoint written"
-            click.echo(f"{run.run_id}: {stopped}; {state}, call again to continue", err=True)
+            click.echo(f"{config.run_id}: {stopped}; {state}, call again to continue", err=True)
         sys.exit(128 + stopped.signum)
     return summary if is_first_process() else None
 
 
-def _words(
-    options: TrainingOptions, devices: int, results: str, corpus: Path, out: str | None,
-    as_json: bool,
-) -> list[str]:  # fmt: skip
-    """Returns this command's options, for the processes that train together."""
-    words = ["--results", results, "--corpus", str(corpus), "--device", options.device]
-    words += ["--backend", options.backend, "--devices", str(devices)]
-    words += ["--out", out] if out else []
-    words += ["--micro-batch", str(options.micro_batch)] if options.micro_batch else []
-    words += ["--keep-weights"] if options.keep_weights else []
-    words += ["--keep-steps", ",".join(map(str, options.keep_steps))] if options.keep_steps else []
-    return words + (["--json"] if as_json else [])
-
-
-def _together(run: RunConfig, device: str, devices: int, nodes: int, words: list[str]) -> int:
+def _together(order: Order, setup: Setup, as_json: bool) -> int:
     """Has this command done by a process for each device; returns the exit code."""
-    from moelaws.training.device import check_number
+    from moelaws.training.device import check_number, choose_device
     from moelaws.training.together import across_nodes, node_of, together
 
-    command = ["-P", "-m", "moelaws.cli", "train"]
-    text = run.canonical_json()  # standard input may have been read
-    if nodes > 1:
-        across_nodes([*command, "-", *words], nodes, text)
+    command, words = ["-P", "-m", "moelaws.cli", "train"], setup.words(as_json)
+    words += ["--keep-weights"] if order.keep else []
+    words += ["--keep-steps", ",".join(map(str, order.steps))] if order.steps else []
+    text = order.config.canonical_json()  # standard input may have been read
+    if setup.nodes > 1:
+        across_nodes([*command, "-", *words], setup.nodes, text)
     node = node_of(os.environ)
-    check_number(device, devices // node.count)
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
-        config.write(text)
-        config.flush()
-        return together([*command, config.name, *words], devices, node)
+    check_number(choose_device(setup.device), setup.devices // node.count)
+    with _written(text) as path:
+        return together([*command, path, *words], setup.devices, node)
+
+
+@contextmanager
+def _written(text: str) -> Iterator[str]:
+    """Yields the path of a temporary file that holds ``text``."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        yield file.name
 
 
 def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
@@ -207,10 +351,12 @@ def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
     return tuple(sorted(steps))
 
 
-def _read(config: str) -> object:
-    if config != "-":
-        return read_json(Path(config))
-    return parse_json(sys.stdin.buffer.read(), "standard input")
+def _show(summary: RunSummary | None, as_json: bool) -> None:
+    """Prints the summary; nothing in a process for which another one prints it."""
+    if summary is not None and as_json:
+        print_json(summary.model_dump(mode="json"))
+    elif summary is not None:
+        click.echo(_line(summary))
 
 
 def _line(summary: RunSummary) -> str:

@@ -16,7 +16,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
 if TYPE_CHECKING:
-    from moelaws.records.watching import Asked, Snapshot, Watching
+    from moelaws.records.watching import Planned, Snapshot, Watching
 
 
 @click.command(name="watch")
@@ -55,7 +55,7 @@ def command(
     from moelaws.records.layout import Results
     from moelaws.records.watching import Watching
 
-    watching = Watching(Results(), _asked(project, names))
+    watching = Watching(Results(), _planned(project, names))
     page = Page(project) if html else None
     snapshots = _snapshots(watching, 0.0 if once else every, page)
     if as_json:
@@ -68,11 +68,9 @@ def command(
         click.echo(f"{page.write_last()}: open it in a browser", err=as_json)
 
 
-def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
+def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
-    from moelaws.accounting.parameters import count_parameters
-    from moelaws.grids.sweep import expand_study
-    from moelaws.records.watching import Asked
+    from moelaws.grids.sweep import expand_study, planned
     from moelaws.spec.project import chosen_studies
 
     if names:
@@ -83,20 +81,11 @@ def _asked(project: Project, names: tuple[str, ...]) -> dict[str, Asked]:
             "add --set source=trained to watch the trainings"
         )
     sweeps = [expand_study(study, project) for study in chosen_studies(project)]
-    studies: dict[str, tuple[str, ...]] = {}
-    for sweep in sweeps:
-        for run in sweep.runs:
-            studies[run.run_id] = (*studies.get(run.run_id, ()), sweep.study.study)
-    if not studies:
+    runs = planned(sweeps)
+    if not runs:
         chosen = ", ".join(sweep.study.study for sweep in sweeps)
         raise UserError(f"no run is trained for {chosen}; name another study with --study")
-    asked = {}
-    for run in (run for sweep in sweeps for run in sweep.runs):
-        size = count_parameters(run.config.model)
-        asked[run.run_id] = Asked(
-            studies[run.run_id], run.flops, run.config.steps, size.total, size.active
-        )
-    return asked
+    return runs
 
 
 def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[Snapshot]:
@@ -141,14 +130,14 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
 
 def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-    from moelaws.cli.watch_text import idle, totals
+    from moelaws.cli.watch_text import idle
 
     last = None
     for snapshot in snapshots:
         counts = snapshot.counts
         if (change := (counts, f"{snapshot.share:.0%}")) != last:
             last = change
-            click.echo(totals(snapshot))
+            click.echo(", ".join(snapshot.words()))
             if not (counts["running"] or snapshot.finished):
                 click.echo(idle(tier))
             sys.stdout.flush()

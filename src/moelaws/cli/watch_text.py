@@ -17,17 +17,6 @@ BAR_WIDTH = 30  # of the FLOPs
 WIDE = 120  # columns of a terminal in which the table of the running has room for all of its own
 
 
-def totals(snapshot: Snapshot) -> str:
-    """Returns the sweep in a sentence: runs by state, share of the FLOPs, time left."""
-    counts, total = snapshot.counts, len(snapshot.asked)
-    words = [f"{counts['done']} of {total} runs done"]
-    words += [f"{n} {state}" for state, n in counts.items() if n and state != "done"]
-    words.append(f"{snapshot.share:.0%} of the FLOPs")
-    if (left := snapshot.seconds_left) is not None:
-        words.append(f"about {duration(left)} left")
-    return ", ".join(words)
-
-
 def idle(tier: str) -> str:
     """Returns what to do where runs are left and nobody trains."""
     return (
@@ -45,7 +34,7 @@ def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"Sweep of tier {tier}", style="bold"),
         Text("█" * full + "░" * (BAR_WIDTH - full)),
-        Text(totals(snapshot)),
+        Text(", ".join(snapshot.words())),
     ]
     if running := snapshot.of("running"):
         parts += ["", _running(snapshot, running, width >= WIDE), *_more(running)]
@@ -68,13 +57,13 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     return {
         "tier": tier,
         "finished": snapshot.finished,
-        "runs_asked": len(snapshot.asked),
+        "runs_asked": len(snapshot.planned),
         "counts": snapshot.counts,
         "flops": snapshot.total_flops,
         "flops_left": snapshot.flops_left,
         "seconds_left": snapshot.seconds_left,
         "runs": [
-            {"run_id": run, **vars(snapshot.asked[run]), "steps_done": course.step}
+            {"run_id": run, **vars(snapshot.planned[run]), "steps_done": course.step}
             | {key: value for key, value in vars(course).items() if key != "step"}
             for run, course in shown.items()
         ],
@@ -103,13 +92,13 @@ def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Tabl
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("where")  # shortened first: the only column that could wrap
     for run, course in _first(running).items():
-        asked = snapshot.asked[run]
+        planned = snapshot.planned[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
-        sizes = (_count(asked.parameters), _count(asked.active_parameters))
+        sizes = (_count(planned.parameters), _count(planned.active_parameters))
         cells = [
-            *((run, ", ".join(asked.studies), *sizes) if wide else (run[:8],)),
-            f"{course.step}/{asked.steps}" if course.step else "begins",
+            *((run, ", ".join(planned.studies), *sizes) if wide else (run[:8],)),
+            f"{course.step}/{planned.steps}" if course.step else "begins",
             "-" if course.loss is None else f"{course.loss:.4f}",
             sparkline(course.losses),
             "-" if pace is None else f"{pace:,.0f}",
@@ -126,8 +115,8 @@ def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("what is known", overflow="fold")
     for run, course in _first(runs).items():
-        asked = snapshot.asked[run]
-        cells = (run, ", ".join(asked.studies), f"{course.step}/{asked.steps}", course.reason)
+        planned = snapshot.planned[run]
+        cells = (run, ", ".join(planned.studies), f"{course.step}/{planned.steps}", course.reason)
         table.add_row(*map(Text, cells))
     return table
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.grids.expand import Run, expand
 from moelaws.grids.text import choose_corpus
@@ -13,6 +16,9 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project
 from moelaws.spec.study import Study
+
+if TYPE_CHECKING:
+    from moelaws.records.watching import Planned
 
 
 @dataclass(frozen=True)
@@ -77,3 +83,18 @@ def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str
                 "raise validation, or lower evaluation_sequences"
             )
     return ""
+
+
+def planned(sweeps: Iterable[Sweep]) -> dict[str, Planned]:
+    """Returns the runs of ``sweeps`` by id, as those who watch them need to know them."""
+    from moelaws.records.watching import Planned  # loads pyarrow
+
+    runs: dict[str, Planned] = {}
+    for sweep in sweeps:
+        for run in sweep.runs:
+            before = runs[run.run_id].studies if run.run_id in runs else ()
+            size = count_parameters(run.config.model)
+            runs[run.run_id] = Planned(
+                (*before, sweep.study.study), run.flops, run.config.steps, size.total, size.active
+            )
+    return runs

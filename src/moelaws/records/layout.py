@@ -51,8 +51,20 @@ class Results:
         """Written each time that the run ended out of memory, after its summary."""
         return self.run(run_id) / LACKED_MEMORY
 
+    def batch(self, digest: str) -> Path:
+        """The marker of a batch, written when each of its runs has a summary."""
+        return self.root / "batches" / f"{digest}.json"
+
+    def batch_runs(self, digest: str) -> Path:
+        """The runs of a batch, as the workflow asks for them."""
+        return self.root / "batches" / f"{digest}.runs.json"
+
+    def probed(self, kind: str, digest: str) -> Path:
+        """The marker of a batch whose kept runs were all probed: ``kind`` is hidden or scores."""
+        return self.root / kind / f"batch_{digest}.json"
+
     def checkpoint(self, run_id: str) -> Path:
-        """Of an unfinished run; outside its folder, which Snakemake may clear before a retry."""
+        """Of an unfinished run, outside its record."""
         return self.root / "checkpoints" / run_id
 
     def weights(self, run_id: str) -> Path:
@@ -121,6 +133,10 @@ class TierFolder:
     def paper_table(self, study: str, table: str) -> Path:
         """The CSV; Markdown and LaTeX lie beside it."""
         return self.figures(study) / f"{table}.csv"
+
+    def spec(self, kind: str, *names: str) -> Path:
+        """What the configuration asks for in one entry, or on one page: an input of its rule."""
+        return self.root / "specs" / Path(kind, *names).with_suffix(".json")
 
     def contest(self, study: str, contest: str) -> Path:
         """The laws of one contest, as judged."""

@@ -7,6 +7,7 @@ import platform
 import socket
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def machine() -> dict[str, Any]:
     return {"host": socket.gethostname(), "cpu": _cpu(), "cores": os.cpu_count()}
 
 
+@cache
 def _git() -> dict[str, Any]:
     """Returns commit and dirty flag of the checkout that the package is imported from."""
 
@@ -68,6 +70,7 @@ def _git() -> dict[str, Any]:
         return {"commit": None, "dirty": None}
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -75,6 +78,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@cache
 def _cpu() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

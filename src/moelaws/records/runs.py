@@ -139,11 +139,7 @@ def find_record(results: Results, prefix: str) -> Record:
 
 
 def retry(results: Results, record: Record) -> None:
-    """Asks for a run again: the next call of the workflow trains it.
-
-    Its tables must go as well (``tables.retry``): Snakemake does not make again what is missing
-    as long as all that follows from it is there.
-    """
+    """Asks for a run again: the next call of the workflow trains it."""
     for name in record.damaged:
         (results.run(record.run_id) / name).unlink(missing_ok=True)
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
-from moelaws.spec.base import Frozen, Whole
+from moelaws.records.files import read_json
+from moelaws.records.seal import DamagedError
+from moelaws.spec.base import Frozen, Whole, parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
 
 Status = Literal["completed", "diverged", "out_of_memory"]
 
@@ -42,3 +47,33 @@ class RunSummary(Frozen):
     tokens_per_second: float  # of the training loop
     peak_memory_bytes: Whole
     message: str = ""
+
+
+def finished(folder: Path, config: RunConfig) -> RunSummary | None:
+    """Returns the summary of a run that is done, or None where there is something to train.
+
+    Lack of memory says something of the device, not of the run: such a run is not done.
+
+    Raises:
+        UserError: when the folder holds the record of another run, or a broken one.
+    """
+    for name in ("config.json", "summary.json"):
+        path = folder / name
+        if not path.exists():
+            return None
+        try:
+            data = read_json(path)
+        except DamagedError:
+            raise
+        except UserError as error:  # as a power failure may leave it
+            raise UserError(f"{error}; delete {folder} to train the run again") from None
+        if name == "config.json":
+            run_id = parse(RunConfig, data, path).run_id
+        else:
+            summary = parse(RunSummary, data, path)
+            run_id = summary.run_id
+        if run_id != config.run_id:
+            raise UserError(
+                f"{folder} holds run {run_id}, not {config.run_id}; choose another folder"
+            )
+    return None if summary.status == "out_of_memory" else summary

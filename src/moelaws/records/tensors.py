@@ -1,13 +1,14 @@
-"""Files of tensors (safetensors), atomic like all files here, also where their library is not."""
+"""Files of tensors (safetensors), atomic as all files here, and which weights of a run are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.records import leftovers, seal
-from moelaws.records.files import replacing
+from moelaws.records.files import read_json, replacing
+from moelaws.records.layout import KEPT, WEIGHTS
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,3 +44,43 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
             raise UserError(f"{path}: cannot be written; is the disk full? ({error})") from None
         finally:
             leftovers.discard(folder)
+
+
+def file_of(step: int | None) -> str:
+    """Returns the name of the file with the weights after ``step``; None is the end."""
+    return WEIGHTS if step is None else f"step_{step}.safetensors"
+
+
+def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
+    """Returns whether the final weights of the run are there, and those at ``steps``.
+
+    Raises:
+        UserError: where they are damaged: a training costs too much to start unasked.
+    """
+    if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
+        return False
+    return all(is_whole(folder, run_id, step) for step in (*steps, None))
+
+
+def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
+    """Returns whether the weights of the run after ``step`` are there, by their header.
+
+    Raises:
+        UserError: where they are damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = folder / file_of(step)
+    if not path.is_file():
+        return False
+    seal.check(path)
+    try:
+        with safe_open(path, "np") as file:
+            return bool((file.metadata() or {}).get("run_id") == run_id)
+    except (SafetensorError, OSError):
+        return False
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """Returns the steps on the way whose weights a completed run kept, in order."""
+    return sorted(map(int, read_json(folder / KEPT).get("steps", [])))

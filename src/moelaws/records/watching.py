@@ -20,6 +20,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import file_system_time, holder
 from moelaws.records.parquet import read_origin, read_parquet
+from moelaws.records.progress import duration
 from moelaws.spec.errors import UserError
 
 State = Literal["done", "running", "failed", "interrupted", "waiting"]
@@ -32,7 +33,7 @@ REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 
 
 @dataclass(frozen=True)
-class Asked:
+class Planned:
     """A run that a sweep asks for."""
 
     studies: tuple[str, ...]
@@ -75,14 +76,14 @@ class Course:
 class Snapshot:
     """A sweep at one moment: what is asked for and how far each run is, by id."""
 
-    asked: Mapping[str, Asked]
+    planned: Mapping[str, Planned]
     courses: Mapping[str, Course]
 
     @property
     def counts(self) -> dict[State, int]:
         """Returns how many runs are in each state."""
-        found = Counter(course.state for course in self.courses.values())
-        return {state: found[state] for state in STATES}
+        counts = Counter(course.state for course in self.courses.values())
+        return {state: counts[state] for state in STATES}
 
     def of(self, *states: State) -> dict[str, Course]:
         """Returns the runs in one of ``states``."""
@@ -95,13 +96,13 @@ class Snapshot:
 
     @property
     def total_flops(self) -> float:
-        return sum(asked.flops for asked in self.asked.values())
+        return sum(run.flops for run in self.planned.values())
 
     @property
     def flops_left(self) -> float:
         """Returns the training FLOPs of the steps that are still to be done."""
         return sum(
-            self.asked[run].flops - self._spent(run)
+            self.planned[run].flops - self._spent(run)
             for run in self.of("running", "interrupted", "waiting")
         )
 
@@ -127,8 +128,17 @@ class Snapshot:
         return max(self.flops_left / (flops / seconds) / trainers, longest)
 
     def _spent(self, run: str) -> float:
-        asked = self.asked[run]
-        return asked.flops * min(1.0, self.courses[run].step / asked.steps)
+        planned = self.planned[run]
+        return planned.flops * min(1.0, self.courses[run].step / planned.steps)
+
+    def words(self) -> list[str]:
+        """Returns the sweep in words: runs by state, share of the FLOPs, time left."""
+        words = [f"{self.counts['done']} of {len(self.planned)} runs done"]
+        words += [f"{n} {state}" for state, n in self.counts.items() if n and state != "done"]
+        words.append(f"{self.share:.0%} of the FLOPs")
+        if (left := self.seconds_left) is not None:
+            words.append(f"about {duration(left)} left")
+        return words
 
 
 @dataclass
@@ -136,7 +146,7 @@ class Watching:
     """Looks at the runs of a sweep again and again; what did not change is read once."""
 
     results: Results
-    asked: Mapping[str, Asked]
+    planned: Mapping[str, Planned]
     _known: dict[Path, tuple[int, Course | None]] = field(default_factory=dict)
 
     def look(self) -> Snapshot:
@@ -145,15 +155,16 @@ class Watching:
         begun = {path.name for path in folders.iterdir()} if folders.is_dir() else set()
         now = file_system_time(folders) if begun else 0.0
         courses = {
-            run: self._course(run, now) if run in begun else Course("waiting") for run in self.asked
+            run: self._course(run, now) if run in begun else Course("waiting")
+            for run in self.planned
         }
-        return Snapshot(self.asked, courses)
+        return Snapshot(self.planned, courses)
 
     def _course(self, run: str, now: float) -> Course:
         over = self._read(self.results.summary(run), _ended)
         if over is not None and over.reason != OUT_OF_MEMORY:
             return over
-        folder, steps = self.results.run(run), self.asked[run].steps
+        folder, steps = self.results.run(run), self.planned[run].steps
         owner = holder(folder, now=now)
         # Once more: the summary may have been written since, before the lock was given back.
         if not owner and (over := self._read(self.results.summary(run), _ended)):

@@ -22,8 +22,12 @@ CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # as the place of a mistake in --config, --set or --tier
 
 
-PARTS = (1, 2, 3, 4, 6, 8, 12, 24)  # a GPU has 24 shares, and runs have equal parts of it
 StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's YAML file")]
+
+
+# A core that waits for the last batch of a sweep waits for half as long; a start of torch costs
+# seconds, and one of a cluster's job a minute.
+BATCH_MINUTES: dict[Tier, float] = {"demo": 1, "workstation": 5, "gpu": 15, "paper": 30}
 
 
 class Dataset(Rows):
@@ -44,12 +48,6 @@ def _indices(value: object) -> object:
 
 def _list(value: object) -> object:
     return tuple(value.split(",")) if isinstance(value, str) else value
-
-
-def _equal_parts(value: object) -> object:
-    if value == "auto" or (not isinstance(value, bool) and value in PARTS):
-        return value
-    raise must_be(f"auto, {', '.join(map(str, PARTS[:-1]))} or {PARTS[-1]}")
 
 
 def _count_or_auto(value: object) -> object:
@@ -79,27 +77,38 @@ class Project(Frozen):
         0.05  # share of the text that is held out, by whole documents
     )
     device: Literal["cpu", "cuda"] = "cpu"
-    # Of this machine, where device is cuda: which GPUs train, by nvidia-smi's numbers, and how many
-    # runs at a time on each; auto: as many as its memory holds by estimate.
+    # Of this machine, where device is cuda: which GPUs train, by nvidia-smi's numbers.
     gpus: Annotated[
         Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
         BeforeValidator(_indices),
     ] = "all"
-    runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_equal_parts)] = 1
+    # How many runs train on one GPU at a time; auto: as many as its memory holds by estimate.
+    runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = 1
     # How many devices train one run together; auto: as few as hold it, by estimate of its memory.
     devices_per_run: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = "auto"
     # Of a cluster, and of estimates: GB of each GPU. The GPUs of this machine are asked.
     gpu_memory: Positive = 80.0
     # Of a cluster: how many GPUs a node has; a run that takes more spans several nodes.
     gpus_per_node: Annotated[int, Field(gt=0)] = 8
-    # Of a cluster: up to so many minutes of short runs train in one job; 0: each has a job.
-    pack_minutes: Annotated[float, Field(ge=0)] = 30
+    # Of a cluster: how many GPUs a job has, on each of which it trains other runs; the nodes' kind
+    # of GPU, as Slurm calls it.
+    gpus_per_job: Annotated[int, Field(gt=0)] = 1
+    gpu_model: str | None = None
+    # Up to so many minutes of runs, by estimate, train in one job; 0: each run has a job; auto: by
+    # the tier.
+    batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
     # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
     # What kept weights are asked (moelaws bench): held-out, olmo:NAME, or task files.
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     limits: Limits = Limits()
+
+    @property
+    def batch_seconds(self) -> float:
+        """Returns how long a batch of runs may take by estimate, on one GPU or core."""
+        auto = self.batch_minutes == "auto"
+        return 60.0 * (BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes))
 
     @model_validator(mode="before")
     @classmethod

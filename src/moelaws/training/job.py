@@ -22,6 +22,7 @@ from moelaws.records.lock import Lock
 from moelaws.records.progress import Report, reporting
 from moelaws.records.provenance import collect
 from moelaws.records.summary import RunSummary, Status
+from moelaws.records.tensors import is_whole
 from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint, weights
 from moelaws.training.attempts import FILE, Attempts, Stage
@@ -338,7 +339,7 @@ class TrainingJob:
         folder, run_id = self.plan.folders.weights, self.plan.config.run_id
         asked = self.plan.options.keep_steps if self.plan.options.keep_weights else ()
         passed = (s for s in asked if s <= step)
-        return next((s for s in passed if not weights.is_whole(folder, run_id, s)), 0)
+        return next((s for s in passed if not is_whole(folder, run_id, s)), 0)
 
     def write_history_so_far(self, trainer: Trainer) -> None:
         """Writes the history for those who watch: nothing else reads it, so that it may fail.

@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from moelaws.model.transformer import Transformer
-from moelaws.records.files import read_json, write_json
+from moelaws.records.files import write_json
 from moelaws.records.layout import DOCUMENTS, HISTORY_SO_FAR, LACKED_MEMORY, Results
-from moelaws.records.seal import DamagedError
 from moelaws.records.summary import RunSummary
-from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError
-from moelaws.spec.run import RunConfig
 from moelaws.training.evaluation import Evaluation
 from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
@@ -47,36 +43,6 @@ class Outcome:
     expert_load: ExpertLoad
     evaluation: Evaluation | None  # of completed runs
     model: Transformer | None  # of completed runs
-
-
-def finished(folder: Path, config: RunConfig) -> RunSummary | None:
-    """Returns the summary of a run that is done, or None where there is something to train.
-
-    Lack of memory says something of the device, not of the run: such a run is not done.
-
-    Raises:
-        UserError: when the folder holds the record of another run, or a broken one.
-    """
-    for name in ("config.json", "summary.json"):
-        path = folder / name
-        if not path.exists():
-            return None
-        try:
-            data = read_json(path)
-        except DamagedError:
-            raise
-        except UserError as error:  # as a power failure may leave it
-            raise UserError(f"{error}; delete {folder} to train the run again") from None
-        if name == "config.json":
-            run_id = parse(RunConfig, data, path).run_id
-        else:
-            summary = parse(RunSummary, data, path)
-            run_id = summary.run_id
-        if run_id != config.run_id:
-            raise UserError(
-                f"{folder} holds run {run_id}, not {config.run_id}; choose another folder"
-            )
-    return None if summary.status == "out_of_memory" else summary
 
 
 def write_record(folder: Path, outcome: Outcome) -> None:

@@ -13,7 +13,8 @@ from moelaws.records.files import write_text
 from moelaws.records.layout import Results
 from moelaws.records.lock import Lock, UnwritableError, acquire
 from moelaws.records.memory import keep_freed_memory
-from moelaws.records.summary import RunSummary
+from moelaws.records.summary import RunSummary, finished
+from moelaws.records.tensors import are_kept
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint, weights
@@ -24,7 +25,6 @@ from moelaws.training.ranks import joined
 from moelaws.training.record import (
     RunFolders,
     drop_history_so_far,
-    finished,
     note_lack_of_memory,
     write_record,
 )
@@ -159,7 +159,7 @@ def _lacks_weights(plan: TrainingPlan, recorded: RunSummary) -> bool:
     return (
         plan.options.keep_weights
         and recorded.status == "completed"
-        and not weights.are_kept(plan.folders.weights, plan.config.run_id, plan.options.keep_steps)
+        and not are_kept(plan.folders.weights, plan.config.run_id, plan.options.keep_steps)
     )
 
 

@@ -12,55 +12,15 @@ from torch import Tensor
 
 from moelaws.model.transformer import Transformer
 from moelaws.records import seal
-from moelaws.records.files import read_json, remove, write_json
+from moelaws.records.files import remove, write_json
 from moelaws.records.layout import KEPT, WEIGHTS
 from moelaws.records.leftovers import temporary
-from moelaws.records.tensors import write_tensors
+from moelaws.records.tensors import file_of, write_tensors
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.ranks import Ranks
-
-
-def file_of(step: int | None) -> str:
-    """Returns the name of the file with the weights after ``step``; None is the end."""
-    return WEIGHTS if step is None else f"step_{step}.safetensors"
-
-
-def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
-    """Returns whether the final weights of the run are there, and those at ``steps``.
-
-    Raises:
-        UserError: where they are damaged: a training costs too much to start unasked.
-    """
-    if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
-        return False
-    return all(is_whole(folder, run_id, step) for step in (*steps, None))
-
-
-def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
-    """Returns whether the weights of the run after ``step`` are there, by their header.
-
-    Raises:
-        UserError: where they are damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    path = folder / file_of(step)
-    if not path.is_file():
-        return False
-    seal.check(path)
-    try:
-        with safe_open(path, "pt") as file:
-            return bool((file.metadata() or {}).get("run_id") == run_id)
-    except (SafetensorError, OSError):
-        return False
-
-
-def kept_steps(folder: Path) -> list[int]:
-    """Returns the steps on the way whose weights a completed run kept, in order."""
-    return sorted(map(int, read_json(folder / KEPT).get("steps", [])))
 
 
 def make_folder(folder: Path) -> None:

@@ -5,7 +5,6 @@ The Snakefile builds one ``Jobs`` each time that it is parsed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -20,6 +19,7 @@ from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
+from moelaws.records.files import write_text
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
@@ -31,8 +31,6 @@ from moelaws.tables.kept_weights import kept_runs
 from moelaws.tasks.words import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
-from moelaws.workflow.packs import Packs
-from moelaws.workflow.requests import Requests
 
 STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
 DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
@@ -212,25 +210,11 @@ class Jobs:
         """Returns the page of the claims, where a chosen study makes any."""
         return [self.folder.claims] if self.verdicts() else []
 
-    def summaries(self, study: str | None = None) -> list[Path]:
-        """Returns the summaries of all runs, or of one study's."""
-        runs = self.runs if study is None else [run.run_id for run in self.sweeps[study].runs]
-        return [self.results.summary(run) for run in runs]
-
-    def weights(self) -> list[Path]:
-        """Returns the files that say, for each such run, that its final weights are kept."""
-        return [self.results.kept(run) for run in self.all_kept]
-
     # ---- what one job reads
 
     def own_table(self, study: str) -> list[Path]:
         """Returns the study's table; nothing for a study that only computes."""
         return [self.folder.table(study)] if self.studies[study].has_runs else []
-
-    def table_inputs(self, study: str) -> list[Path]:
-        """Returns what a study's table is made of: the summaries of runs, or an imported table."""
-        spec = self.studies[study]
-        return list(spec.imported_files) if spec.imported else self.summaries(study)
 
     def entry(self, kind: str, study: str, name: str) -> Any:
         """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study.
@@ -282,19 +266,6 @@ class Jobs:
         names = sorted({name for entry in entries for name in entry.derived})
         return [self.folder.derived(study, name) for name in names]
 
-    def probed(self, study: str, entry: Any) -> list[Path]:
-        """Returns what a derived table reads of kept runs, and the speeds that it reads."""
-        runs, results = sorted(self.kept.get(study, ())), self.results
-        weights = [results.kept(run) for run in runs if entry.weights]
-        hidden = [results.hidden(run) for run in runs if entry.hidden]
-        scores = [results.scores(run) for run in runs if entry.scores]
-        return weights + hidden + scores + [self.folder.speed(study)] * bool(entry.speed)
-
-    def keep_steps(self, run: str) -> str:
-        """Returns the option by which a training keeps weights on the way; empty for none."""
-        steps = ",".join(map(str, self.all_kept[run]))
-        return f"--keep-steps {steps}" if steps else ""
-
     def task_files(self) -> list[str]:
         """Returns the user's own task files."""
         return [source for source in self.project.tasks if is_file(source)]
@@ -341,37 +312,57 @@ class Jobs:
         """Returns the source files behind the page of the tier."""
         return relative(code.of_explore(self.studies.values()))
 
-    def explored_texts(self) -> str:
-        """Returns a digest of titles, captions, claims and entries, which the page shows."""
-        texts = [study.model_copy(update={"grids": {}}) for study in self.studies.values()]
-        text = "\n".join(study.canonical_json() for study in texts)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
     def simulation_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's simulated table."""
         simulation = self.studies[study].simulation
         assert simulation is not None
         return relative(code.of_simulation(simulation.law))
 
-    def sweep_digest(self, study: str) -> str:
-        """Returns a digest of the runs that the study's sweeps ask for, with budgets, in order."""
-        text = json.dumps([(run.run_id, run.C, run.sweeps) for run in self.sweeps[study].runs])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    # ---- specifications: what the configuration asks for, as files
 
-    # ---- training
+    def spec(self, text: str, kind: str, *names: str) -> Path:
+        """Returns the file that holds ``text``: what one entry, or one page, asks for.
 
-    def lacked_memory(self, run: str) -> str:
-        """Returns the record of a run that ended out of memory; empty where it never did."""
-        marker = self.results.lacked_memory(run)
-        return marker.read_text() if marker.exists() else ""
+        It is an input of its rule, compared by content, and is written when it changes: so a rule
+        runs again after a change of the configuration also where Snakemake remembers nothing.
 
-    def packs(self, requests: Requests, cores: int) -> Packs:
-        """Returns which runs share a job of a cluster that has ``cores``."""
-        if not self.project.pack_minutes:
-            return Packs({})
-        longest = self.project.pack_minutes * 60 * cores
-        sweeps = {key: [run.run_id for run in sweep.runs] for key, sweep in self.sweeps.items()}
-        return Packs.made_of(sweeps, requests.seconds_alone, longest)
+        Raises:
+            UserError: where it has changed and cannot be written.
+        """
+        path = self.folder.spec(kind, *names)
+        if not (path.is_file() and path.read_text(encoding="utf-8") == text):
+            write_text(path, text)
+        return path
+
+    def entry_spec(self, kind: str, study: str, name: str) -> Path:
+        """Returns the file with one entry of a study."""
+        return self.spec(self.entry(kind, study, name).canonical_json() + "\n", kind, study, name)
+
+    def entries_spec(self, kind: str, study: str) -> Path:
+        """Returns the file with all entries of a kind of a study."""
+        entries = [entry.canonical_json() for entry in getattr(self.studies[study], kind)]
+        return self.spec("\n".join(entries) + "\n", kind, study)
+
+    def runs_spec(self, study: str) -> Path:
+        """Returns the file with the runs of the study's table, their budgets and sweeps, in order;
+        or with what is simulated in their place."""
+        spec = self.studies[study]
+        if self.simulated and spec.simulation:
+            grid = spec.grids[self.project.tier].canonical_json()
+            return self.spec(f"{spec.simulation.canonical_json()}\n{grid}\n", "runs", study)
+        runs = self.sweeps[study].runs
+        lines = [json.dumps([run.run_id, run.C, list(run.sweeps)]) for run in runs]
+        return self.spec("\n".join([study, *lines]) + "\n", "runs", study)
+
+    def page_spec(self, page: str, shown: Iterable[Path]) -> Path:
+        """Returns the file with what a page shows."""
+        return self.spec("\n".join(map(str, shown)) + "\n", "pages", page)
+
+    def texts_spec(self) -> Path:
+        """Returns the file with titles, captions, claims and entries, which the page shows."""
+        texts = [study.model_copy(update={"grids": {}}) for study in self.studies.values()]
+        shown = [study.canonical_json() for study in texts]
+        return self.spec("\n".join([*shown, *map(str, self.explored())]), "pages", "explore")
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:

@@ -1,75 +1,154 @@
-"""What the training of each run asks for: devices, nodes, memory and time, by estimate."""
+"""What the job of each batch asks for: workers, devices, nodes, cores, memory and time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from moelaws.accounting.cost import MANY, Cost, device_of, placed
-from moelaws.gpus.listing import Gpu
+from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed
+from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.grids.expand import Run
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+from moelaws.workflow.batches import START
 
 SLACK = 10  # minutes of a job, beside its trainings
 LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
+# With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
+# take of each process and by what the allocator leaves unused. Assumed, not measured.
+PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
+MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 
 @dataclass(frozen=True)
 class Requests:
-    """The requests of ``runs`` (by id) on the device of ``project``.
+    """The requests of batches of ``runs`` (by id) on the device of ``project``.
 
-    ``gpus`` are those of this machine, where they train; else ``project`` tells their memory.
+    Attributes:
+        here: whether jobs run on this machine, not on a cluster's.
+        gpus: those of this machine, where they train; else ``project`` tells their memory.
     """
 
     project: Project
     runs: Mapping[str, Run]
+    here: bool = True
     gpus: tuple[Gpu, ...] = ()
+
+    @property
+    def cuda(self) -> bool:
+        return self.project.device == "cuda"
+
+    @cached_property
+    def memory(self) -> float:
+        """Returns the bytes of one GPU."""
+        known = [gpu.memory for gpu in self.gpus if gpu.memory]
+        return min(known, default=self.project.gpu_memory * 1e9)
 
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """The estimated cost of each run, on as many devices as it takes."""
-        told = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
-        device = device_of(self.project.device, min(told, default=self.project.gpu_memory))
+        nominal = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
+        device = device_of(self.project.device, min(nominal, default=self.project.gpu_memory))
         per_run, most = self.project.devices_per_run, len(self.gpus) or MANY
         return {key: placed(run.config, device, per_run, most) for key, run in self.runs.items()}
 
-    @property
-    def any_on_several(self) -> bool:
-        """Whether several devices train some run together."""
-        # On a CPU only where the project says so: nothing is estimated then for nothing.
-        auto = self.project.device == "cpu" and self.project.devices_per_run == "auto"
-        return not auto and any(cost.devices > 1 for cost in self.costs.values())
-
-    def devices(self, run: str) -> int:
-        """Returns how many devices train a run."""
-        return self.costs[run].devices
-
-    def nodes(self, run: str) -> int:
-        """Returns how many nodes of a cluster they are on, as many on each."""
-        devices = self.devices(run)
-        if self.project.device == "cpu":
-            return 1
-        fewest = math.ceil(devices / self.project.gpus_per_node)
-        return next(n for n in range(fewest, devices + 1) if devices % n == 0)
-
-    def memory_mb(self, run: str, attempt: int) -> int:
-        """Returns the memory to ask for on each node, in MB: more than estimated, and doubled at
-        each retry."""
-        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
-        estimated = self.costs[run].host_bytes / self.nodes(run)
-        return (400 + int(estimated / 1e6 * 1.5)) * int(2 ** (attempt - 1))
-
-    def minutes(self, run: str, attempt: int, slack: bool) -> int:
-        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry.
-
-        ``slack`` is that of the run's job, which one run of a pack asks for.
-        """
-        minutes = SLACK * slack + max(1, int(self.costs[run].seconds / 20))
-        return min(LONGEST, minutes * int(2 ** (attempt - 1)))
-
-    def seconds_alone(self, run: str) -> float:
+    def seconds(self, run: str) -> float:
         """Returns the seconds of a run that one device trains; infinity for any other."""
         cost = self.costs[run]
         return cost.seconds if cost.devices == 1 else math.inf
+
+    def devices(self, runs: Sequence[str]) -> int:
+        """Returns how many devices train each of the ``runs`` of a batch."""
+        return max(self.costs[run].devices for run in runs)
+
+    def nodes(self, runs: Sequence[str]) -> int:
+        """Returns how many nodes of a cluster these are on, as many on each."""
+        if not self.cuda:
+            return 1
+        devices = self.devices(runs)
+        fewest = math.ceil(devices / self.project.gpus_per_node)
+        return next(n for n in range(fewest, devices + 1) if devices % n == 0)
+
+    def job_gpus(self, runs: Sequence[str]) -> int:
+        """Returns how many GPUs the job of a batch has."""
+        several = self.devices(runs)
+        if several > 1 or self.here:
+            return several
+        return min(self.project.gpus_per_job, len(runs))
+
+    def runs_per_gpu(self, runs: Sequence[str]) -> int:
+        """Returns how many of the batch's runs train on one GPU at a time."""
+        if self.project.runs_per_gpu == "auto":
+            need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
+            number = min(MOST_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
+        else:
+            number = self.project.runs_per_gpu
+        return max(1, min(number, len(runs)))
+
+    def workers(self, runs: Sequence[str]) -> int:
+        """Returns how many of the batch's runs train at a time."""
+        if not self.cuda or self.devices(runs) > 1:
+            return 1
+        return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))
+
+    @property
+    def batch_seconds(self) -> float:
+        """Returns how long a batch may take one device after another: it follows from the
+        configuration alone, for a batch is the same on every machine."""
+        number = self.project.runs_per_gpu
+        workers = self.project.gpus_per_job * (1 if number == "auto" else number)
+        return self.project.batch_seconds * (workers if self.cuda else 1)
+
+    def threads(self, runs: Sequence[str], cores: int) -> int:
+        """Returns the cores of a batch's job: on this machine's GPUs, its part of the ``cores``."""
+        if self.cuda and self.here and self.gpus:
+            return max(1, cores * self.devices(runs) // len(self.gpus))
+        if self.devices(runs) > 1:
+            return self.devices(runs) // self.nodes(runs)
+        return self.workers(runs)
+
+    def memory_mb(self, runs: Sequence[str], attempt: int) -> int:
+        """Returns the memory to ask for on each node, in MB: more than estimated, and doubled at
+        each retry."""
+        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
+        nodes = self.nodes(runs)
+        largest = sorted((self.costs[run].host_bytes / nodes for run in runs), reverse=True)
+        estimated = sum(largest[: self.workers(runs)])
+        return (400 + int(estimated / 1e6 * 1.5)) * int(2 ** (attempt - 1))
+
+    def minutes(self, runs: Sequence[str], attempt: int) -> int:
+        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
+        work = sum(START / 20 + max(1, int(self.costs[run].seconds / 20)) for run in runs)
+        return min(LONGEST, math.ceil(SLACK + work / self.workers(runs)) * int(2 ** (attempt - 1)))
+
+    def gpu_words(self, runs: Iterable[str]) -> str:
+        """Returns which GPUs of this machine train ``runs``, as a line for the user.
+
+        Raises:
+            UserError: where they cannot be listed, or are too few for one of the runs.
+        """
+        gpus = self.gpus or list_gpus(self.project.gpus)
+        devices, largest = max(((self.costs[run].devices, run) for run in runs), default=(1, ""))
+        if devices > len(gpus):
+            raise UserError(
+                f"run {largest} is to train on {devices} GPUs together, and {len(gpus)} can be "
+                "used here; devices_per_run in config/config.yaml says how many, and auto takes "
+                "as many as its memory needs by estimate"
+            )
+        names = ", ".join(
+            f"{gpu.index} ({gpu.name}{', in use by now' if gpu.is_used else ''})" for gpu in gpus
+        )
+        number = self.project.runs_per_gpu
+        each = "as many as fit by estimate" if number == "auto" else f"{number} at a time"
+        together = "" if devices == 1 else f"; a run that one GPU does not hold: on up to {devices}"
+        return f"trains on GPU {names}; runs on each: {each}{together}"
+
+
+def gpus_here(project: Project) -> tuple[Gpu, ...]:
+    """Returns the GPUs of this machine that the project chooses; none where they cannot be seen."""
+    try:
+        return list_gpus(project.gpus)
+    except UserError:  # a dry run elsewhere goes on without
+        return ()

@@ -11,17 +11,21 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from moelaws.grids.sweep import planned
 from moelaws.records.progress import duration
-from moelaws.workflow.groups import is_made
 from moelaws.workflow.status_line import StatusLine
-from moelaws.workflow.trained import Trained
+from moelaws.workflow.trainings import Trainings
+
+if TYPE_CHECKING:
+    from moelaws.records.watching import Watching
 
 LAST_LINES = 15  # of a failed job's log
-TICK = 1.0  # seconds between two looks
+TICK = 1.0  # seconds between two looks at the jobs
+EVERY = 5.0  # ... and at the runs
 # How messages begin that say, with a page of shell, what is said of the failed job here.
 TOLD_HERE = (
     "RuleException:\nCalledProcessError",
@@ -29,7 +33,6 @@ TOLD_HERE = (
     "Cannot restore",
     "Restored previous version",
 )
-FAILURES = ("job_error", "group_error")
 OWN = "moelaws: "
 # ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
 # the jobs of a call that was killed.
@@ -45,7 +48,11 @@ class CallReport(logging.Handler):
     """
 
     def __init__(
-        self, logger: logging.Logger, settings: Any, warning_rules: Collection[str]
+        self,
+        logger: logging.Logger,
+        settings: Any,
+        warning_rules: Collection[str],
+        trainings: Trainings | None = None,
     ) -> None:
         """Takes Snakemake's logger and output settings.
 
@@ -53,12 +60,14 @@ class CallReport(logging.Handler):
         """
         super().__init__()
         self.logger, self.settings, self.warning_rules = logger, settings, warning_rules
-        self.trained: Trained | None = None
+        self.trainings = trainings
+        self.watching: Watching | None = None  # where there is something to train
+        self.runs: list[str] = []  # what the last look at them told
+        self.looked = 0.0
         self.line = StatusLine()
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
-        self.counts: dict[str, int] = {}  # rule -> jobs to do
         self.done = self.total = 0
         # With --quiet progress Snakemake tells of no job that ended.
         self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
@@ -68,15 +77,20 @@ class CallReport(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         take = getattr(self, f"_on_{getattr(record, 'event', None)}", None)
-        if take is not None and (not self.settings.dryrun or take == self._on_workflow_started):
+        if take is not None:
             try:
                 take(record)
             except Exception:  # as Snakemake's own handler does: a message stops no job
                 self.handleError(record)
 
-    def begin(self, trained: Trained) -> None:
-        """Begins to show the progress of the jobs, and of the runs that ``trained`` counts."""
-        self.trained = trained
+    def begin(self) -> None:
+        """Begins to show the progress of the jobs and of the runs."""
+        if self.trainings and self.trainings.pending:
+            from moelaws.records.watching import Watching  # loads pyarrow
+
+            jobs = self.trainings.jobs
+            self.watching = Watching(jobs.results, planned(jobs.sweeps.values()))
+            self._look()
         self.follower.start()
 
     def end(self, logs: Iterable[str], succeeded: bool) -> None:
@@ -84,6 +98,7 @@ class CallReport(logging.Handler):
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
+        self._look()
         if self.text() != OWN:
             self.line.show(self.text(), last=True)
         took = duration(time.monotonic() - self.began)
@@ -102,7 +117,7 @@ class CallReport(logging.Handler):
         """Returns the line of progress."""
         names = Counter(list(self.running.values()))  # a copy: another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
-        words = self.trained.words() if self.trained else []
+        words = [*self.runs]
         if self.counts_jobs:
             words.append(f"{self.done}/{self.total} jobs")
         if at_work:
@@ -129,11 +144,17 @@ class CallReport(logging.Handler):
         self.line.is_alone = quiet
 
     def _on_run_info(self, record: logging.LogRecord) -> None:
-        self.counts = dict(getattr(record, "stats", {}))
-        self.total = self.counts.pop("total", 0)
-        if self.line.is_alone:
-            each = ", ".join(f"{rule} {n}" for rule, n in self.counts.items())
+        counts = dict(getattr(record, "stats", {}))
+        self.total = counts.pop("total", 0)
+        if self.line.is_alone and not self.settings.dryrun:
+            each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
             self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
+        batches = [
+            dict(job["wildcards"])["batch"] for job in self.jobs.values() if is_training(job)
+        ]
+        if self.settings.dryrun and self.trainings and batches:
+            self.line.say(OWN + self.trainings.words(batches))
+            self.jobs.clear()
 
     def _on_job_info(self, record: logging.LogRecord) -> None:
         about = vars(record)
@@ -158,40 +179,21 @@ class CallReport(logging.Handler):
 
     def _on_job_error(self, record: logging.LogRecord) -> None:
         about = vars(record)
-        if about["indent"]:
-            return  # told with its group
-        name = self._has_failed(about)
-        # What a cluster said of it; of a local job there is nothing to say.
-        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
-        self._tell(f"the job {name} failed{why}", "its log", about["log"])
-
-    def _on_group_error(self, record: logging.LogRecord) -> None:
-        """Snakemake names all jobs of a group; those that are done did not fail."""
-        group, jobs = vars(record)["groupid"], vars(record)["job_error_info"]
-        left = [job for job in jobs if not all(map(is_made, job["output"]))]
-        for job in jobs:
-            self.running.pop(job["jobid"], None)
-            self.failed.pop(job["jobid"], None)
-        names = [self._has_failed(job) for job in left]
-        if names:
-            told = f"{len(left)} of the {len(jobs)} jobs of {group} failed or were cut off"
-            self._tell(f"{told} ({_some(names)})", "the log of the first", left[0]["log"])
-
-    def _has_failed(self, about: Mapping[str, Any]) -> str:
-        """Notes that a job failed; returns how it is called."""
         known = self.jobs.get(about["jobid"], about)
         self.running.pop(about["jobid"], None)
-        words = [about["rule_name"], *dict(known.get("wildcards") or {}).values()]
-        self.failed[about["jobid"]] = " ".join(words)
-        return self.failed[about["jobid"]]
+        name = " ".join([about["rule_name"], *dict(known.get("wildcards") or {}).values()])
+        self.failed[about["jobid"]] = name
+        # What a cluster said of it; of a local job there is nothing to say.
+        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
+        self._tell(f"the job {name} failed{why}", about["log"])
 
-    def _tell(self, what: str, whose: str, logs: Collection[str]) -> None:
+    def _tell(self, what: str, logs: Collection[str]) -> None:
         """Says that a job failed, with the end of its log."""
         if not self.line.is_alone:
             return  # Snakemake has shown it
         told, logs = OWN + what, [log for log in logs if Path(log).exists()]
         if lines := next((lines for log in logs if (lines := _lines(Path(log)))), []):
-            told += f"; {whose} ends so:\n" + "\n".join(f"    {line}" for line in lines)
+            told += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:
             told += f"\n{OWN}the whole log: {', '.join(logs)}"
         self.line.say(told)
@@ -201,17 +203,22 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE) or getattr(record, "event", None) in FAILURES:
+        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
         self.line.clear()
         return True
 
+    def _look(self) -> None:
+        """Looks how far the runs are."""
+        if self.watching:
+            self.runs, self.looked = self.watching.look().words(), time.monotonic()
+
     def _follow(self) -> None:
         while not self.ended.wait(TICK):
-            if self.trained:
-                self.trained.look()
+            if time.monotonic() - self.looked >= EVERY:
+                self._look()
             if self.text() != OWN:
                 self.line.show(self.text())
 

@@ -1,1 +1,0 @@
-"""Starts commands without loading large libraries anew: a process that has them forks for each."""

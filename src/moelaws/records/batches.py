@@ -1,0 +1,117 @@
+"""Batches: the file that names the runs of one job, and the marker that says that they are done.
+
+The workflow writes ``results/batches/<digest>.runs.json`` while it is parsed, and ``moelaws train``
+writes ``<digest>.json`` once each run has a summary. The marker alone decides whether a batch is
+done: the workflow removes one that is not true any more, and so needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from moelaws.records import seal
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.records.runs import find_record
+from moelaws.spec.base import Frozen, parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+
+
+class Order(Frozen):
+    """One run of a batch: its configuration, and which of its weights are kept.
+
+    Attributes:
+        keep: whether the final weights are kept.
+        steps: the steps on the way after which they are kept too.
+    """
+
+    config: RunConfig
+    keep: bool = False
+    steps: tuple[int, ...] = ()
+
+
+class Orders(Frozen):
+    """The runs of one batch, in the order in which they train."""
+
+    runs: tuple[Order, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Orders:
+        """Returns the runs that the file of a batch holds.
+
+        Raises:
+            UserError: where there is no such file, or it is not one of a batch.
+        """
+        return parse(cls, read_json(path), path)
+
+    def write(self, path: Path) -> None:
+        """Writes the runs to ``path``, unless they stand there."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        with suppress(UserError):  # there is none yet, or a damaged one
+            if read_json(path) == data:
+                return
+        write_json(path, data)
+
+
+class Marker(Frozen):
+    """What a finished batch left behind.
+
+    Attributes:
+        runs: run -> the SHA-256 of its summary.
+        again: the runs that lacked memory, which the next call tries again.
+        kept: run -> the steps on the way whose weights are kept, beside the final ones.
+    """
+
+    runs: dict[str, str]
+    again: tuple[str, ...] = ()
+    kept: dict[str, tuple[int, ...]] = {}
+
+
+def kept_runs(word: str, results: Results) -> list[str]:
+    """Returns the run that ``word`` names by its id, or those of a batch's file that keep weights.
+
+    Raises:
+        UserError: where there is no such run.
+    """
+    if word.endswith(".json"):
+        return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
+    return [word if results.run(word).is_dir() else find_record(results, word).run_id]
+
+
+def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
+    """Writes the marker of a batch whose runs all have a summary."""
+    runs, again, kept = {}, [], {}
+    for order in orders:
+        run_id = order.config.run_id
+        summary = results.summary(run_id)
+        runs[run_id] = seal.digest(summary)
+        if read_json(summary)["status"] == "out_of_memory":
+            again.append(run_id)
+        if order.keep:
+            kept[run_id] = order.steps
+    marker = Marker(runs=runs, again=tuple(again), kept=kept)
+    write_json(path, marker.model_dump(mode="json"))
+
+
+def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:
+    """Tells whether the batch of the marker ``path`` is done and its runs are as they were then.
+
+    Args:
+        keeps: run -> the steps on the way after which weights are to be kept.
+    """
+    try:
+        marker = parse(Marker, read_json(path), path)
+        written = path.stat().st_mtime_ns
+        for run, sha in marker.runs.items():
+            summary = results.summary(run)
+            if summary.stat().st_mtime_ns > written and seal.digest(summary) != sha:
+                return False
+    except (UserError, FileNotFoundError):
+        return False
+    return not marker.again and all(
+        run in marker.kept and set(steps) <= set(marker.kept[run]) and results.kept(run).is_file()
+        for run, steps in keeps.items()
+    )

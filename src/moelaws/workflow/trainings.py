@@ -1,0 +1,224 @@
+"""The trainings of a call as the rules see them: the batches and what each job needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from moelaws.records.batches import Order, Orders, is_done
+from moelaws.spec.errors import UserError
+from moelaws.workflow.batches import Batch, batches_of
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.requests import Requests, gpus_here
+
+NAMED = 8  # runs of a plan that are named
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """The batches of all studies of ``jobs``.
+
+    Attributes:
+        here: whether jobs run on this machine; elsewhere a cluster runs them.
+        in_job: whether this is Snakemake within the job of a cluster.
+    """
+
+    jobs: Jobs
+    here: bool = True
+    in_job: bool = False
+
+    @cached_property
+    def requests(self) -> Requests:
+        """What each job asks for."""
+        project = self.jobs.project
+        gpus = gpus_here(project) if self.here and project.device == "cuda" else ()
+        return Requests(project, self.jobs.runs, self.here, gpus)
+
+    @cached_property
+    def of_study(self) -> dict[str, tuple[Batch, ...]]:
+        """The batches of each study, which depend on no other study and on no machine."""
+        anywhere = Requests(self.jobs.project, self.jobs.runs)
+        return {
+            key: batches_of(
+                [run.run_id for run in sweep.runs], anywhere.seconds, anywhere.batch_seconds
+            )
+            for key, sweep in self.jobs.sweeps.items()
+        }
+
+    @cached_property
+    def batches(self) -> dict[str, Batch]:
+        """The batches of all studies, by digest: two studies may ask for the same."""
+        every = (batch for batches in self.of_study.values() for batch in batches)
+        return {batch.digest: batch for batch in every}
+
+    @cached_property
+    def pending(self) -> dict[str, list[str]]:
+        """The batches that are not done, by digest, with the runs that have no summary yet."""
+        results = self.jobs.results
+        kept = self.jobs.all_kept
+        pending = {}
+        for digest, batch in self.batches.items():
+            keeps = {run: tuple(kept[run]) for run in batch.runs if run in kept}
+            if not is_done(results.batch(digest), keeps, results):
+                waiting = [run for run in batch.runs if not results.summary(run).exists()]
+                pending[digest] = waiting
+        return pending
+
+    def prepare(self) -> None:
+        """Writes what the pending batches are to train, and removes markers that are not true.
+
+        A marker is not true where a run's record was removed or trained anew, where a run lacked
+        memory, and where weights are to be kept that are not there. Snakemake then runs the job,
+        whether it remembers the last one or not.
+
+        Raises:
+            UserError: where the results cannot be written.
+        """
+        results, kept = self.jobs.results, self.jobs.all_kept
+        for digest in self.pending:
+            orders = tuple(
+                Order(
+                    config=self.jobs.runs[run].config,
+                    keep=run in kept,
+                    steps=tuple(kept.get(run, ())),
+                )
+                for run in self.batches[digest].runs
+            )
+            Orders(runs=orders).write(results.batch_runs(digest))
+            try:
+                results.batch(digest).unlink(missing_ok=True)
+            except OSError as error:
+                raise UserError(f"{error.filename}: cannot be removed: {error.strerror}") from None
+        for kind, files in (("hidden", results.hidden), ("scores", results.scores)):
+            for digest, batch in self.batches.items():
+                marker = results.probed(kind, digest)
+                if marker.exists() and not all(files(run).exists() for run in self.kept(batch)):
+                    marker.unlink()
+
+    def kept(self, batch: Batch) -> list[str]:
+        """Returns the runs of a batch whose weights are kept."""
+        return [run for run in batch.runs if run in self.jobs.all_kept]
+
+    # ---- files
+
+    def markers(self, study: str | None = None) -> list[Path]:
+        """Returns the markers of all batches, or of one study's."""
+        batches = self.batches.values() if study is None else self.of_study[study]
+        return [self.jobs.results.batch(batch.digest) for batch in batches]
+
+    def table_inputs(self, study: str) -> list[Path]:
+        """Returns what a study's table is made of: its batches, or an imported table."""
+        spec = self.jobs.studies[study]
+        return list(spec.imported_files) if spec.imported else self.markers(study)
+
+    def corpora(self, digest: str) -> list[Path]:
+        """Returns the descriptions of the corpora on which the runs of a batch train."""
+        return [folder / "meta.json" for folder in self._corpora(self.batches[digest].runs)]
+
+    def tasks(self, digest: str) -> list[Path]:
+        """Returns the task files of what the kept runs of a batch are requests."""
+        runs = self.kept(self.batches[digest])
+        return [self.jobs.results.tasks(folder.name) for folder in self._corpora(runs)]
+
+    def _corpora(self, runs: Iterable[str]) -> list[Path]:
+        ids = dict.fromkeys(self.jobs.runs[run].config.corpus.corpus_id for run in runs)
+        return [self.jobs.results.corpus(corpus) for corpus in ids]
+
+    def probed(self, study: str, entry: Any) -> list[Path]:
+        """Returns what a derived table reads of kept runs, and the speeds that it reads."""
+        results = self.jobs.results
+        kept = [batch for batch in self.of_study.get(study, ()) if self.kept(batch)]
+        files = []
+        for batch in kept:
+            files += [results.batch(batch.digest)] * bool(entry.weights)
+            files += [results.probed("hidden", batch.digest)] * bool(entry.hidden)
+            files += [results.probed("scores", batch.digest)] * bool(entry.scores)
+        return files + [self.jobs.folder.speed(study)] * bool(entry.speed)
+
+    # ---- one job
+
+    def resources(self) -> dict[str, Callable[..., Any]]:
+        """Returns the requests of a training job as input functions; retries ask for twice."""
+
+        def of(ask: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda wildcards: ask(self.batches[wildcards.batch].runs)
+
+        def again(ask: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda wildcards, attempt: ask(self.batches[wildcards.batch].runs, attempt)
+
+        requests = self.requests
+        resources = {"mem_mb": again(requests.memory_mb), "runtime": again(requests.minutes)}
+        resources |= {"workers": of(requests.workers), "runs_per_gpu": of(requests.runs_per_gpu)}
+        resources |= {"devices": of(requests.devices), "spans": of(requests.nodes)}
+        if requests.cuda and not self.here:
+            resources["gpu"] = of(
+                lambda runs: requests.job_gpus(runs) * (requests.nodes(runs) == 1)
+            )
+            if model := self.jobs.project.gpu_model:
+                resources["gpu_model"] = of(lambda runs: model if requests.nodes(runs) == 1 else "")
+        if not self.here and any(requests.nodes(b.runs) > 1 for b in self.batches.values()):
+            # In the job, of the step that starts the run's own step on all nodes: it has one.
+            resources["nodes"] = of(lambda runs: 1 if self.in_job else requests.nodes(runs))
+            resources["tasks"] = resources["nodes"]
+            resources["tasks_per_gpu"] = of(lambda runs: -1)  # else there is a task for each GPU
+            resources["gres"] = of(self._gpus_of_each_node)
+        return resources
+
+    def _gpus_of_each_node(self, runs: Iterable[str]) -> str:
+        """Returns what a job on several nodes asks for on each, as Slurm's --gres.
+
+        Of a number for the whole job the nodes might have unequal parts, and Slurm refuses the step
+        of one node in which the executor starts the job, for it would have all of them.
+        """
+        nodes, model = self.requests.nodes(list(runs)), self.jobs.project.gpu_model
+        each = self.requests.devices(list(runs)) // nodes
+        return f"gpu:{model}:{each}" if model and nodes > 1 else f"gpu:{each}" if nodes > 1 else ""
+
+    def memory_mb(self, digest: str, attempt: int) -> int:
+        """Returns the memory to ask for where the runs of a batch are read."""
+        return self.requests.memory_mb(self.batches[digest].runs, attempt)
+
+    def threads(self, digest: str, cores: int) -> int:
+        """Returns the cores of a batch's job on a machine of which Snakemake has ``cores``."""
+        return self.requests.threads(self.batches[digest].runs, cores)
+
+    def priority(self, digest: str) -> int:
+        """Returns the estimated seconds of a batch, for the longest to begin first."""
+        costs = self.requests.costs
+        return int(sum(costs[run].seconds for run in self.batches[digest].runs))
+
+    @property
+    def gpu_option(self) -> str:
+        """Returns the option by which jobs take GPUs of this machine; a cluster gives each some."""
+        gpus = self.jobs.project.gpus
+        if not (self.requests.cuda and self.here):
+            return ""
+        return f"--gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
+
+    def lines(self) -> list[str]:
+        """Returns what a user should know before trainings begin, a line each.
+
+        Raises:
+            UserError: where GPUs are to be used that cannot be listed, or are too few.
+        """
+        pending = [run for runs in self.pending.values() for run in runs]
+        if pending and self.here and self.requests.cuda:
+            return [self.requests.gpu_words(pending)]
+        return []
+
+    def words(self, digests: Iterable[str]) -> str:
+        """Returns how many runs of how many batches a plan trains, and which; empty for none."""
+        batches = [digest for digest in digests if digest in self.pending]
+        runs = [run for digest in batches for run in self.pending[digest]]
+        if not batches:
+            return ""
+        names = ", ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
+        whole = sum(len(self.batches[digest].runs) for digest in batches)
+        return (
+            f"{len(runs)} runs will train ({names}), in {len(batches)} batches of {whole} runs"
+            if runs
+            else f"no run will train; {len(batches)} batches of {whole} runs are looked through"
+        )
