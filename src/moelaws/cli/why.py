@@ -33,10 +33,12 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
     A TARGET is a file below results/, or a rule such as tables; without one it is all. Further
     words go to snakemake, such as --config tier=gpu. Nothing is run.
     """
-    call = [sys.executable, "-m", "snakemake", "--dry-run", "--cores", "1", "--quiet", "host"]
-    done = subprocess.run([*call, *words], capture_output=True, text=True)
+    call = [sys.executable, "-m", "snakemake", *words]
+    options = ["--dry-run", "--cores", "1", "--quiet", "host"]
+    done = subprocess.run([*call, *options], capture_output=True, text=True)
     if done.returncode:
-        raise UserError((done.stderr or done.stdout).strip().removeprefix("moelaws: "))
+        *_, last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise UserError(last.removeprefix("moelaws: "))
     jobs = list(_jobs(done.stdout + "\n" + done.stderr))
     if as_json:
         print_json(jobs)

@@ -149,9 +149,8 @@ class CallReport(logging.Handler):
         if self.line.is_alone and not self.settings.dryrun:
             each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
             self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
-        batches = [
-            dict(job["wildcards"])["batch"] for job in self.jobs.values() if is_training(job)
-        ]
+        trainings = [job for job in self.jobs.values() if job["rule_name"] == "train"]
+        batches = [dict(job["wildcards"])["batch"] for job in trainings]
         if self.settings.dryrun and self.trainings and batches:
             self.line.say(OWN + self.trainings.words(batches))
             self.jobs.clear()
