@@ -56,7 +56,6 @@ ALLOWED: dict[str, set[str]] = {
         "grids",
         "tables",
     },
-    "launcher": set(),
     "workflow": {
         "spec",
         "accounting",
@@ -67,7 +66,6 @@ ALLOWED: dict[str, set[str]] = {
         "grids",
         "tables",
         "tasks",
-        "launcher",
     },
 }
 # The core never imports a study, and no study another one.
@@ -76,7 +74,7 @@ ALLOWED["studies"] = {
     "spec", "accounting", "laws", "records", "tables", "fitting", "analysis", "figures", "claims",
 }  # fmt: skip
 ALLOWED["cli"] = CORE
-ALLOWED[""] = {"cli", "launcher"}  # where the command line starts
+ALLOWED[""] = {"cli"}  # where the command line starts
 
 # Distribution -> the packages that may import it: the rest runs where it is not installed.
 HOMES: dict[str, set[str]] = {

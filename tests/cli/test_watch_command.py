@@ -86,7 +86,7 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
         write_json(results.summary(run), {"status": "completed", "steps": steps, **SUMMARY})
     everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
     assert everything in call()  # it ends by itself
-    asked = {run: watching.Asked(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
+    asked = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
     watcher = watching.Watching(results, asked)
     assert watcher.look().finished
 
@@ -106,7 +106,7 @@ def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch)
         return {}
 
     monkeypatch.setattr(watching, "holder", end)
-    asked = {run: watching.Asked(("sparsity",), 1.0, 1, 1, 1)}
+    asked = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1)}
     assert watching.Watching(results, asked).look().courses[run].state == "done"
 
 
@@ -116,7 +116,7 @@ def test_what_a_run_measures_fits_the_terminal(width):
         "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
         tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
     )  # fmt: skip
-    asked = {"1f" * 8: watching.Asked(("sparsity",), 1e18, 20000, 10**9, 10**8)}
+    asked = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8)}
     console = Console(width=width, file=io.StringIO())
     console.print(drawn(watching.Snapshot(asked, dict.fromkeys(asked, course)), "gpu", width))
     (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]

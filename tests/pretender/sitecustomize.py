@@ -11,10 +11,7 @@ from pathlib import Path
 COMMAND_LINE = Path(sys.argv[0] if sys.argv else "").name == "moelaws"
 
 TRAINS = COMMAND_LINE and sys.argv[1:2] == ["train"]
-# ... or forks what trains.
-LAUNCHER = "moelaws.launcher.server" in sys.orig_argv and "torch" in sys.orig_argv
-
-if "MOELAWS_PRETEND" in os.environ and (TRAINS or LAUNCHER):
+if "MOELAWS_PRETEND" in os.environ and TRAINS:
     from moelaws.training import device
 
     device.choose_device = lambda name: "cpu"

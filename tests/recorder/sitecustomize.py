@@ -14,7 +14,7 @@ from pathlib import Path
 
 def record():
     if not is_command() or "moelaws.cli" not in sys.modules:
-        return  # a launcher itself, or a command that one has run
+        return
     loaded = [
         str(module.__file__)
         for name, module in list(sys.modules.items())
@@ -28,6 +28,5 @@ def is_command():
     return Path(sys.argv[0] if sys.argv else "").name == "moelaws"
 
 
-# What a launcher forks becomes a command.
-if "MOELAWS_LOADED" in os.environ and (is_command() or "moelaws.launcher.server" in sys.orig_argv):
+if "MOELAWS_LOADED" in os.environ and is_command():
     atexit.register(record)

@@ -6,7 +6,7 @@ import time
 
 from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet
-from moelaws.records.watching import Asked, Watching
+from moelaws.records.watching import Planned, Watching
 from moelaws.training.history import COLUMNS
 
 STEPS = 200
@@ -25,7 +25,7 @@ def test_a_run_is_seen_at_work_killed_and_resumed(configure, train, tmp_path):
     config, results = configure(steps=STEPS), Results(tmp_path / "results")
     often = {"checkpoint_seconds": 0.0, "history_seconds": 0.0}
     run = config.run_id
-    watching = Watching(results, {run: Asked(("ours",), 1.0, STEPS, 1, 1)})
+    watching = Watching(results, {run: Planned(("ours",), 1.0, STEPS, 1, 1)})
     assert watching.look().courses[run].state == "waiting"
     trainer = os.fork()
     if trainer == 0:

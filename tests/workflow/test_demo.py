@@ -28,7 +28,7 @@ SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
 # how a file is written and read, and what tells the code behind an entry for the record of what
 # is made. The entry itself is a parameter of its rule, and Snakemake compares it by content.
 COMMAND_LINE = (
-    *("__main__.py", "cli/", "launcher/", "spec/", "studies/__init__.py"),
+    *("__main__.py", "cli/", "spec/", "studies/__init__.py"),
     *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
     *("records/leftovers.py", "records/memory.py", "records/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
@@ -76,8 +76,8 @@ class Demo(Copy):
         package, last = self.root / "src/moelaws", {}
         for path in sorted(self.loaded.glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
             record = json.loads(path.read_text())
-            if "--out" in (words := record["words"]):
-                last[words[words.index("--out") + 1]] = record
+            if (words := record["words"])[0] != "train" and (out := output(words)):
+                last[out] = record
         for record in last.values():
             files = {Path(file).resolve() for file in record["files"]}
             yield record["words"], {file.relative_to(package).as_posix() for file in files}
@@ -85,6 +85,12 @@ class Demo(Copy):
     def planned_entries(self):
         """The fits, derived tables, figures, ... that a call would make again."""
         return entries(self.snakemake("-n", "--quiet", "host", *self.words).stdout)
+
+
+def output(words):
+    """What a command writes, by its own words; None where they name nothing."""
+    option = "--marker" if words[0] in ("probe", "bench") else "--out"
+    return words[words.index(option) + 1] if option in words else None
 
 
 def entries(text):
@@ -110,7 +116,7 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
     for words, files in demo.commands():
         if words[0] == "corpus":  # like a training's, its code is no input (docs/concepts.md)
             continue
-        inputs = jobs[words[words.index("--out") + 1]]["input"]
+        inputs = jobs[output(words)]["input"]
         declared = {(demo.root / file).resolve() for file in inputs}
         own = COMMAND_LINE + (EXPANSION if words[0] == "aggregate" else ())
         loaded = {name for name in files if not name.startswith(own)}
@@ -134,7 +140,7 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
 def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known):
     """What loads the law, by the record of each command, and what is made of that."""
     jobs = demo.jobs()
-    stale = {words[words.index("--out") + 1] for words, files in demo.commands() if file in files}
+    stale = {output(words) for words, files in demo.commands() if file in files}
     while more := {out for out, job in jobs.items() if stale & set(job["input"])} - stale:
         stale |= more
     expected = entries(" ".join(log for out in stale for log in jobs[out]["log"]))

@@ -1,12 +1,15 @@
 """What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 
 
@@ -103,10 +106,27 @@ def test_a_command_is_told_the_files_that_its_rule_declares(jobs):
     assert len(draws) == len(entry.fits)
 
 
+def test_what_an_entry_asks_for_is_a_file_that_is_written_when_it_changes(jobs, tmp_path):
+    jobs = replace(jobs, results=Results(tmp_path))
+    path = jobs.entry_spec("fits", "sparsity", "loss")
+    before = path.stat().st_mtime_ns
+    assert jobs.entry_spec("fits", "sparsity", "loss").stat().st_mtime_ns == before
+    study = jobs.studies["sparsity"]
+    fits = tuple(
+        f.model_copy(update={"bootstrap": 7}) if f.name == "loss" else f for f in study.fits
+    )
+    studies = {**jobs.studies, "sparsity": study.model_copy(update={"fits": fits})}
+    changed = replace(jobs, studies=studies)
+    other = changed.entry_spec("fits", "sparsity", "isoflop_total")
+    assert other.read_text() == jobs.entry_spec("fits", "sparsity", "isoflop_total").read_text()
+    assert '"bootstrap":7' in changed.entry_spec("fits", "sparsity", "loss").read_text()
+    assert path.stat().st_mtime_ns > before
+
+
 def test_what_is_simulated_lies_apart(jobs, trained):
     assert not {*jobs.tables(), *jobs.fits()} & {*trained.tables(), *trained.fits()}
-    assert jobs.summaries() == []
-    assert len(trained.summaries()) == len(trained.runs) > 50
+    assert Trainings(jobs).markers() == []
+    assert sum(len(b.runs) for b in Trainings(trained).batches.values()) == len(trained.runs) > 50
 
 
 def test_a_users_own_study_is_named_by_its_file(tmp_path):

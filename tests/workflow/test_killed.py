@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -56,16 +55,6 @@ def finished_well(copy):
     assert trainers(copy) == []
 
 
-def launchers(copy):
-    """The launchers of calls in this copy."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if "moelaws.launcher.server" in process.cmdline() and process.cwd() == str(copy.root):
-                found.append(process)
-    return found
-
-
 def test_a_trainer_killed(slow):
     sweep = start(slow, "--keep-going", "tables")
     victim = wait_for(lambda: trainers(slow))[0]
@@ -78,12 +67,6 @@ def test_a_trainer_killed(slow):
     finished_well(slow)
 
 
-def trainer_in_a_launcher(copy):
-    """A trainer that a launcher of this copy has started."""
-    ours = {process.pid for process in launchers(copy)}
-    return next((t for t in trainers(copy) if t.ppid() in ours), None)
-
-
 def test_snakemake_killed(slow):
     sweep = start(slow, "tables")
     wait_for(lambda: trainers(slow))
@@ -94,7 +77,6 @@ def test_snakemake_killed(slow):
     slow.snakemake("--unlock")
     slow.snakemake("tables")
     finished_well(slow)
-    wait_for(lambda: not launchers(slow))
 
 
 def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
@@ -111,12 +93,11 @@ def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
                 shown.append(text)
 
     threading.Thread(target=read, daemon=True).start()
-    wait_for(lambda: trainer_in_a_launcher(slow))
+    wait_for(lambda: trainers(slow))
     time.sleep(1.0)
     os.write(terminal, b"\x03")
     wait_for(lambda: os.waitpid(call, os.WNOHANG)[0])
     assert trainers(slow) == []
-    wait_for(lambda: not launchers(slow))
     assert list((slow.root / "results/checkpoints").rglob("*")) or slow.summaries()
     os.close(terminal)
     slow.snakemake("tables")
@@ -124,23 +105,18 @@ def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
 
 
 def test_a_second_copy_waits_and_ends_well(slow):
-    run = json.loads(slow.moelaws("grid", "sparsity", "--json").stdout)[0]["run_id"]
     slow.snakemake("--until", "prepare_corpus")
-    summary = f"results/runs/{run}/summary.json"
-    shown = slow.snakemake("-n", "-p", summary, "--quiet", "host").stdout
-    command = next(x for x in shown.splitlines() if "moelaws train" in x).partition(":")[2]
+    (batch, *_) = slow.root.glob("results/batches/*.runs.json")
+    words = [sys.executable, "-m", "moelaws.cli", "train", str(batch)]
     copies = [
         subprocess.Popen(
-            ["bash", "-c", command.partition(">>")[0]],
-            cwd=slow.root,
-            env={**slow.environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            words, cwd=slow.root, env=slow.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
         )
         for _ in range(2)
-    ]
+    ]  # fmt: skip
     ends = [copy.communicate(timeout=120) for copy in copies]
     assert [copy.returncode for copy in copies] == [0, 0], ends
-    assert sum("waiting for" in errors for _, errors in ends) == 1
-    assert json.loads((slow.root / summary).read_text())["status"] == "completed"
+    logs = [path.with_name("log").read_text() for path in slow.summaries()]
+    assert any("waiting for" in log for log in logs)
+    assert all(json.loads(p.read_text())["status"] == "completed" for p in slow.summaries())

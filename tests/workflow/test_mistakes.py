@@ -62,7 +62,7 @@ def test_impossible_grids(fresh, keys, message):
         ),
         ("studies", "sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
         ("corpus", "nowhere.txt", "corpus: nowhere.txt does not exist"),
-        ("colour", "red", "unknown key colour; allowed here: corpus, device"),
+        ("colour", "red", "unknown key colour; allowed here: batch_minutes, corpus"),
         ("tier", "paper", "grids.paper is missing; there are: demo"),
     ],
 )

@@ -35,11 +35,12 @@ def _last(value):
 
 
 def requests(run, gpus=(), **keys):
-    return Requests(Project(**({"device": "cuda"} | keys)), {run.run_id: run}, gpus)
+    project = Project(**({"device": "cuda"} | keys))
+    return Requests(project, {run.run_id: run}, here=bool(gpus), gpus=gpus)
 
 
 def test_nodes_have_equal_numbers_of_devices(largest):
-    run = largest.run_id
+    run = [largest.run_id]
     assert requests(largest).devices(run) == 150
     assert requests(largest).nodes(run) == 25  # of 6 devices: 19 nodes of 8 could not be equal
     asked = requests(largest, devices_per_run=256)
@@ -54,9 +55,9 @@ def test_the_memory_of_the_gpus_decides_how_many_train_a_run(largest):
 
     def of_this_machine(*sizes):
         gpus = [Gpu(i, f"GPU-{i}", "a GPU", gb * 2**30, 0, 0) for i, gb in enumerate(sizes)]
-        return requests(largest, tuple(gpus)).devices(largest.run_id)
+        return requests(largest, tuple(gpus)).devices([largest.run_id])
 
-    assert requests(largest, gpu_memory=640).devices(largest.run_id) == 16
+    assert requests(largest, gpu_memory=640).devices([largest.run_id]) == 16
     assert of_this_machine(*[640] * 32) == 16
     assert of_this_machine(*[640] * 31, 80) == 32  # none suffice: those that come nearest
     assert of_this_machine(80, 0) == 2
@@ -64,14 +65,32 @@ def test_the_memory_of_the_gpus_decides_how_many_train_a_run(largest):
 
 
 def test_memory_is_that_of_a_node_and_time_that_of_all_together(largest):
-    run, asked = largest.run_id, requests(largest)
+    run, asked = [largest.run_id], requests(largest)
     cost = estimate(largest.config, H100, 150)
     assert asked.memory_mb(run, 1) == pytest.approx(400 + 1.5e-6 * cost.host_bytes / 25, abs=1)
-    assert asked.minutes(run, 1, slack=True) == min(2880, 10 + int(cost.seconds / 20))
+    assert asked.minutes(run, 1) == min(2880, 11 + int(cost.seconds / 20))
 
 
-def test_a_run_on_several_devices_shares_no_job(largest):
-    assert requests(largest).any_on_several
-    assert requests(largest).seconds_alone(largest.run_id) == math.inf
-    assert not requests(largest, device="cpu").any_on_several
-    assert requests(largest, device="cpu").seconds_alone(largest.run_id) < math.inf
+def test_a_run_on_several_devices_is_alone(largest):
+    assert requests(largest).seconds(largest.run_id) == math.inf
+    assert requests(largest, device="cpu").seconds(largest.run_id) < math.inf
+
+
+def test_a_job_has_the_gpus_of_its_node_and_each_of_these_some_runs():
+    study = load_study("sparsity", REPOSITORY)
+    runs = {run.run_id: run for run in expand(study.grids["gpu"], TEXT, "sparsity.yaml")[:20]}
+    small = list(runs)
+
+    def asked(here=False, **keys):
+        return Requests(Project(device="cuda", **keys), runs, here)
+
+    node = asked(gpus_per_job=8, runs_per_gpu=2)
+    assert (node.job_gpus(small), node.workers(small)) == (8, 16)
+    assert (node.job_gpus(small[:3]), node.workers(small[:3])) == (3, 3)
+    assert node.batch_seconds == 16 * asked().batch_seconds
+    assert node.minutes(small, 1) < asked().minutes(small, 1)
+    assert node.memory_mb(small, 1) > asked().memory_mb(small, 1)
+    assert asked(here=True, gpus_per_job=8).job_gpus(small) == 1
+    fit = asked(runs_per_gpu="auto").runs_per_gpu(small)
+    assert 1 <= fit <= 8
+    assert asked(runs_per_gpu="auto", gpu_memory=0.5).runs_per_gpu(small) == 1

@@ -52,7 +52,7 @@ def test_everything_is_there(finished):
 
 
 def test_progress_is_shown(finished):
-    assert "18/18 runs, 100% of the FLOPs" in finished.first.stderr
+    assert "18 of 18 runs done, 100% of the FLOPs" in finished.first.stderr
 
 
 def test_nothing_to_do_after_a_full_run(finished):
@@ -81,7 +81,7 @@ def test_readme_edit_reruns_nothing(finished):
 def test_no_model_is_trained_again_for_workflow_text(finished):
     rules = "workflow/rules/runs.smk"
     with (
-        finished.edited(rules, r"\{TRAIN\} <<<", "{TRAIN}  <<<"),  # shell text
+        finished.edited(rules, r"exec moelaws", "exec  moelaws"),  # shell text
         finished.edited(rules, r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
         finished.edited(rules, r"\A", "# A comment.\n"),
         finished.edited("envs/cpu.yaml", r"python=3.11", "python=3.12"),

@@ -10,9 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
-from moelaws.workflow import status_line, trained
+from moelaws.workflow import status_line
 from moelaws.workflow.terminal import CallReport
 from repository import REPOSITORY
 
@@ -20,7 +18,7 @@ SNAKEFILE = """
 from moelaws.workflow.terminal import CallReport
 CALL = CallReport(logger, workflow.output_settings, {"make"})
 logger.addHandler(CALL)
-onstart: CALL.begin(None)
+onstart: CALL.begin()
 onsuccess: CALL.end(log, True)
 onerror: CALL.end(log, False)
 rule all:
@@ -39,26 +37,8 @@ def clock(monkeypatch):
     """Seconds that pass when the test says so."""
     clock = SimpleNamespace(now=100.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(trained, "time", clock)
     monkeypatch.setattr(status_line, "time", clock)
     return clock
-
-
-def test_the_time_left_of_a_sweep_is_weighted_by_flops(tmp_path, clock):
-    results = Results(tmp_path)
-    write_json(results.summary("a"), {})
-    runs = trained.Trained(results, {"a": 1.0, "b": 6.0, "c": 3.0})
-    assert runs.words() == ["1/3 runs", "10% of the FLOPs"]
-    write_json(results.summary("c"), {})
-    clock.now += 10.0
-    runs.look()
-    clock.now += 2.0
-    assert runs.words() == ["2/3 runs", "40% of the FLOPs", "18 s left"]
-    write_json(results.summary("b"), {})
-    clock.now += 10.0
-    runs.look()
-    assert runs.words() == ["3/3 runs", "100% of the FLOPs"]
-    assert trained.Trained(results, {"a": 1.0}).words() == []
 
 
 def test_a_log_gets_a_line_for_a_change_and_one_in_a_silent_minute(clock, capsys):

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from moelaws.cli.output import json_option, print_json
 from moelaws.spec.errors import UserError
 
+# How the lines begin that Snakemake prints of every call.
+USUAL = ("Using ", "Assuming ", "Building DAG")
 SHOWN = 3  # files that are named of each reason
 # How Snakemake begins a reason, and the same in words.
 REASONS = {
@@ -37,8 +40,9 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
     options = ["--dry-run", "--cores", "1", "--quiet", "host"]
     done = subprocess.run([*call, *options], capture_output=True, text=True)
     if done.returncode:
-        *_, last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise UserError(last.removeprefix("moelaws: "))
+        lines = (done.stdout + "\n" + done.stderr).splitlines()
+        message = [line.strip() for line in lines if line.strip() and not line.startswith(USUAL)]
+        raise UserError(message[-1].removeprefix("moelaws: "))
     jobs = list(_jobs(done.stdout + "\n" + done.stderr))
     if as_json:
         print_json(jobs)
@@ -52,7 +56,7 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
         click.echo("nothing would run: all is there, and as it was asked for")
 
 
-def _jobs(text: str) -> Iterator[dict[str, object]]:
+def _jobs(text: str) -> Iterator[dict[str, Any]]:
     """Yields the jobs of a dry run: what each is called, and its reasons in words."""
     for block in re.split(r"\n(?=(?:local)?rule )", text)[1:]:
         lines = block.split("\n\n")[0]

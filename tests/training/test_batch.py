@@ -1,0 +1,198 @@
+"""`moelaws train` of several runs: real processes, which are killed and stopped by real signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from moelaws.gpus.listing import list_gpus
+from moelaws.gpus.slots import held
+from moelaws.records.batches import Order, Orders
+from moelaws.records.files import read_json
+from nvidia_smi import nvidia_smi
+from waiting import wait_for
+
+TELLS_OF_TORCH = """
+import sys
+from moelaws.cli import main
+try:
+    main()
+finally:
+    print("torch" in sys.modules)
+"""
+MOELAWS = (sys.executable, "-m", "moelaws.cli")
+# The command line where two trainings side by side do not fit into the memory.
+TIGHT = """
+import os
+from moelaws.cli import main
+from moelaws.training.job import TrainingJob
+build = TrainingJob.build_trainer
+def build_if_there_is_room(job):
+    if float(os.environ["MOELAWS_GPU_SHARE"]) < 1:
+        raise MemoryError("neighbours have it")
+    return build(job)
+TrainingJob.build_trainer = build_if_there_is_room
+main()
+"""
+
+
+@pytest.fixture
+def batch(configure, results, corpus, tmp_path):
+    """Starts a batch of runs that differ in their seed; returns its process and their ids."""
+    started = []
+
+    def start(*words, steps=3, runs=4, program=MOELAWS):
+        orders = [
+            Order(config=configure(steps=steps, seed=seed, max_epochs=1000)) for seed in range(runs)
+        ]
+        file = tmp_path / "batch.runs.json"
+        Orders(runs=tuple(orders)).write(file)
+        options = ["--results", results.root, "--corpus", corpus[1], "--marker", tmp_path / "done"]
+        command = [*program, "train", file, "--device", "cpu", *options, *words]
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return process, [order.config.run_id for order in orders]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def statuses(results, runs):
+    paths = [results.summary(run) for run in runs]
+    return [read_json(path)["status"] if path.exists() else None for path in paths]
+
+
+def trainer_of(results, run):
+    """The process that trains a run; None where there is none."""
+    try:
+        return psutil.Process(json.loads((results.run(run) / "lock").read_text())["pid"])
+    except (OSError, ValueError, psutil.NoSuchProcess):
+        return None
+
+
+def test_each_run_has_its_own_record_and_a_finished_one_is_skipped(batch, results, tmp_path):
+    process, runs = batch("--workers", "2")
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert statuses(results, runs) == ["completed"] * 4
+    assert read_json(tmp_path / "done")["runs"].keys() == set(runs)
+    for run in runs:
+        assert "back end torch on cpu" in (results.run(run) / "log").read_text()
+        assert f"{run} completed: loss" in out
+    (tmp_path / "done").unlink()
+    process, _ = batch(program=(sys.executable, "-c", TELLS_OF_TORCH))
+    out, errors = process.communicate(timeout=300)
+    assert "4 runs have a summary, 4 had one before" in out
+    assert out.endswith("False\n"), "torch is loaded though there is nothing to train"
+    assert (tmp_path / "done").exists()
+
+
+def test_losses_are_those_of_each_run_trained_alone(batch, results, train, configure, tmp_path):
+    process, runs = batch("--workers", "2", runs=2)
+    process.communicate(timeout=300)
+    for seed, run in enumerate(runs):
+        alone = train(configure(steps=3, seed=seed, max_epochs=1000), out=tmp_path / run)
+        assert read_json(results.summary(run))["loss"] == alone.loss
+
+
+def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_path):
+    process, runs = batch(steps=150)
+    victim = wait_for(lambda: trainer_of(results, runs[0]))
+    victim.kill()
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert f"run {runs[0]} failed (ended by signal 9)" in errors
+    assert statuses(results, runs) == [None, *["completed"] * 3]
+    assert not (tmp_path / "done").exists()
+    process, _ = batch(steps=150)
+    process.communicate(timeout=300)
+    assert statuses(results, runs) == ["completed"] * 4
+
+
+def test_a_stop_saves_what_trains_and_begins_nothing_more(batch, results):
+    process, runs = batch("--workers", "2", steps=100_000, runs=3)
+    wait_for(lambda: all(trainer_of(results, run) for run in runs[:2]))
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "stopped; call again to continue from the checkpoints" in errors
+    for run in runs[:2]:
+        assert results.checkpoint(run).is_dir()
+        assert "checkpoint written" in (results.run(run) / "log").read_text()
+    assert not results.run(runs[2]).exists()
+
+
+def test_no_process_outlives_the_command(batch, results):
+    process, runs = batch("--workers", "2", steps=100_000, runs=2)
+    trainers = [wait_for(lambda run=run: trainer_of(results, run)) for run in runs]
+    process.kill()
+    process.wait()
+    wait_for(lambda: not any(trainer.is_running() for trainer in trainers))
+
+
+@pytest.fixture
+def gpus(tmp_path, monkeypatch):
+    """A machine of two GPUs, which a program pretends to list; training computes on the CPU."""
+    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+
+
+def origins(results, runs):
+    made_by = [read_json(results.run(run) / "provenance.json") for run in runs]
+    return [(origin["cuda_visible_devices"], origin["gpu_share"]) for origin in made_by]
+
+
+def test_workers_have_a_gpu_each_and_it_is_held_while_they_train(batch, results, gpus):
+    process, runs = batch("--workers", "2", "--gpus", "all", steps=150, runs=2)
+    wait_for(lambda: all(trainer_of(results, run) for run in runs))
+    waits = []
+    with held(list_gpus("all"), 2, waits.append):
+        assert process.wait(60) == 0
+    assert waits == ["waiting for 2 of the GPUs 0, 1, on which other jobs train"]
+    assert sorted(origins(results, runs)) == [("GPU-0", None), ("GPU-1", None)]
+
+
+def test_a_run_that_lacks_memory_beside_others_is_tried_again_alone(batch, results, gpus):
+    words = ("--workers", "2", "--runs-per-gpu", "2", "--gpus", "1")
+    process, runs = batch(*words, runs=2, program=(sys.executable, "-c", TIGHT))
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert errors.count("trying again without others beside it") == 2
+    assert "CUDA MPS does not run" in errors
+    assert statuses(results, runs) == ["completed"] * 2
+    assert origins(results, runs) == [("GPU-1", 1.0)] * 2
+
+
+def test_too_few_gpus_and_wrong_words_are_one_line(batch, gpus):
+    for words, message in (
+        (("--workers", "3", "--gpus", "all"), "3 GPUs are asked for, and 2 can be used"),
+        (("--gpus", "x"), "--gpus is 'x'; it must be all, or numbers such as 0,2"),
+        (("--gpus", "7"), "gpus names 7, but the GPUs that can be used are"),
+        (("--out", "x"), "--out is for a single run"),
+    ):
+        process, _ = batch(*words)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert message in errors
+        assert "Traceback" not in errors
+
+
+def test_a_run_on_record_goes_by_its_id(batch, results, corpus):
+    process, runs = batch(runs=1)
+    process.communicate(timeout=300)
+    results.summary(runs[0]).unlink()
+    words = ["train", runs[0][:6], "--results", results.root, "--corpus", corpus[1], "--json"]
+    done = subprocess.run([*MOELAWS, *map(str, words)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["run_id"] == runs[0]
+    assert os.path.exists(results.summary(runs[0]))

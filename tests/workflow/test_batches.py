@@ -1,0 +1,162 @@
+"""Which runs one job trains: a matter of the grid alone, and one run more changes one batch."""
+
+import hashlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws.records.batches import Orders, is_done, write_marker
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.workflow.batches import START, batches_of
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.trainings import Trainings
+from repository import REPOSITORY
+
+LONGEST = 60.0
+
+
+def run_id(number):
+    return hashlib.sha256(str(number).encode()).hexdigest()[:16]
+
+
+SECONDS = st.dictionaries(
+    st.integers(0, 10**6).map(run_id), st.floats(0, 2 * LONGEST) | st.just(math.inf), max_size=200
+)
+
+
+@given(SECONDS)
+def test_each_run_is_in_one_batch_of_at_most_the_longest_time(seconds):
+    batches = batches_of(seconds, seconds.__getitem__, LONGEST)
+    assert sorted(run for batch in batches for run in batch.runs) == sorted(seconds)
+    for batch in batches:
+        assert len(batch.runs) == 1 or sum(START + seconds[r] for r in batch.runs) <= LONGEST
+
+
+@given(SECONDS, st.integers(0, 10**6).map(run_id), st.randoms())
+def test_one_run_more_changes_one_batch_and_the_order_of_runs_none(seconds, more, random):
+    def digests(runs):
+        return {batch.digest for batch in batches_of(runs, seconds.__getitem__, LONGEST)}
+
+    before = digests(seconds)
+    shuffled = list(seconds)
+    random.shuffle(shuffled)
+    assert digests(shuffled) == before
+    known = more in seconds
+    seconds = {**seconds, more: 1.0}
+    if not known:
+        assert len(before - digests(seconds)) <= 1
+
+
+def test_the_demo_is_some_jobs_and_each_study_has_batches_of_its_own():
+    every = Trainings(Jobs.load({"studies": "all"}, REPOSITORY))
+    alone = Trainings(Jobs.load({"studies": "sparsity"}, REPOSITORY))
+    assert alone.of_study["sparsity"] == every.of_study["sparsity"]
+    assert 5 < len(alone.batches) < len(alone.jobs.runs) / 2
+    single = Trainings(Jobs.load({"studies": "sparsity", "batch_minutes": 0}, REPOSITORY))
+    assert len(single.batches) == len(single.jobs.runs)
+    cuda = Trainings(Jobs.load({"studies": "sparsity", "device": "cuda"}, REPOSITORY), here=False)
+    node = Trainings(
+        Jobs.load({"studies": "sparsity", "device": "cuda", "gpus_per_job": 8}, REPOSITORY),
+        here=False,
+    )
+    assert len(node.batches) < len(cuda.batches)
+    largest = max((batch.runs for batch in node.batches.values()), key=len)
+    assert node.requests.workers(largest) == node.requests.job_gpus(largest) == min(8, len(largest))
+
+
+@pytest.fixture
+def trainings(tmp_path):
+    """The trainings of the demo of the study of sparsity, of which nothing is done."""
+    jobs = Jobs.load({"studies": "sparsity"}, REPOSITORY)
+    return lambda: Trainings(Jobs(**{**vars_of(jobs), "results": Results(tmp_path / "results")}))
+
+
+def vars_of(jobs):
+    names = ("project", "studies", "sweeps", "advice", "left_out")
+    return {name: getattr(jobs, name) for name in names}
+
+
+def finish(trainings, digest):
+    """Writes what a trainer leaves of a batch, but for the records themselves."""
+    results = trainings.jobs.results
+    orders = Orders.read(results.batch_runs(digest)).runs
+    for order in orders:
+        write_json(results.summary(order.config.run_id), {"status": "completed"})
+        write_json(results.kept(order.config.run_id), {"status": "completed"})
+    write_marker(results.batch(digest), orders, results)
+    return [order.config.run_id for order in orders]
+
+
+def test_a_marker_that_is_not_true_any_more_is_removed(trainings):
+    first = trainings()
+    assert set(first.pending) == set(first.batches)
+    first.prepare()
+    results = first.jobs.results
+    digest = max(first.batches, key=lambda digest: len(first.batches[digest].runs))
+    run, other, *_ = finish(first, digest)
+    assert digest not in trainings().pending
+
+    def expires(change, undo):
+        change()
+        now = trainings()
+        assert digest in now.pending
+        now.prepare()
+        assert not results.batch(digest).exists()
+        undo()
+        finish(now, digest)
+        assert digest not in trainings().pending
+
+    summary = results.summary(run)
+    content = summary.read_bytes()
+    expires(summary.unlink, lambda: summary.write_bytes(content))  # a record removed by hand
+    expires(results.kept(other).unlink, lambda: None)  # weights removed by hand
+    expires(
+        lambda: write_json(summary, {"status": "completed", "loss": 1.0}),  # trained anew
+        lambda: None,
+    )
+    expires(
+        lambda: results.batch(digest).write_text(results.batch(digest).read_text()[:-40]),
+        lambda: None,
+    )
+
+
+def test_a_run_that_lacked_memory_makes_its_batch_run_again(trainings):
+    first = trainings()
+    first.prepare()
+    results = first.jobs.results
+    digest = next(iter(first.batches))
+    run, *_ = finish(first, digest)
+    write_json(results.summary(run), {"status": "out_of_memory"})
+    orders = Orders.read(results.batch_runs(digest)).runs
+    write_marker(results.batch(digest), orders, results)
+    assert read_json(results.batch(digest))["again"] == [run]
+    assert not is_done(results.batch(digest), {}, results)
+
+
+def test_more_weights_to_keep_run_a_batch_again_and_fewer_do_not(trainings):
+    first = trainings()
+    first.prepare()
+    results, digest = first.jobs.results, next(iter(first.batches))
+    run, *_ = finish(first, digest)
+    marker = results.batch(digest)
+    steps = first.jobs.all_kept[run]
+    assert is_done(marker, {run: tuple(steps)}, results)
+    assert is_done(marker, {}, results)
+    assert not is_done(marker, {run: (*steps, 10**9)}, results)
+
+
+def test_what_a_batch_trains_is_written_once(trainings):
+    first = trainings()
+    first.prepare()
+    path = first.jobs.results.batch_runs(next(iter(first.batches)))
+    before = path.stat().st_mtime_ns
+    trainings().prepare()
+    assert path.stat().st_mtime_ns == before
+    orders = Orders.read(path).runs
+    assert [order.config.run_id for order in orders] == list(
+        first.batches[path.name.partition(".")[0]].runs
+    )
+    assert all(order.config.canonical_json() for order in orders)
