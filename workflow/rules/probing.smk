@@ -19,9 +19,8 @@ rule probe:
         runtime=30,
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
-        root=str(RESULTS.root),
     shell:
-        "moelaws probe {params.runs} --results {params.root:q} --marker {output} > {log} 2>&1"
+        "moelaws probe {params.runs} --marker {output} > {log} 2>&1"
 
 
 rule make_tasks:
@@ -59,9 +58,8 @@ rule bench:
         runtime=60,
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
-        root=str(RESULTS.root),
     shell:
-        "moelaws bench {params.runs} --results {params.root:q} --marker {output} > {log} 2>&1"
+        "moelaws bench {params.runs} --marker {output} > {log} 2>&1"
 
 
 def timed(wildcards):

@@ -10,20 +10,19 @@ rule train:
         RESULTS.batch("{batch}"),
     log:
         RESULTS.root / "logs/batches/{batch}.log",
+    priority: lambda w: TRAININGS.priority(w.batch)
     conda:
         "../../envs/cpu.yaml"
     threads: lambda w: TRAININGS.threads(w.batch, workflow.cores)
-    priority: lambda w: TRAININGS.priority(w.batch)
     resources:
         **TRAININGS.resources(),
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
-        root=str(RESULTS.root),
     # exec: the job ends when the trainer does. A shell between them would die of Slurm's SIGTERM at
     # once and end the job, and the trainer with it, while it saves.
     shell:
         "export OMP_NUM_THREADS=$(( {threads} < {resources.workers} ? 1 : {threads} / {resources.workers} )); "
-        "exec moelaws train {params.runs} --results {params.root:q} "
+        "exec moelaws train {params.runs} "
         + f"--device {JOBS.project.device} {TRAININGS.gpu_option} "
         + "--workers {resources.workers} --runs-per-gpu {resources.runs_per_gpu} "
         "--devices {resources.devices} --nodes {resources.spans} --marker {output} > {log} 2>&1"

@@ -46,7 +46,9 @@ else:
 rule derive:
     input:
         **read_by("derived"),
-        probed=lambda w: TRAININGS.probed(w.study, JOBS.entry("derived", w.study, w.name)),
+        probed=lambda w: TRAININGS.probed(
+            w.study, JOBS.entry("derived", w.study, w.name)
+        ),
         data=lambda w: JOBS.shipped(w.study, JOBS.entry("derived", w.study, w.name)),
     output:
         FOLDER.derived("{study}", "{name}"),
