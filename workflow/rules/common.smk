@@ -113,3 +113,17 @@ def study_of(wildcards):
 
 def log_file(kind):
     return RESULTS.log(FOLDER, kind, "{study}", "{name}")
+
+
+def timed(wildcards):
+    """The runs whose configurations are timed side by side: one of each architecture."""
+    return [r.run_id for r in architectures(JOBS.sweeps[wildcards.study].runs)]
+
+
+def timing_threads(wildcards):
+    """The threads of torch where a study is timed: those of a training on one device."""
+    if not HERE:
+        return 1
+    return min(
+        TRAININGS.requests.threads([run], workflow.cores) for run in timed(wildcards)
+    )

@@ -18,4 +18,4 @@ rule explore:
         mem_mb=2000,
         runtime=20,
     shell:
-        "moelaws explore " + SETTINGS + f" {SIMULATED}" + " --out {output} > {log} 2>&1"
+        f"moelaws explore {SETTINGS} {SIMULATED} --out {{output}} > {{log}} 2>&1"
