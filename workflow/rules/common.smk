@@ -6,7 +6,6 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from moelaws.grids.architectures import architectures
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
 from moelaws.workflow.code import of_speed
@@ -82,7 +81,7 @@ wildcard_constraints:
 
 
 def read_by(kind):
-    """Inputs of a rule that makes one entry of a study: what it reads, its code, what it is."""
+    """The inputs of one entry of a study: what it reads, its code, and what the study asks for."""
 
     def entries(wildcards):
         return [JOBS.entry(kind, wildcards.study, wildcards.name)]
@@ -113,17 +112,3 @@ def study_of(wildcards):
 
 def log_file(kind):
     return RESULTS.log(FOLDER, kind, "{study}", "{name}")
-
-
-def timed(wildcards):
-    """The runs whose configurations are timed side by side: one of each architecture."""
-    return [r.run_id for r in architectures(JOBS.sweeps[wildcards.study].runs)]
-
-
-def timing_threads(wildcards):
-    """The threads of torch where a study is timed: those of a training on one device."""
-    if not HERE:
-        return 1
-    return min(
-        TRAININGS.requests.threads([run], workflow.cores) for run in timed(wildcards)
-    )

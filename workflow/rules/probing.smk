@@ -74,17 +74,18 @@ rule measure_speed:
     # All cores of this machine, so that Snakemake runs nothing beside it: a neighbour would slow
     # what is timed. torch takes no more of them than a training does, so that the speed is that of
     # a run. On a cluster it is a job of its own, which needs no others.
-    threads: lambda w: workflow.cores if HERE else timing_threads(w)
+    threads: lambda w: workflow.cores if HERE else 1
     resources:
         **({"gpu": 1} if TRAININGS.requests.cuda and not HERE else {}),
         # All models are there at the same time.
         mem_mb=lambda wildcards, attempt: sum(
-            TRAININGS.requests.memory_mb([run], attempt) for run in timed(wildcards)
+            TRAININGS.requests.memory_mb([run], attempt)
+            for run in TRAININGS.timed(wildcards.study)
         ),
         runtime=120,
-        timing_threads=timing_threads,
+        timing_threads=lambda w: TRAININGS.timing_threads(w.study, workflow.cores),
     params:
-        runs=timed,
+        runs=lambda w: TRAININGS.timed(w.study),
         study=study_of,
     shell:
         "export OMP_NUM_THREADS={resources.timing_threads}; "

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from moelaws.grids.architectures import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError
 from moelaws.workflow.batches import Batch, batches_of
@@ -189,6 +190,15 @@ class Trainings:
         """Returns the estimated seconds of a batch, for the longest to begin first."""
         costs = self.requests.costs
         return int(sum(costs[run].seconds for run in self.batches[digest].runs))
+
+    def timed(self, study: str) -> list[str]:
+        """Returns runs whose configurations are timed side by side: one of each architecture."""
+        return [run.run_id for run in architectures(self.jobs.sweeps[study].runs)]
+
+    def timing_threads(self, study: str, cores: int) -> int:
+        """Returns the threads of torch where a study is timed: those of a training on one device."""
+        runs = self.timed(study) if self.here else []
+        return min((self.requests.threads([run], cores) for run in runs), default=1)
 
     @property
     def gpu_option(self) -> str:
