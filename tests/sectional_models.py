@@ -1,6 +1,6 @@
 """The sectional paper's architectures at a size for tests."""
 
-from moelaws.spec.model import DenseFFN, Model, MoE, Slices
+from moelaws.spec.model import DenseFFN, Model, Slices
 
 CONTEXT = 24
 
@@ -23,7 +23,7 @@ def routed(**changes):
     fields = {"kind": "moe", "n_experts": 6, "top_k": 2, "d_expert": 12}
     if changes.get("route_by") == "position":
         fields |= {"load_balance": 0, "router_z": 0}
-    return small(MoE(**{**fields, **changes}))
+    return small({**fields, **changes})
 
 
 SLICED = {

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
-from moelaws.accounting.terms import forward_terms
+from moelaws.accounting.flops import CONVENTIONS, forward_terms, train_flops_per_token
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import DenseFFN, Model, MoE
 from sectional_models import SECTIONAL

@@ -2,8 +2,7 @@
 
 import pytest
 
-from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
-from moelaws.accounting.terms import forward_terms
+from moelaws.accounting.flops import attention_and_ffn, forward_terms, train_flops_per_token
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
-from moelaws.model.chunks import ROUTERS
 from moelaws.model.mlp import MLPS
-from moelaws.model.router import Routing
+from moelaws.model.router import ROUTERS, Routing
 from moelaws.spec.model import Mlp, MoE
 
 
