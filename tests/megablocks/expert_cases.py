@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from moelaws.model.backends import BACKENDS
-from moelaws.model.megablocks.package import interpreted
+from moelaws.model.megablocks.backend import interpreted
 from moelaws.spec.model import Model, MoE
 
 DEVICE = "cuda" if torch.cuda.is_available() and not interpreted() else "cpu"

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from moelaws.model.backends import BACKENDS, choose_backend
-from moelaws.model.experts import MoELayer, RoutedExperts, weight_shapes
-from moelaws.model.mlp import SwiGLU
+from moelaws.model.experts import MoELayer, RoutedExperts
+from moelaws.model.mlp import MLP, weight_shapes
 from moelaws.model.router import Routing, count
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model, MoE
@@ -90,7 +90,7 @@ def test_every_expert_on_every_token_is_a_dense_layer_of_the_summed_width():
         D, 0.3, BACKENDS["torch"], torch.Generator().manual_seed(0),
     )  # fmt: skip
     gate, up = experts.w_gate_up.detach().split(width, dim=2)
-    dense = SwiGLU(D, E * width, 0.3, torch.Generator())
+    dense = MLP("swiglu", D, E * width, 0.3, torch.Generator())
     with torch.no_grad():
         stacked = [w.transpose(1, 2).reshape(E * width, D) for w in (gate, up)]
         dense.w_gate_up.copy_(torch.cat(stacked))

@@ -171,17 +171,14 @@ class PositionRouted(MoE):
 
     @model_validator(mode="after")
     def _router_is_sound(self) -> PositionRouted:
-        for name in ("load_balance", "router_z", "jitter"):
-            if value := getattr(self, name):
+        learned = {"load_balance": 0, "router_z": 0, "jitter": 0, "normalize_top_k": True}
+        for name, value in learned.items():
+            if (given := getattr(self, name)) != value:
                 raise ValueError(
-                    f"route_by = position with {name} = {value:g}; the position decides and "
-                    f"nothing is learned, so {name} must be 0"
+                    f"route_by = position with {name} = {given}; the position decides, nothing is "
+                    "learned and each of the k experts has the gate 1 / k, so "
+                    f"{name} must be {str(value).lower()}"
                 )
-        if not self.normalize_top_k:
-            raise ValueError(
-                "route_by = position with normalize_top_k = false; there are no probabilities: "
-                "each of the k experts has the gate 1 / k, so normalize_top_k must be true"
-            )
         return self
 
     @property
