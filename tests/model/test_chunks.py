@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from architectures import routed
 from moelaws.model.router import ROUTERS
 from moelaws.spec.experts import routers
-from sectional_models import routed
 
 B, N, D, C = 3, 20, 8, 8  # the third chunk of a sequence is cut
 
