@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import cache
 
 import pytest
 import torch
@@ -40,6 +41,7 @@ FORMULAS = {
 each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 
 
+@cache
 def counted(model, backward=False):
     """FLOPs of a pass over SEQUENCES by FlopCounterMode: in all, and by module and operation."""
     built = Transformer(model, 0)
