@@ -147,7 +147,8 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
         price = train_flops_per_token(model, rule.convention)
     else:
         raise UserError("steps is missing; set it under settings or in a sweep, or derive it")
-    budget, of_step = needed(point, name, rule.rule), price * point["batch"] * model.context
+    budget: float = needed(point, name, rule.rule)
+    of_step: float = price * point["batch"] * model.context
     if round(budget / of_step) < rule.min_steps:
         cost = f" of {of_step:.3g} FLOPs" if name == "C" else ""
         raise UserError(
