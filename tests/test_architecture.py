@@ -184,7 +184,6 @@ def test_only_the_resolver_and_the_laws_import_by_name():
     users = {name(p) for p in FILES if re.search(r"\b(import_module|__import__)\(", p.read_text())}
     foreign = {
         "model/megablocks/backend.py",
-        "model/megablocks/package.py",
         "launcher/server.py",
     }
     assert users - foreign == {"spec/references.py", "laws/__init__.py"}

@@ -7,8 +7,7 @@ from importlib import import_module
 import torch.nn.functional as F
 from torch import nn
 
-from moelaws.model.megablocks.backend import megablocks_obstacle
-from moelaws.model.megablocks.package import load
+from moelaws.model.megablocks.backend import load, megablocks_obstacle
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig

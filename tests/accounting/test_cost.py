@@ -60,7 +60,11 @@ DENSE = DenseFFN(kind="dense", d_ffn=256)
             ),
             None,
         ),
-        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, route_by="chunk", chunk=16), None),
+        (
+            {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 64, "route_by": "chunk",
+             "chunk": 16},
+            None,
+        ),
         (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1)),
         (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1)),
         (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1, positions="chunks")),

@@ -2,16 +2,15 @@
 
 import math
 from collections import Counter
+from functools import cache
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
-from moelaws.accounting.terms import forward_terms
+from architectures import ARCHITECTURES
+from moelaws.accounting.flops import CONVENTIONS, forward_terms, train_flops_per_token
 from moelaws.model.transformer import Transformer
-from moelaws.spec.model import DenseFFN, Model, MoE
-from sectional_models import SECTIONAL
 
 SEQUENCES = 2
 
@@ -39,35 +38,10 @@ FORMULAS = {
 }
 
 
-def moe(**changes):
-    return MoE(**{"kind": "moe", "n_experts": 6, "top_k": 2, "d_expert": 12} | changes)
-
-
-def spec(ffn, **changes):
-    fields = {
-        "n_layers": 3, "d_model": 16, "n_heads": 4, "n_kv": 4, "context": 24, "vocab_size": 36,
-    }  # fmt: skip
-    return Model(**{**fields, **changes}, ffn=ffn)
-
-
-ARCHITECTURES = {
-    "multi-head": spec(moe()),
-    "grouped-query, QK-norm": spec(moe(top_k=1, normalize_top_k=False), n_kv=2, qk_norm=True),
-    "one key-value head, tied": spec(moe(n_experts=2), n_kv=1, tied_embeddings=True),
-    "shared experts": spec(moe(n_shared=2), n_kv=2),
-    "first dense layers": spec(moe(n_shared=1, n_dense_layers=2, d_ffn=40)),
-    "dense": spec(DenseFFN(kind="dense", d_ffn=40), n_kv=2),
-    "GELU experts": spec(moe(mlp="gelu")),
-    "GELU, shared, first dense layer": spec(
-        moe(mlp="gelu", n_shared=2, n_dense_layers=1, d_ffn=20), tied_embeddings=True
-    ),
-    "heads of their own width": spec(moe(), n_heads=6, n_kv=3, head_width=4),
-    "dense GELU": spec(DenseFFN(kind="dense", d_ffn=40, mlp="gelu")),
-    **SECTIONAL,
-}
 each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 
 
+@cache
 def counted(model, backward=False):
     """FLOPs of a pass over SEQUENCES by FlopCounterMode: in all, and by module and operation."""
     built = Transformer(model, 0)

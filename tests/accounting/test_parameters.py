@@ -71,13 +71,3 @@ def test_six_n_is_six_flops_an_active_parameter_that_multiplies(mlp, tied):
     if mlp == "gelu":  # biases: of a token's two experts and the shared MLP, and of the dense layer
         multiplying -= 2 * (2 * (10 + 16) + 30 + 16) + 20 + 16
     assert train_flops_per_token(model, "six_n") == 6 * multiplying
-
-
-def test_shared_gelu_experts_are_one_mlp_with_one_output_bias():
-    def shared(n):
-        ffn = MoE(kind="moe", n_experts=4, top_k=2, d_expert=10, n_shared=n, mlp="gelu")
-        return count_parameters(spec((3, 16, 2, 2), ffn)).shared_experts
-
-    assert shared(0) == 0
-    assert shared(1) == 3 * (2 * 16 * 10 + 10 + 16)
-    assert shared(3) == 3 * (2 * 16 * 30 + 30 + 16)

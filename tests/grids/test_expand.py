@@ -100,7 +100,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.axes.steps", [10], "C and steps are both set"),
         ("derive.lr.at", {"seed": 1}, "must name the same settings"),
         ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
-        ("sweeps.0.axes.C", [1e6], "raise C, set a smaller batch, or lower context"),
+        ("sweeps.0.axes.C", [1e6], "raise C, or set a smaller batch, or lower context"),
         ("sweeps.0.axes.d_model", [40], "must be a multiple of the head width 16"),
         ("sweeps.0.axes.width", [40], "unknown setting 'width'; did you mean head_width? Known: C"),
         ("sweeps.0.axes.C", [], "axis 'C' has no values"),

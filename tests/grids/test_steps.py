@@ -45,8 +45,8 @@ def test_a_run_is_refused_or_has_its_least_steps_whole_groups_and_its_budget(
     except UserError as error:
         message = str(error)
         assert f"C is {C:g} with batch = " in message
-        assert f"(by the rule {rule}); that pays for " in message
-        assert f"at least min_steps = {min_steps} are needed: raise C, set a smaller" in message
+        assert f"(by the rule {rule}); that is enough for " in message
+        assert f"at least min_steps = {min_steps} are needed: raise C, or set a smaller" in message
         return
     assert config.steps >= min_steps
     assert config.balance_group == (group or config.batch)

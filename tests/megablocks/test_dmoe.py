@@ -9,7 +9,7 @@ from expert_cases import DEVICE, FP32, moe_of
 
 from moelaws.model.backends import BACKENDS
 from moelaws.model.experts import MoELayer
-from moelaws.model.megablocks.package import load
+from moelaws.model.megablocks.backend import load
 
 D, LAYERS = 12, 2
 

@@ -14,7 +14,7 @@ import sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from moelaws.model.megablocks.package import load
+from moelaws.model.megablocks.backend import load
 load()
 from megablocks.backend import kernels
 

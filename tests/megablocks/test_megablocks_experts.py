@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from expert_cases import BF16, DEVICE, FP32, draw, moe_of, value_and_gradients
+from expert_cases import BF16, DEVICE, FP32, moe_of
 
+from expert_inputs import ROUTINGS, draw, value_and_gradients
 from moelaws.model.backends import BACKENDS
 from moelaws.model.experts import MoELayer
 from moelaws.model.megablocks.backend import megablocks_experts
@@ -14,10 +15,10 @@ SIZES = [(16, 1, 8, 8), (16, 2, 8, 8), (12, 4, 6, 8), (9, 2, 5, 7), (16, 3, 3, 1
 
 
 @FP32
-@pytest.mark.parametrize("routing", ["random", "all on the same", "half are empty"])
+@pytest.mark.parametrize("routing", ROUTINGS)
 @pytest.mark.parametrize(("D", "K", "E", "width"), SIZES)
 def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
-    inputs = draw(10, D, E, K, width, routing)
+    inputs = draw(10, (D, E, K, width), routing, device=DEVICE)
     tensors = value_and_gradients("megablocks", inputs)
     loop = value_and_gradients("reference", inputs, torch.float64)
     for got, ours, want in zip(tensors, value_and_gradients("torch", inputs), loop, strict=True):
@@ -26,10 +27,10 @@ def test_output_and_all_gradients_agree_in_fp32(D, K, E, width, routing):
 
 
 @BF16
-@pytest.mark.parametrize("routing", ["random", "all on the same", "half are empty"])
+@pytest.mark.parametrize("routing", ROUTINGS)
 @pytest.mark.parametrize(("D", "K", "E", "width"), [(16, 1, 8, 8), (20, 2, 6, 24), (16, 4, 8, 9)])
 def test_output_and_all_gradients_agree_in_bf16_to_its_precision(D, K, E, width, routing):
-    inputs = draw(12, D, E, K, width, routing)
+    inputs = draw(12, (D, E, K, width), routing, device=DEVICE)
     tensors = value_and_gradients("megablocks", inputs, torch.bfloat16)
     loop = value_and_gradients("reference", inputs, torch.float64)
     ours = value_and_gradients("torch", inputs, torch.bfloat16)
@@ -59,7 +60,7 @@ def test_a_layer_with_shared_experts_is_that_of_the_torch_back_end(top_k):
 @FP32
 def test_views_are_read_where_they_lie():
     """Kernels go by addresses: every second token of a transposed tensor must not fool them."""
-    x, *rest = draw(6, 16, 8, 2, 8, "random")
+    x, *rest = draw(6, (16, 8, 2, 8), "random", device=DEVICE)
     wide = torch.zeros(16, 12, device=DEVICE)
     wide[:, ::2] = x.t()
     torch.testing.assert_close(
@@ -70,7 +71,7 @@ def test_views_are_read_where_they_lie():
 @FP32
 def test_the_layer_draws_no_random_numbers():
     """Its own weights, which nobody uses, must not shift those of the run."""
-    inputs = draw(3, 28, 7, 2, 8, "random")  # of a size that is not built yet
+    inputs = draw(3, (28, 7, 2, 8), "random", device=DEVICE)  # of a size that is not built yet
     before = torch.get_rng_state()
     megablocks_experts(*inputs)
     assert torch.equal(torch.get_rng_state(), before)

@@ -7,7 +7,7 @@ import pytest
 import torch.nn.functional as F
 from expert_cases import BF16, model_of, moe_of
 
-from moelaws.model.megablocks import package
+from moelaws.model.megablocks import backend
 from moelaws.model.megablocks.backend import megablocks_obstacle
 
 PYTHON = {"megablocks", "stk", "triton"}
@@ -23,7 +23,7 @@ def machine(monkeypatch):
                 return None
             return importlib.util.spec_from_loader(name, None, origin="there")
 
-        monkeypatch.setattr(package, "find_spec", find_spec)
+        monkeypatch.setattr(backend, "find_spec", find_spec)
         monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
 
     return make
@@ -75,13 +75,13 @@ def test_a_folder_of_that_name_is_no_package(tmp_path, monkeypatch):
     (tmp_path / "nothing_but_a_folder").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     assert importlib.util.find_spec("nothing_but_a_folder") is not None
-    assert not package.installed("nothing_but_a_folder")
+    assert not backend.installed("nothing_but_a_folder")
 
 
 @BF16
 def test_stand_ins_are_not_left_behind():
     """Others look for grouped_gemm to decide what they can do."""
-    package.load()
+    backend.load()
     assert "megablocks" in sys.modules
-    for name in package.EXTENSIONS:
-        assert (name in sys.modules) == package.installed(name)
+    for name in backend.EXTENSIONS:
+        assert (name in sys.modules) == backend.installed(name)

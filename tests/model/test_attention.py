@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from moelaws.model.attention import Attention, rotary, rotate
-from moelaws.model.norm import RMSNorm
+from moelaws.model.attention import Attention, RMSNorm, rotary, rotate
 from moelaws.spec.model import DenseFFN, Model
 
 

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
+from architectures import CONTEXT, SECTIONAL, routed, small
 from moelaws.model.transformer import Transformer
-from moelaws.spec.model import DenseFFN
-from sectional_models import CONTEXT, SECTIONAL, routed, small
 
-MODELS = SECTIONAL | {"tokens": routed(), "dense": small(DenseFFN(kind="dense", d_ffn=20))}
+MODELS = SECTIONAL | {"tokens": routed(), "dense": small()}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

@@ -6,42 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from expert_inputs import ROUTINGS, draw, value_and_gradients
 from moelaws.model.backends import BACKENDS, choose_backend
-from moelaws.model.experts import MoELayer, RoutedExperts, weight_shapes
-from moelaws.model.mlp import SwiGLU
+from moelaws.model.experts import MoELayer, RoutedExperts
+from moelaws.model.mlp import MLP
 from moelaws.model.router import Routing, count
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model, MoE
-
-ROUTINGS = ("random", "all on one", "some empty")
-
-
-def draw(T, shape, routing, mlp="swiglu"):
-    """Inputs of a back end for ``shape`` D, E, K, width: x, chosen experts, gates, weights."""
-    D, E, K, width = shape
-    g = torch.Generator().manual_seed(0)
-    if routing == "all on one":
-        experts_TK = torch.arange(K).expand(T, K).clone()
-    else:
-        among = E if routing == "random" else max(K, E // 2)
-        experts_TK = torch.rand(T, among, generator=g).topk(K).indices
-    return (
-        torch.randn(T, D, generator=g),
-        experts_TK,
-        torch.rand(T, K, generator=g),
-        *(
-            torch.randn(shape, generator=g) / shape[-2] ** 0.5
-            for shape in weight_shapes(mlp, E, D, width).values()
-        ),
-    )
-
-
-def value_and_gradients(name, inputs, dtype=torch.float32, mlp="swiglu"):
-    x, experts, *rest = inputs
-    leaves = [t.detach().to(dtype).requires_grad_() for t in (x, *rest)]
-    y = BACKENDS[name].functions[mlp](leaves[0], experts, *leaves[1:])
-    weight = torch.linspace(-1, 1, y.numel(), dtype=dtype).view(y.shape)
-    return [y, *torch.autograd.grad((y * weight).sum(), leaves)]
 
 
 @pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
@@ -90,7 +61,7 @@ def test_every_expert_on_every_token_is_a_dense_layer_of_the_summed_width():
         D, 0.3, BACKENDS["torch"], torch.Generator().manual_seed(0),
     )  # fmt: skip
     gate, up = experts.w_gate_up.detach().split(width, dim=2)
-    dense = SwiGLU(D, E * width, 0.3, torch.Generator())
+    dense = MLP("swiglu", D, E * width, 0.3, torch.Generator())
     with torch.no_grad():
         stacked = [w.transpose(1, 2).reshape(E * width, D) for w in (gate, up)]
         dense.w_gate_up.copy_(torch.cat(stacked))

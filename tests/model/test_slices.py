@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from architectures import CONTEXT, SLICED, sliced
 from moelaws.model.attention import rotary
 from moelaws.model.slices import Chunks, SlicedBlock, Whole
-from sectional_models import CONTEXT, SLICED, sliced
 
 
 def built(model):

@@ -7,15 +7,13 @@ import pytest
 import torch
 from scipy.special import erf
 
+from architectures import ARCHITECTURES, DENSE, GELU, SLICED
 from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Block, Transformer
-from moelaws.spec.model import DenseFFN, Model, MoE
-from sectional_models import SECTIONAL, SLICED
+from moelaws.spec.model import Model, MoE
 
-DENSE = DenseFFN(kind="dense", d_ffn=20)
 GROUPS = {"slice_attention": "slices", "slice_ffn": "slices", "w_join": "aggregation"}
-GELU = DenseFFN(kind="dense", d_ffn=20, mlp="gelu")
 ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)
 
 
@@ -31,31 +29,7 @@ def tokens(model, batch=3, seed=0):
     return torch.randint(model.vocab_size, (batch, model.context + 1), generator=generator)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        spec(),
-        spec(DENSE),
-        spec(tied_embeddings=True, qk_norm=True),
-        spec(MoE(kind="moe", n_experts=3, top_k=3, d_expert=7), n_kv=4, n_layers=3),
-        spec(GELU),
-        spec(n_heads=6, n_kv=3, head_width=4, qk_norm=True),
-        spec(MoE(kind="moe", n_experts=5, top_k=2, d_expert=7, mlp="gelu", n_shared=2)),
-        spec(
-            MoE(
-                kind="moe",
-                n_experts=4,
-                top_k=1,
-                d_expert=6,
-                normalize_top_k=False,
-                n_dense_layers=2,
-                d_ffn=30,
-            ),
-            n_layers=5,
-        ),
-        *SECTIONAL.values(),
-    ],
-)
+@pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 def test_the_built_models_tensors_are_what_accounting_counts(model):
     expected = count_parameters(model).groups()
     counts = dict.fromkeys(expected, 0)

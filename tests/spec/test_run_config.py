@@ -102,7 +102,7 @@ def test_key_order_is_nothing(order):
         (
             "model.ffn.n_expert",
             1,
-            "unknown key model.ffn.n_expert; did you mean n_experts? Allowed here: chunk",
+            "unknown key model.ffn.n_expert; did you mean n_experts? Allowed here: d_expert",
         ),
         ("model.ffn.n_experts", 0, "json: model.ffn.n_experts is 0"),
         ("model.ffn.n_dense_layers", 1, "n_dense_layers = 1 with d_ffn = None"),

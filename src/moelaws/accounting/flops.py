@@ -1,8 +1,12 @@
 """Training FLOPs per token in the conventions of the papers.
 
-Each convention counts the products of ``accounting.terms`` but for the terms that it leaves out
-and those that it counts in a way of its own. All take the backward pass as twice the forward
-pass. Formulas are written for SwiGLU; of a GELU MLP its two matrices are counted.
+A product of (a, b) with (b, c) takes 2 a b c FLOPs. Attention is counted in full, as all papers
+do: each token meets the whole context, though the mask hides half of it. Norms, rotations,
+softmaxes, non-linearities, biases, gates and the embedding's look-up are no products.
+
+Each convention counts the products of ``forward_terms`` but for the terms that it leaves out and
+those that it counts in a way of its own. All take the backward pass as twice the forward pass.
+Formulas are written for SwiGLU; of a GELU MLP its two matrices are counted.
 """
 
 from __future__ import annotations
@@ -10,11 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from moelaws.accounting.terms import ATTENTION, FFN, TERMS, forward_terms
 from moelaws.spec.grid import ConventionName
 from moelaws.spec.model import Model, MoE
 
+ATTENTION = (
+    "queries", "keys_values", "scores", "values", "output", "slice_projections", "slice_scores",
+    "aggregation",
+)  # fmt: skip
+FFN = ("router", "routed_experts", "shared_experts", "dense_ffn", "slice_ffn")
+TERMS = (*ATTENTION, *FFN, "logits")
 TRAINING = 3  # forward and backward passes over the forward pass
+
+
+def forward_terms(model: Model) -> dict[str, float]:
+    """Returns the forward FLOPs per token of all layers' matrix products, by term."""
+    return dict.fromkeys(TERMS, 0.0) | model.flops()
 
 
 @dataclass(frozen=True)

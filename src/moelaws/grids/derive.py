@@ -139,29 +139,21 @@ def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: st
                 "raise steps, or lower min_steps under derive"
             )
         return steps
+    price = 1.0  # of a token
     if isinstance(rule, StepsFromTokens):
-        return steps_from_tokens(point, model.context, rule, batch)
-    if not isinstance(rule, StepsFromCompute):
+        name, lower = "D", "a smaller batch or context"
+    elif isinstance(rule, StepsFromCompute):
+        name, lower = "C", "a smaller batch, or lower context or the model's size"
+        price = train_flops_per_token(model, rule.convention)
+    else:
         raise UserError("steps is missing; set it under settings or in a sweep, or derive it")
-    compute: float = needed(point, "C", rule.rule)
-    flops_per_step = train_flops_per_token(model, rule.convention) * point["batch"] * model.context
-    steps = round(compute / flops_per_step)
-    if steps < rule.min_steps:
+    budget: float = needed(point, name, rule.rule)
+    of_step: float = price * point["batch"] * model.context
+    if round(budget / of_step) < rule.min_steps:
+        cost = f" of {of_step:.3g} FLOPs" if name == "C" else ""
         raise UserError(
-            f"C is {compute:g} with {batch}; that pays for {compute / flops_per_step:.3g} steps of "
-            f"{flops_per_step:.3g} FLOPs, and at least min_steps = {rule.min_steps} are needed: "
-            "raise C, set a smaller batch, or lower context or the model's size"
+            f"{name} is {budget:g} with {batch}; that is enough for {budget / of_step:.3g} steps"
+            f"{cost}, and at least min_steps = {rule.min_steps} are needed: raise {name}, or set "
+            f"{lower}"
         )
-    return steps
-
-
-def steps_from_tokens(point: Point, context: int, rule: StepsFromTokens, batch: str) -> int:
-    """Returns the steps that see D tokens, rounded; ``batch`` is for the message."""
-    tokens: int = needed(point, "D", rule.rule)
-    steps: float = tokens / (point["batch"] * context)
-    if round(steps) < rule.min_steps:
-        raise UserError(
-            f"D is {tokens:g} with {batch}; that is enough for {steps:.3g} steps, and at least "
-            f"min_steps = {rule.min_steps} are needed: raise D, or set a smaller batch or context"
-        )
-    return round(steps)
+    return round(budget / of_step)

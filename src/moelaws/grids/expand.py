@@ -8,15 +8,15 @@ from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
-from moelaws.grids.model import model_data, pick, with_hidden_width
+from moelaws.grids.model import model_data, with_hidden_width
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import located
-from moelaws.spec.grid import Derivations, Grid, Settings
+from moelaws.spec.grid import Derivations, Grid, Settings, data_of
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
-from moelaws.spec.run import RunConfig
+from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,6 @@ class Run:
 
 
 AUTO = Choice()  # as a project without pinned laws
-
-_OPTIMIZER = ("lr", "beta1", "beta2", "eps", "weight_decay", "scale_free", "clip")
-_SCHEDULE = ("warmup", "decay", "final")
 
 
 def expand(
@@ -91,23 +88,17 @@ def _run(
 
 def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, Any]:
     """Returns the data of a RunConfig with one step: steps are planned once the batch is sound."""
-    config: dict[str, Any] = {
+    whole = {"balance_group": point["batch"]} if "batch" in point else {}
+    return {
+        **whole,
+        **data_of(point, RunConfig),
         "model": model,
         "corpus": text,
-        "batch": point.get("batch"),
-        "balance_group": point.get("balance_group", point.get("batch")),
-        "optimizer": pick(point, _OPTIMIZER),
-        "schedule": {
-            **({"kind": point["schedule"]} if "schedule" in point else {}),
-            **pick(point, _SCHEDULE),
-        },
-        "seed": point["seed"],
+        "optimizer": data_of(point, AdamW),
+        "schedule": data_of(point, Schedule),
+        "evaluation": data_of(point, Evaluation),
         "steps": 1,
-        **pick(point, ("precision", "max_epochs")),
     }
-    if "evaluation_sequences" in point:
-        config["evaluation"] = {"sequences": point["evaluation_sequences"]}
-    return {name: value for name, value in config.items() if value is not None}
 
 
 def _show(axes: Mapping[str, Any]) -> str:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.hyperparameters import Point, needed
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import WidthFromFlops
-from moelaws.spec.model import Model
+from moelaws.spec.experts import routers
+from moelaws.spec.grid import WidthFromFlops, data_of
+from moelaws.spec.model import DenseFFN, Model, Slices
 
-_SHAPE = ("n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size")
-_OPTIONS = ("qk_norm", "tied_embeddings", "rope_theta", "init_std", "head_width")
-_DENSE = ("d_ffn", "mlp")
-_MOE = (
-    "n_experts", "top_k", "d_expert", "n_shared", "normalize_top_k", "load_balance", "router_z",
-    "jitter", "mlp", "route_by", "chunk", "chunk_input",
-)  # fmt: skip
-# Setting of a grid -> field of ``spec.model.Slices``.
-_SLICES = {
-    "n_slices": "n_experts",
-    "slice_d_expert": "d_expert",
-    "slice_heads": "n_heads",
-    "slice_positions": "positions",
-    "slice_aggregation": "aggregation",
-    "slice_every": "every",
-}
+_DENSE_LAYERS = ("n_dense_layers", "d_ffn")
 MOST_WIDTH = 10**6  # hidden, of any model
 TOLERANCE = 0.02  # of FLOPs a token: half of what a step of the width costs the smallest models
 
 
 def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the data of the ``Model`` of ``point``; what the point lacks is missing there too."""
-    slices = {"slices": _slices(point)} if "n_slices" in point else {}
-    return {**pick(point, (*_SHAPE, *_OPTIONS)), "ffn": _ffn(point), **slices}
+    data = {**data_of(point, Model), "ffn": _ffn(point)}
+    if "n_slices" in point:
+        heads = {"n_heads": point["n_heads"]} if "n_heads" in point else {}
+        data["slices"] = heads | data_of(point, Slices)
+    return data
 
 
 def with_hidden_width(point: Point, rule: WidthFromFlops, where: str) -> Point:
@@ -79,17 +68,10 @@ def _at_width(point: Point, name: str, width: int) -> Point:
 
 
 def _ffn(point: Mapping[str, Any]) -> dict[str, Any]:
-    if point.get("ffn", "moe") == "dense":
-        return {"kind": "dense", **pick(point, _DENSE)}
-    dense_layers = pick(point, ("n_dense_layers", "d_ffn")) if point.get("n_dense_layers") else {}
-    return {"kind": "moe", **pick(point, _MOE), **dense_layers}
-
-
-def _slices(point: Mapping[str, Any]) -> dict[str, Any]:
-    given = {field: point[name] for name, field in _SLICES.items() if name in point}
-    return {**({"n_heads": point["n_heads"]} if "n_heads" in point else {}), **given}
-
-
-def pick(point: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Returns the settings ``names`` of ``point`` that it has."""
-    return {name: point[name] for name in names if name in point}
+    if point.get("ffn") == "dense":
+        return {"kind": "dense", **data_of(point, DenseFFN)}
+    # A setting of another router is refused, where it would mean nothing.
+    ffn = {"kind": "moe", **data_of(point, *routers().values())}
+    if not point.get("n_dense_layers"):
+        ffn = {name: value for name, value in ffn.items() if name not in _DENSE_LAYERS}
+    return ffn

@@ -5,21 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from moelaws.accounting.flops import attention_and_ffn
 from moelaws.grids.hyperparameters import Point, needed
+from moelaws.grids.model import model_data
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import WidthsFromRatio
 from moelaws.spec.model import Model
 
-Items = tuple[tuple[str, Any], ...]
-
-_SHAPE = ("n_layers", "n_heads", "context")
-_EXPERTS = ("n_experts", "top_k")
-_OPTIONS = ("n_kv", "head_width")
-_FFN_OPTIONS = ("n_shared", "n_dense_layers", "d_ffn", "mlp")
 TOLERANCE = 0.01  # of FLOPs a token: half of what one column of narrow experts costs
 
 
@@ -47,7 +41,7 @@ def base_flops(point: Point, rule: WidthsFromRatio) -> float:
         UserError: for a missing setting, or a ``d_base`` that the heads do not divide.
     """
     width = needed(point, "d_base", rule.rule)
-    return sum(_flops(point, width, width, rule))
+    return sum(attention_and_ffn(_model(point, width, width, rule), "allocation"))
 
 
 def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths:
@@ -64,8 +58,9 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
     unit = 2 * needed(point, "n_heads", rule.rule)
     reached: list[Widths] = []
     d_model = unit
-    while (attention := _flops(point, d_model, 1, rule)[0]) < flops:
-        one, two = (_flops(point, d_model, width, rule)[1] for width in (1, 2))
+    base = _model(point, unit, 1, rule)
+    while (attention := _flops(base, d_model, 1)[0]) < flops:
+        one, two = (_flops(base, d_model, width)[1] for width in (1, 2))
         width = round(1 + (flops - attention - one) / (two - one))
         if width >= 1:
             feed_forward = one + (width - 1) * (two - one)
@@ -97,23 +92,16 @@ def _step(reached: list[Widths], end: int) -> float:
     return math.exp(abs(math.log(outer.r / inner.r)) / 2)
 
 
-def _flops(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> tuple[float, float]:
-    """Returns (C_A, C_E) of the point at these widths, forward FLOPs a token, of all layers."""
-    shape = {name: needed(point, name, rule.rule) for name in _SHAPE}
-    shape |= {name: point[name] for name in _OPTIONS if name in point}
-    ffn = {name: needed(point, name, rule.rule) for name in _EXPERTS}
-    ffn |= {name: point[name] for name in _FFN_OPTIONS if name in point}
-    return _counted(tuple(shape.items()), tuple(ffn.items()), d_model, d_expert)
+def _model(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> Model:
+    """Returns the point's model at these widths; logits are in neither count."""
+    own = {"n_kv": needed(point, "n_heads", rule.rule), **point, "ffn": "moe", "vocab_size": 1}
+    data = model_data(own | {"d_model": d_model, "d_expert": d_expert})
+    return parse(Model, data, "the rule ratio")
 
 
 @cache  # the points of a sweep differ in r and C alone
-def _counted(shape: Items, ffn: Items, d_model: int, d_expert: int) -> tuple[float, float]:
-    given = dict(shape)
-    data = {
-        "n_kv": given["n_heads"],
-        **given,
-        "d_model": d_model,
-        "vocab_size": 1,  # logits are in neither
-        "ffn": {"kind": "moe", "d_expert": d_expert, "normalize_top_k": False, **dict(ffn)},
-    }
-    return attention_and_ffn(parse(Model, data, "the rule ratio"), "allocation")
+def _flops(base: Model, d_model: int, d_expert: int) -> tuple[float, float]:
+    """Returns (C_A, C_E) of the model at other widths, forward FLOPs a token, of all layers."""
+    ffn = base.ffn.model_copy(update={"d_expert": d_expert})
+    model = base.model_copy(update={"d_model": d_model, "ffn": ffn})
+    return attention_and_ffn(model, "allocation")

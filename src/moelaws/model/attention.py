@@ -1,4 +1,4 @@
-"""Causal grouped-query attention with rotary positions and optional QK-norm.
+"""Causal grouped-query attention with rotary positions and optional QK-norm; RMSNorm.
 
 Shapes: B sequences, N positions, D model width, H query heads, G key-value heads, W head width.
 """
@@ -10,8 +10,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.casting import cast
-from moelaws.model.norm import RMSNorm
 from moelaws.spec.model import Model
+
+EPSILON = 1e-6
+
+
+class RMSNorm(nn.Module):
+    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis; gain (*shape,) starts at 1.
+
+    The shape is the width, or one that broadcasts against x. Computed and returned in fp32,
+    whatever the type of x: the caller rounds once, where it must (Zhang & Sennrich, 2019).
+    """
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.float()
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * self.gain
 
 
 class Attention(nn.Module):

@@ -13,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from moelaws.model.grouped import grouped_experts
-from moelaws.model.grouped_gelu import grouped_gelu
+from moelaws.model.grouped import grouped_experts, grouped_gelu
 from moelaws.model.megablocks.backend import megablocks_experts, megablocks_obstacle
-from moelaws.model.reference import gelu_loop, swiglu_loop
+from moelaws.model.mlp import feed_forward
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Mlp, Model, MoE
 
@@ -34,6 +33,24 @@ class Backend:
     about: str
     # Why this machine or this model cannot use it, and what to do; empty when it can.
     obstacle: Callable[[Model, str, str], str]
+
+
+def token_loop(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
+    """Computes y_t = sum over k of gate_tk * expert e_tk at x_t, a token at a time, in float64."""
+
+    def product(x: Tensor, w: Tensor, b: Tensor | float = 0.0) -> Tensor:
+        return x @ w + b
+
+    doubles = [weight.double() for weight in weights]
+    rows = []
+    for x_D, chosen, gates_K in zip(
+        x_TD.double(), experts_TK.tolist(), gates_TK.double(), strict=True
+    ):
+        y_D = torch.zeros_like(x_D)
+        for e, gate in zip(chosen, gates_K, strict=True):
+            y_D = y_D + gate * feed_forward(x_D, [weight[e] for weight in doubles], product)
+        rows.append(y_D)
+    return torch.stack(rows).to(x_TD.dtype)
 
 
 def _torch_obstacle(model: Model, device: str, precision: str) -> str:
@@ -63,7 +80,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             "reference",
-            {"swiglu": swiglu_loop, "gelu": gelu_loop},
+            {"swiglu": token_loop, "gelu": token_loop},
             "a float64 loop over tokens",
             _reference_obstacle,
         ),

@@ -13,32 +13,9 @@ from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
-from moelaws.model.chunks import ROUTERS
-from moelaws.model.mlp import MLPS
-from moelaws.model.router import Routing
-from moelaws.spec.model import Mlp, MoE
-
-
-def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of E experts' weights by name, in the back ends' order; b: biases."""
-    if mlp == "swiglu":
-        return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
-    return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
-
-
-def add_weights(
-    module: nn.Module,
-    shapes: dict[str, tuple[int, ...]],
-    init_std: float,
-    generator: torch.Generator,
-) -> tuple[str, ...]:
-    """Gives ``module`` parameters of these shapes, matrices random and biases 0; returns names."""
-    for name, shape in shapes.items():
-        weight = nn.Parameter(torch.zeros(shape))
-        if name.startswith("w_"):
-            nn.init.normal_(weight, std=init_std, generator=generator)
-        module.register_parameter(name, weight)
-    return tuple(shapes)
+from moelaws.model.mlp import MLP, add_weights, weight_shapes
+from moelaws.model.router import ROUTERS, Routing
+from moelaws.spec.model import MoE
 
 
 class RoutedExperts(nn.Module):
@@ -80,7 +57,7 @@ class MoELayer(nn.Module):
         self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
         width = moe.n_shared * moe.d_expert
-        self.shared_experts = MLPS[moe.mlp](d_model, width, init_std, generator) if width else None
+        self.shared_experts = MLP(moe.mlp, d_model, width, init_std, generator) if width else None
 
     def forward(
         self, x_BND: Tensor, groups: int, noise: Sequence[torch.Generator] = ()

@@ -1,52 +1,66 @@
-"""The dense feed-forward layers: SwiGLU, and the GELU MLP with biases.
+"""Feed-forward layers, dense or of experts side by side: their weights and what they compute.
 
-Shapes: T tokens, D model width, F hidden width.
+Shapes: T tokens, D model width, F hidden width, E experts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.casting import cast
-from moelaws.spec.model import Mlp
+from moelaws.spec.parts import Mlp
 
 
-class SwiGLU(nn.Module):
-    """W_down (silu(W_gate x) * W_up x) (Shazeer, 2020): 3 D F parameters, no biases."""
+def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of E experts' weights by name, in the back ends' order; b: biases."""
+    if mlp == "swiglu":
+        return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
+    return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
+
+
+def add_weights(
+    module: nn.Module,
+    shapes: dict[str, tuple[int, ...]],
+    init_std: float,
+    generator: torch.Generator,
+) -> tuple[str, ...]:
+    """Gives ``module`` parameters of these shapes, matrices random and biases 0; returns names."""
+    for name, shape in shapes.items():
+        weight = nn.Parameter(torch.zeros(shape))
+        if name.startswith("w_"):
+            nn.init.normal_(weight, std=init_std, generator=generator)
+        module.register_parameter(name, weight)
+    return tuple(shapes)
+
+
+def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Tensor]) -> Tensor:
+    """Returns W_down (silu(W_gate x) * W_up x) (Shazeer, 2020), or W_out gelu(W_in x + b_in) +
+    b_out (generalization, Tables 3-4) of four weights.
+
+    ``product`` takes an input, a matrix and perhaps a bias.
+    """
+    if len(weights) == 2:
+        w_gate_up, w_down = weights
+        gate, up = product(x, w_gate_up).chunk(2, dim=-1)
+        return product(F.silu(gate) * up, w_down)
+    w_in, b_in, w_out, b_out = weights
+    return product(F.gelu(product(x, w_in, b_in)), w_out, b_out)
+
+
+class MLP(nn.Module):
+    """A dense layer; its matrices are those of one expert, transposed."""
 
     def __init__(
-        self, d_model: int, width: int, init_std: float, generator: torch.Generator
+        self, mlp: Mlp, d_model: int, width: int, init_std: float, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.w_gate_up = nn.Parameter(torch.empty(2 * width, d_model))
-        self.w_down = nn.Parameter(torch.empty(d_model, width))
-        for weight in (self.w_gate_up, self.w_down):
-            nn.init.normal_(weight, std=init_std, generator=generator)
+        shapes = {n: s[:0:-1] for n, s in weight_shapes(mlp, 1, d_model, width).items()}
+        self.names = add_weights(self, shapes, init_std, generator)
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        gate, up = F.linear(x_TD, cast(self.w_gate_up, x_TD.dtype)).chunk(2, dim=-1)
-        return F.linear(F.silu(gate) * up, cast(self.w_down, x_TD.dtype))
-
-
-class GeluMLP(nn.Module):
-    """W_out gelu(W_in x + b_in) + b_out: 2 D F + F + D parameters (generalization, Tables 3-4)."""
-
-    def __init__(
-        self, d_model: int, width: int, init_std: float, generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.w_in = nn.Parameter(torch.empty(width, d_model))
-        self.b_in = nn.Parameter(torch.zeros(width))
-        self.w_out = nn.Parameter(torch.empty(d_model, width))
-        self.b_out = nn.Parameter(torch.zeros(d_model))
-        for weight in (self.w_in, self.w_out):
-            nn.init.normal_(weight, std=init_std, generator=generator)
-
-    def forward(self, x_TD: Tensor) -> Tensor:
-        h_TF = F.linear(x_TD, cast(self.w_in, x_TD.dtype), cast(self.b_in, x_TD.dtype))
-        return F.linear(F.gelu(h_TF), cast(self.w_out, x_TD.dtype), cast(self.b_out, x_TD.dtype))
-
-
-MLPS: dict[Mlp, type[SwiGLU] | type[GeluMLP]] = {"swiglu": SwiGLU, "gelu": GeluMLP}
+        weights = [cast(getattr(self, name), x_TD.dtype) for name in self.names]
+        return feed_forward(x_TD, weights, F.linear)

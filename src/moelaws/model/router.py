@@ -1,19 +1,22 @@
 """The router: which experts a token goes to, with which gates, and the losses that spread it.
 
-Shapes: T tokens, D model width, E experts, K experts a token, G balance groups.
+A router's settings and its count are a class of ``spec.experts``; its module is here.
+
+Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K experts a token, G
+balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, X any number of columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.spec.model import MoE
+from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
 ROWS_OF_A_GROUP = 16  # at most, in which its assignments are counted
 
@@ -88,3 +91,82 @@ def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
     counts_RE = torch.zeros(rows, n_experts, dtype=torch.int64, device=experts_TK.device)
     counts_RE.scatter_add_(1, experts_RX, torch.ones_like(experts_RX))
     return counts_RE.view(groups, -1, n_experts).sum(1)
+
+
+class ChunkRouter(nn.Module):
+    """A learned router of chunks that sees nothing of the chunk that it decides for.
+
+    It sees the chunk before: the mean of its hidden states, or the last of them. So a token's
+    expert depends on earlier tokens alone, as a decoder must. Before the first chunk there is
+    nothing, and the router sees a learned vector in its place. The auxiliary losses are those of
+    ``Router`` over chunks, which are equally many tokens each.
+    """
+
+    def __init__(
+        self, moe: ChunkRouted, d_model: int, init_std: float, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.moe, self.chunk = moe, moe.chunk
+        self.decide = Router(moe, d_model, init_std, generator)
+        # Of the size of the normed states that it stands for.
+        self.w_start = nn.Parameter(torch.empty(1, d_model))
+        nn.init.normal_(self.w_start, generator=generator)
+
+    def forward(
+        self, x_BND: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+    ) -> Routing:
+        B, N, _ = x_BND.shape
+        routing: Routing = self.decide(self._seen(x_BND.float()), groups, noise)
+        experts_TK, gates_TK = (
+            to_tokens(decided.view(B, -1, self.moe.top_k), N, self.chunk)
+            for decided in (routing.experts_TK, routing.gates_TK)
+        )
+        counts_GE = count(experts_TK, self.moe.n_experts, groups)
+        return routing._replace(experts_TK=experts_TK, gates_TK=gates_TK, counts_GE=counts_GE)
+
+    def _seen(self, x_BND: Tensor) -> Tensor:
+        """Returns what is known before each chunk, (B, M, D)."""
+        B, N, D = x_BND.shape
+        whole_BMCD = x_BND[:, : (N - 1) // self.chunk * self.chunk].view(B, -1, self.chunk, D)
+        before = whole_BMCD.mean(2) if self.moe.chunk_input == "mean" else whole_BMCD[:, :, -1]
+        return torch.cat((self.w_start.expand(B, 1, D), before), dim=1)
+
+
+class PositionRouter(nn.Module):
+    """Chunk c of a sequence goes to the experts of places c K to c K + K - 1, with gates 1 / K.
+
+    A hash of the position: nothing is learned. Place s is that of expert (s + floor(s / E)) mod E.
+    So each round of E places has all experts once, and where E divides M K the load is equal. A
+    round begins one expert later than the one before, so that experts meet in other company there.
+    """
+
+    def __init__(
+        self, moe: PositionRouted, d_model: int, init_std: float, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.moe = moe
+
+    def forward(
+        self, x_BND: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+    ) -> Routing:
+        B, N, _ = x_BND.shape
+        E, K, C = self.moe.n_experts, self.moe.top_k, self.moe.chunk
+        places_NK = torch.arange(N, device=x_BND.device)[:, None] // C * K
+        places_NK = places_NK + torch.arange(K, device=x_BND.device)
+        experts_TK = ((places_NK + places_NK // E) % E).repeat(B, 1)
+        gates_TK = torch.full_like(experts_TK, 1 / K, dtype=torch.float32)
+        zero = torch.zeros((), device=x_BND.device)
+        return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)
+
+
+def to_tokens(x_BMX: Tensor, N: int, chunk: int) -> Tensor:
+    """Returns (T, X): what was decided for a chunk, for each of its tokens."""
+    return x_BMX.repeat_interleave(chunk, dim=1)[:, :N].flatten(0, 1)
+
+
+# A router takes the settings, d_model, the spread of initial weights and a generator.
+ROUTERS: dict[str, Callable[..., nn.Module]] = {
+    "token": Router,
+    "chunk": ChunkRouter,
+    "position": PositionRouter,
+}

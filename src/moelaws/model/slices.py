@@ -10,10 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.model.attention import attend
+from moelaws.model.attention import RMSNorm, attend
 from moelaws.model.casting import cast
-from moelaws.model.experts import add_weights, weight_shapes
-from moelaws.model.norm import RMSNorm
+from moelaws.model.mlp import add_weights, feed_forward, weight_shapes
 from moelaws.spec.model import Mlp, Model
 
 
@@ -138,14 +137,7 @@ class SliceMLP(nn.Module):
         self, mlp: Mlp, sizes: tuple[int, int, int], init_std: float, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.is_swiglu = mlp == "swiglu"
         self.names = add_weights(self, weight_shapes(mlp, *sizes), init_std, generator)
 
     def forward(self, x_EBPS: Tensor) -> Tensor:
-        weights = [getattr(self, name) for name in self.names]
-        if self.is_swiglu:
-            w_gate_up, w_down = weights
-            gate, up = by_expert(x_EBPS, w_gate_up).chunk(2, dim=-1)
-            return by_expert(F.silu(gate) * up, w_down)
-        w_in, b_in, w_out, b_out = weights
-        return by_expert(F.gelu(by_expert(x_EBPS, w_in, b_in)), w_out, b_out)
+        return feed_forward(x_EBPS, [getattr(self, name) for name in self.names], by_expert)

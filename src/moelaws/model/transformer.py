@@ -1,4 +1,4 @@
-"""The decoder-only transformer that a ``spec.run.Model`` describes.
+"""The decoder-only transformer that a ``spec.model.Model`` describes.
 
 Shapes: B sequences, N positions, T = B N tokens, D model width, V vocabulary, L layers, E experts,
 G balance groups.
@@ -13,12 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.model.attention import Attention, rotary
+from moelaws.model.attention import Attention, RMSNorm, rotary
 from moelaws.model.backends import BACKENDS, Backend
 from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
-from moelaws.model.mlp import MLPS
-from moelaws.model.norm import RMSNorm
+from moelaws.model.mlp import MLP
 from moelaws.model.router import Routing
 from moelaws.model.slices import SlicedBlock
 from moelaws.spec.model import Model, MoE
@@ -53,7 +52,7 @@ class Block(nn.Module):
             self.moe = MoELayer(ffn, d, std, backend, generator)
         else:
             assert ffn.d_ffn is not None  # the configuration sees to it
-            self.dense_ffn = MLPS[ffn.mlp](d, ffn.d_ffn, std, generator)
+            self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
 
     def forward(
         self,

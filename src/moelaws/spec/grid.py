@@ -6,27 +6,17 @@ Nothing in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from moelaws.spec.base import (
-    Count,
-    Fraction,
-    Frozen,
-    NonNegative,
-    Positive,
-    Rate,
-    Real,
-    Share,
-    Size,
-    Whole,
-    text_like,
-)
+from moelaws.spec.base import Count, Frozen, Positive, Real, Share, Size, text_like
 from moelaws.spec.errors import or_nearest
-from moelaws.spec.model import Aggregation, Mlp, RouteBy, SlicePositions
+from moelaws.spec.experts import routers
+from moelaws.spec.model import DenseFFN, Model, Slices
+from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
 MOST_POINTS = 100_000  # of one sweep
@@ -36,18 +26,53 @@ ConventionName = Literal[
 ]
 
 
-class Settings(Frozen):
+# The parts of a run whose fields a grid may set. A field goes by its own name, one of a part that
+# has a prefix by that and its name, but for those of ``RENAMED``.
+PARTS: tuple[type[Frozen], ...] = (
+    Model, *routers().values(), DenseFFN, Slices, RunConfig, AdamW, Schedule, Evaluation,
+)  # fmt: skip
+PREFIX: dict[type[Frozen], str] = {Slices: "slice_", Evaluation: "evaluation_"}
+RENAMED: dict[tuple[type[Frozen], str], str] = {
+    (Slices, "n_experts"): "n_slices",
+    (Slices, "n_heads"): "slice_heads",
+    (Schedule, "kind"): "schedule",
+}
+# What holds a part, or says which of several it is.
+HOLDERS = ("model", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind")
+
+
+def names(part: type[Frozen]) -> dict[str, str]:
+    """Returns the fields of a part that a grid may set, with the names by which it does."""
+    prefix = PREFIX.get(part, "")
+    every = {field: RENAMED.get((part, field), prefix + field) for field in part.model_fields}
+    return {field: name for field, name in every.items() if name not in HOLDERS or field != name}
+
+
+def data_of(point: Mapping[str, Any], *parts: type[Frozen]) -> dict[str, Any]:
+    """Returns the settings of ``point`` that are fields of ``parts``, by the fields' names."""
+    fields = (field for part in parts for field in names(part).items())
+    return {field: point[name] for field, name in fields if name in point}
+
+
+def _optional(part: type[Frozen]) -> Iterator[tuple[str, Any]]:
+    for field, name in names(part).items():
+        info = part.model_fields[field]
+        kind: Any = info.annotation
+        yield name, ((Annotated[(kind, *info.metadata)] if info.metadata else kind) | None, None)
+
+
+class _OfGrids(Frozen):
     """What a grid may set for a run, all optional: the rest is derived or has a default.
 
     ``C`` is the compute budget in FLOPs, ``D`` the training tokens, ``S`` the sparsity (E - k) / E
-    and ``G`` the granularity 2 d_model / d_expert, as in the tables; the others are RunConfig's
-    fields by the same names.
-    ``d_ffn`` is the width of dense models and of the ``n_dense_layers`` first layers of others.
-    ``n_slices`` splits blocks over the embedding; the other settings that begin with slice are
-    those of such blocks, with as many heads as the others have unless ``slice_heads`` is set.
-    ``flops_per_token`` is what training costs a token, for the rule ``flops``.
+    and ``G`` the granularity 2 d_model / d_expert, as in the tables.
     ``r`` is the ratio of expert to attention FLOPs and ``d_base`` the width at which the rule
-    ``ratio`` counts the FLOPs that it keeps.
+    ``ratio`` counts the FLOPs that it keeps; ``flops_per_token`` is what training costs a token,
+    for the rule ``flops``.
+
+    The others are the fields of ``PARTS``. ``d_ffn`` is the width of dense models and of the
+    ``n_dense_layers`` first layers of others. ``n_slices`` splits blocks over the embedding; such
+    blocks have as many heads as the others have unless ``slice_heads`` is set.
     """
 
     C: Annotated[Positive, Field(le=1e40)] | None = None
@@ -56,57 +81,20 @@ class Settings(Frozen):
     G: Positive | None = None
     r: Positive | None = None
     d_base: Size | None = None
-    ffn: Literal["moe", "dense"] | None = None
-    n_layers: Size | None = None
-    d_model: Size | None = None
-    n_heads: Size | None = None
-    n_kv: Size | None = None
-    head_width: Size | None = None
-    context: Count | None = None
-    vocab_size: Size | None = None
-    qk_norm: bool | None = None
-    tied_embeddings: bool | None = None
-    rope_theta: Positive | None = None
-    init_std: Positive | None = None
-    n_experts: Size | None = None
-    top_k: Size | None = None
-    d_expert: Size | None = None
-    n_shared: Annotated[Whole, Field(le=10**6)] | None = None
-    n_dense_layers: Annotated[Whole, Field(le=10**6)] | None = None
-    d_ffn: Size | None = None
-    mlp: Mlp | None = None
-    normalize_top_k: bool | None = None
-    load_balance: NonNegative | None = None
-    router_z: NonNegative | None = None
-    jitter: Share | None = None
-    route_by: RouteBy | None = None
-    chunk: Size | None = None
-    chunk_input: Literal["mean", "last"] | None = None
-    n_slices: Size | None = None
-    slice_d_expert: Size | None = None
-    slice_heads: Size | None = None
-    slice_positions: SlicePositions | None = None
-    slice_aggregation: Aggregation | None = None
-    slice_every: Size | None = None
     flops_per_token: Positive | None = None
-    steps: Count | None = None
-    batch: Count | None = None
-    balance_group: Count | None = None
-    lr: Rate | None = None
-    beta1: Share | None = None
-    beta2: Share | None = None
-    eps: Positive | None = None
-    weight_decay: NonNegative | None = None
-    scale_free: bool | None = None
-    clip: NonNegative | None = None
-    schedule: Literal["cosine", "wsd"] | None = None
-    warmup: Fraction | None = None
-    decay: Fraction | None = None
-    final: Fraction | None = None
-    precision: Literal["fp32", "bf16"] | None = None
-    evaluation_sequences: Count | None = None
-    max_epochs: Positive | None = None
-    seed: Whole | None = None
+    ffn: Literal["moe", "dense"] | None = None
+
+
+if TYPE_CHECKING:
+
+    class Settings(_OfGrids):
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    Settings = create_model(
+        "Settings",
+        __base__=_OfGrids,
+        **dict(field for part in PARTS for field in _optional(part)),
+    )
 
 
 # Settings that a power law or a table may stand on.

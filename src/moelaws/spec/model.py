@@ -2,141 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Share, Size, Whole
+from moelaws.spec.base import Count, Frozen, Positive, Size
+from moelaws.spec.experts import MoE, routers
+from moelaws.spec.parts import DenseFFN, Mlp, Part, SlicePositions, Slices
 
-# swiglu: three matrices, no biases (Shazeer, 2020). gelu: two matrices with biases, the
-# generalization paper's experts d -> w -> d.
-Mlp = Literal["swiglu", "gelu"]
-# What has a routing decision of its own: each token; each chunk of consecutive positions, by a
-# router that sees the chunk before; or each chunk by its place alone, with nothing to learn.
-RouteBy = Literal["token", "chunk", "position"]
-SlicePositions = Literal["all", "chunks"]
-Aggregation = Literal["projection", "concatenation"]
-
-
-class DenseFFN(Frozen):
-    """A feed-forward layer of width ``d_ffn``: no router, no experts."""
-
-    kind: Literal["dense"]
-    d_ffn: Size
-    mlp: Mlp = "swiglu"
+__all__ = ["DenseFFN", "Mlp", "MoE", "Model", "SlicePositions", "Slices"]
 
 
-class MoE(Frozen):
-    """Dropless layers of ``n_experts`` routed experts, ``top_k`` of them active a token.
-
-    ``n_experts`` counts the routed experts alone (E of the sparsity paper, without the
-    ``n_shared`` that every token passes); all experts have the width ``d_expert``. The first
-    ``n_dense_layers`` layers are dense instead, of width ``d_ffn``.
-
-    Gates are a softmax over all experts; with ``normalize_top_k`` they are divided by the sum of
-    the selected ones, which is the softmax over the selected experts alone.
-
-    ``route_by`` says what one decision is for. The sectional paper (sec 5.1.1) lets ``chunk``
-    consecutive positions share it: decided by a router, or by the chunk's place in the sequence.
-    """
-
-    kind: Literal["moe"]
-    n_experts: Size
-    top_k: Size
-    d_expert: Size
-    n_shared: Annotated[Whole, Field(le=10**6)] = 0
-    normalize_top_k: bool = True  # gates of the selected experts sum to 1
-    load_balance: NonNegative = 0.01  # coefficient of the load-balancing loss
-    router_z: NonNegative = 0.001  # coefficient of the router z-loss
-    mlp: Mlp = "swiglu"
-    # In training the router's inputs are multiplied by noise, uniform in [1 - jitter, 1 + jitter].
-    jitter: Share = 0.0
-    n_dense_layers: Annotated[Whole, Field(le=10**6)] = 0
-    d_ffn: Size | None = None  # of the dense layers
-    route_by: RouteBy = "token"
-    chunk: Size | None = None  # positions that share one decision, where it is not a token's own
-    # What the router of a chunk sees of the chunk before: the mean of its positions, or its last.
-    chunk_input: Literal["mean", "last"] = "mean"
-
-    @model_validator(mode="after")
-    def _routing_is_sound(self) -> MoE:
-        if self.top_k > self.n_experts:
-            raise ValueError(
-                f"top_k = {self.top_k} is more than n_experts = {self.n_experts}; "
-                "k must be at most E"
-            )
-        if (
-            self.route_by != "position"
-            and self.top_k == 1 < self.n_experts
-            and self.normalize_top_k
-        ):
-            raise ValueError(
-                "top_k = 1 with normalize_top_k makes every gate 1, so that the loss teaches the "
-                "router nothing; set normalize_top_k: false"
-            )
-        if (self.n_dense_layers > 0) != (self.d_ffn is not None):
-            raise ValueError(
-                f"n_dense_layers = {self.n_dense_layers} with d_ffn = {self.d_ffn}; the width of "
-                "the first dense layers is set where there are any, and only there"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _chunks_are_sound(self) -> MoE:
-        if (self.chunk is None) != (self.route_by == "token"):
-            raise ValueError(
-                f"route_by = {self.route_by} with chunk = {self.chunk}; the length of a chunk is "
-                "set where chunks are routed, and only there"
-            )
-        if self.route_by != "position":
-            return self
-        for name in ("load_balance", "router_z", "jitter"):
-            if value := getattr(self, name):
-                raise ValueError(
-                    f"route_by = position with {name} = {value:g}; the position decides and "
-                    f"nothing is learned, so {name} must be 0"
-                )
-        if not self.normalize_top_k:
-            raise ValueError(
-                "route_by = position with normalize_top_k = false; there are no probabilities: "
-                "each of the k experts has the gate 1 / k, so normalize_top_k must be true"
-            )
-        return self
-
-    @property
-    def sparsity(self) -> float:
-        """S = (E - k) / E, the sparsity paper's Eq 7 (routed experts)."""
-        return (self.n_experts - self.top_k) / self.n_experts
-
-    @property
-    def activation(self) -> float:
-        """A = (E_a + E_s) / (E + E_s), the leverage paper's formal activation ratio."""
-        return (self.top_k + self.n_shared) / (self.n_experts + self.n_shared)
+def _class(ffn: Any) -> str:
+    """Names the class of a layer of experts, given as data or built."""
+    route_by = ffn.get("route_by") if isinstance(ffn, Mapping) else ffn.route_by
+    return routers().get(str(route_by), MoE).__name__
 
 
-class Slices(Frozen):
-    """Every ``every``-th block is split over the embedding (sectional, sec 2.2, 3.2 and Fig 4).
-
-    Such a block has ``n_experts`` experts, each a transformer block of its own, attention and MLP,
-    on its d_model / n_experts columns of the residual stream. The blocks between have the full
-    width and see all positions: they are the paper's pre-expert blocks. What the experts add to
-    their slices is brought back to the full width by a projection, or as it is.
-
-    The paper can be read in two ways. In one every expert sees ``all`` positions of its slice. In
-    the other expert e sees the e-th of n_experts equal ``chunks`` of the context alone, and what
-    the others would see passes by.
-    """
-
-    n_experts: Size
-    d_expert: Size  # hidden width of an expert's MLP
-    n_heads: Size  # of an expert, which has as many key-value heads
-    positions: SlicePositions = "all"
-    aggregation: Aggregation = "projection"
-    every: Size = 2
+if TYPE_CHECKING:
+    Routed = MoE
+else:
+    # Each class of ``experts`` is a member of the union, so that a new one needs no line here.
+    Routed = Annotated[
+        reduce(or_, (Annotated[kind, Tag(kind.__name__)] for kind in routers().values())),
+        Discriminator(_class),
+    ]
 
 
 class Model(Frozen):
-    """A decoder-only transformer: RMSNorm, RoPE, grouped-query attention, feed-forward layers."""
+    """A decoder-only transformer: RMSNorm, RoPE, grouped-query attention, feed-forward layers.
+
+    The settings of attention stand in the model's own, for their shapes depend on each other.
+    """
 
     n_layers: Size
     d_model: Size
@@ -144,7 +45,7 @@ class Model(Frozen):
     n_kv: Size  # key-value heads; n_heads for multi-head attention
     context: Count  # tokens a sequence
     vocab_size: Size
-    ffn: Annotated[DenseFFN | MoE, Field(discriminator="kind")]
+    ffn: Annotated[DenseFFN | Routed, Field(discriminator="kind")]
     qk_norm: bool = False
     tied_embeddings: bool = False
     rope_theta: Positive = 10_000.0
@@ -165,14 +66,15 @@ class Model(Frozen):
             )
         if self.n_heads % self.n_kv:
             raise ValueError(f"n_kv = {self.n_kv} must divide n_heads = {self.n_heads}")
-        if isinstance(self.ffn, MoE) and self.ffn.n_dense_layers >= self.n_layers:
+        if isinstance(self.ffn, DenseFFN):
+            return self
+        if self.ffn.n_dense_layers >= self.n_layers:
             raise ValueError(
                 f"n_dense_layers = {self.ffn.n_dense_layers} of n_layers = {self.n_layers} leaves "
                 "no layer with experts; a dense model is ffn: {kind: dense}"
             )
-        chunk = self.ffn.chunk if isinstance(self.ffn, MoE) else None
-        if chunk and self.context % chunk:
-            raise ValueError(f"chunk = {chunk} must divide context = {self.context}")
+        if self.context % self.ffn.decision:
+            raise ValueError(f"chunk = {self.ffn.decision} must divide context = {self.context}")
         return self
 
     @model_validator(mode="after")
@@ -234,3 +136,46 @@ class Model(Frozen):
     def n_moe_layers(self) -> int:
         """Layers with experts."""
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that have settings of their own."""
+        return (self.ffn, self.slices) if self.slices else (self.ffn,)
+
+    def parameters(self) -> dict[str, int]:
+        """Counts the parameters by group: those of the parts, of attention, norms and embeddings.
+
+        A full block has a gain a column before attention and one before the MLP; QK-norm adds those
+        of a query and a key.
+        """
+        d, head, layers = self.d_model, self.width_of_head, self.n_full_layers
+        counts = Counter(
+            embedding=self.vocab_size * d,
+            unembedding=0 if self.tied_embeddings else self.vocab_size * d,
+            attention=layers * 2 * d * head * (self.n_heads + self.n_kv),
+            norms=layers * (2 * d + self.qk_norm * 2 * head) + d,
+        )
+        for part in self.parts:
+            counts.update(part.parameters(self))
+        return counts
+
+    def flops(self) -> dict[str, float]:
+        """Counts the forward FLOPs a token by term: those of the parts, of attention and logits.
+
+        With rho = n_kv / n_heads, n = context and a = n_heads * head width (d unless it is set
+        apart), a full block's are: queries and output 2 d a each, keys_values 4 d a rho, scores
+        (QK^T) and values (weights times V) 2 n a each.
+        """
+        square = 2 * self.d_model * self.d_attention * self.n_full_layers
+        context = 2 * self.context * self.d_attention * self.n_full_layers
+        terms: dict[str, float] = {
+            "queries": square,
+            "keys_values": 2 * square * self.n_kv // self.n_heads,
+            "scores": context,
+            "values": context,
+            "output": square,
+            "logits": 2 * self.d_model * self.vocab_size,
+        }
+        for part in self.parts:
+            terms |= part.flops(self)
+        return terms

@@ -63,7 +63,7 @@ def _experts(model: Model) -> dict[str, Any]:
             "k": ffn.top_k,
             "E_s": ffn.n_shared,
             "route_by": ffn.route_by,
-            "chunk": ffn.chunk or 1,
+            "chunk": ffn.decision,
             "slice_positions": "none",
         }
     unrouted = {"E_s": 0, "route_by": "none", "chunk": 0}

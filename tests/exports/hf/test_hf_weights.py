@@ -11,8 +11,7 @@ from exported_models import MODELS, built, model_of
 from moelaws.accounting.parameters import count_parameters
 from moelaws.exports.hf import weights
 from moelaws.exports.hf.architecture import architecture_of
-from moelaws.model.attention import rotary, rotate
-from moelaws.model.norm import EPSILON
+from moelaws.model.attention import EPSILON, rotary, rotate
 
 N, H, W = 12, 3, 10
 

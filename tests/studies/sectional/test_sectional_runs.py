@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from moelaws.accounting.flops import train_flops_per_token
-from moelaws.accounting.terms import forward_terms
+from moelaws.accounting.flops import forward_terms, train_flops_per_token
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table

@@ -14,10 +14,10 @@ from moelaws.accounting.flops import (
     CONVENTIONS,
     TRAINING,
     attention_and_ffn,
+    forward_terms,
     train_flops_per_token,
 )
 from moelaws.accounting.parameters import Parameters, count_parameters
-from moelaws.accounting.terms import forward_terms
 from moelaws.analysis.advice.plans import Constraints, Plans
 from moelaws.analysis.advice.regret import Court
 from moelaws.spec.advice import Shape

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from moelaws.model.norm import EPSILON
+from moelaws.model.attention import EPSILON
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import DenseFFN, Model, MoE
 

@@ -1,23 +1,42 @@
 """MegaBlocks' dropless layer of experts, on weights, assignments and gates of ours.
 
+The package's Python and Triton code is used as it is. Where its compiled CUDA extensions are not
+built, operations of torch stand in for them; on a CPU Triton's interpreter runs the kernels.
+
 Shapes: T tokens, K experts a token, D model width, E experts, F expert width, M = 2 F.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.model.megablocks.package import EXTENSIONS, installed, interpreted, load
+from moelaws.model.megablocks import stand_ins
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model, MoE
 
 INSTALL = "pip install --no-deps --no-build-isolation -r envs/megablocks.txt (docs/megablocks.md)"
 BLOCK = 128  # of MegaBlocks' sparse matrices
+# Extension -> the names that MegaBlocks' grouped layer uses of it.
+EXTENSIONS: dict[str, dict[str, Any]] = {
+    "megablocks_ops": {
+        "sort": stand_ins.sort,
+        "histogram": stand_ins.histogram,
+        "inclusive_cumsum": stand_ins.inclusive_cumsum,
+    },
+    "grouped_gemm": {"ops": stand_ins, "backend": None},
+}
 
 
 def megablocks_experts(
@@ -94,3 +113,49 @@ def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
             "stand in for it; install either (docs/megablocks.md)"
         )
     return ""
+
+
+def installed(module: str) -> bool:
+    """Tells whether a module can be imported; a mere folder of its name is none."""
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None
+
+
+def interpreted() -> bool:
+    """Tells whether Triton's interpreter runs its kernels; it reads this when it is imported."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@cache
+def load() -> None:
+    """Imports the package; its modules ``megablocks.*`` can be imported from then on."""
+    with _extensions():
+        import_module("megablocks")
+    if interpreted():
+        _forgo_tuning()
+
+
+@contextmanager
+def _extensions() -> Iterator[None]:
+    """Stand-ins in the place of missing extensions, only for as long as MegaBlocks imports them:
+    others that ask for those modules must find that they are not there."""
+    absent = [name for name in EXTENSIONS if not installed(name)]
+    for name in absent:
+        module = ModuleType(name)
+        vars(module).update(EXTENSIONS[name])
+        if name == "megablocks_ops" and "grouped_gemm" in absent:
+            vars(module)["histogram"] = stand_ins.histogram_on_device
+        sys.modules[name] = module
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+def _forgo_tuning() -> None:
+    """Leaves each kernel its first configuration: to choose among them is to time them on a GPU."""
+    tuner = import_module("triton.runtime").Autotuner
+    for kernel in vars(import_module("megablocks.backend.kernels")).values():
+        if isinstance(kernel, tuner):
+            kernel.configs = kernel.configs[:1]

@@ -11,8 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.accounting.flops import TRAINING
-from moelaws.accounting.terms import forward_terms
+from moelaws.accounting.flops import TRAINING, forward_terms
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices

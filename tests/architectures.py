@@ -1,11 +1,15 @@
-"""The sectional paper's architectures at a size for tests."""
+"""Models of every architecture, at a size for tests: a new router or option has its line here."""
 
-from moelaws.spec.model import DenseFFN, Model, MoE, Slices
+from moelaws.spec.model import DenseFFN, Model, Slices
 
 CONTEXT = 24
 
 
-def small(ffn, **changes):
+DENSE = DenseFFN(kind="dense", d_ffn=20)
+GELU = DenseFFN(kind="dense", d_ffn=20, mlp="gelu")
+
+
+def small(ffn=DENSE, **changes):
     fields = {
         "n_layers": 4, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": CONTEXT, "vocab_size": 30,
         "init_std": 0.3,
@@ -15,15 +19,16 @@ def small(ffn, **changes):
 
 def sliced(mlp="swiglu", model=None, **changes):
     fields = {"n_experts": 4, "d_expert": 6, "n_heads": 1}
-    ffn = DenseFFN(kind="dense", d_ffn=20, mlp=mlp)
-    return small(ffn, slices=Slices(**{**fields, **changes}), **(model or {}))
+    return small(
+        GELU if mlp == "gelu" else DENSE, slices=Slices(**{**fields, **changes}), **(model or {})
+    )
 
 
-def routed(**changes):
+def routed(model=None, **changes):
     fields = {"kind": "moe", "n_experts": 6, "top_k": 2, "d_expert": 12}
     if changes.get("route_by") == "position":
         fields |= {"load_balance": 0, "router_z": 0}
-    return small(MoE(**{**fields, **changes}))
+    return small({**fields, **changes}, **(model or {}))
 
 
 SLICED = {
@@ -50,3 +55,22 @@ CHUNKED = {
     "one chunk": routed(route_by="position", chunk=CONTEXT, top_k=1),
 }
 SECTIONAL = SLICED | CHUNKED
+ARCHITECTURES = SECTIONAL | {
+    "multi-head": routed(),
+    "grouped-query, QK-norm": routed(
+        {"n_heads": 4, "qk_norm": True}, top_k=1, normalize_top_k=False
+    ),
+    "one key-value head, tied": routed(
+        {"n_heads": 4, "n_kv": 1, "tied_embeddings": True}, n_experts=2
+    ),
+    "shared experts": routed({"n_heads": 4}, n_shared=2),
+    "all experts": routed(n_experts=3, top_k=3, d_expert=8),
+    "first dense layers": routed(n_shared=1, n_dense_layers=2, d_ffn=40),
+    "GELU experts": routed(mlp="gelu", d_expert=8),
+    "GELU, shared, first dense layer": routed(
+        {"tied_embeddings": True}, mlp="gelu", n_shared=2, n_dense_layers=1, d_ffn=20
+    ),
+    "heads of their own width": routed({"n_heads": 6, "n_kv": 3, "head_width": 4, "qk_norm": True}),
+    "dense": small(n_heads=4),
+    "dense GELU": small(GELU),
+}

@@ -1,0 +1,192 @@
+"""Layers of routed experts. A router is a class of them: its settings, and what it costs.
+
+To add a router is to add a class here, a module and its line in ``model/router.py``, and a test
+(docs/adding-a-part.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from moelaws.spec.base import NonNegative, Share, Size, Whole
+from moelaws.spec.parts import Mlp, Part, mlp_flops, mlp_parameters
+from moelaws.spec.validation import must_be
+
+if TYPE_CHECKING:
+    from moelaws.spec.model import Model
+
+
+def routers() -> dict[str, type[MoE]]:
+    """Returns the classes of layers with routed experts by their ``route_by``."""
+    kinds: tuple[type[MoE], ...] = (MoE, *MoE.__subclasses__())
+    return {kind.router: kind for kind in kinds}
+
+
+def _known(route_by: str) -> str:
+    if route_by not in (names := list(routers())):
+        raise must_be(f"{', '.join(names[:-1])} or {names[-1]}")
+    return route_by
+
+
+class MoE(Part):
+    """Dropless layers of ``n_experts`` routed experts, ``top_k`` of them active a token.
+
+    ``n_experts`` counts the routed experts alone (E of the sparsity paper, without the
+    ``n_shared`` that every token passes); all experts have the width ``d_expert``. The first
+    ``n_dense_layers`` layers are dense instead, of width ``d_ffn``.
+
+    ``route_by`` says what one decision of the router is for. In this class it is for a token:
+    gates are a softmax over all experts; with ``normalize_top_k`` they are divided by the sum of
+    the selected ones, which is the softmax over the selected experts alone.
+    """
+
+    router: ClassVar[str] = "token"
+
+    kind: Literal["moe"]
+    n_experts: Size
+    top_k: Size
+    d_expert: Size
+    n_shared: Annotated[Whole, Field(le=10**6)] = 0
+    normalize_top_k: bool = True  # gates of the selected experts sum to 1
+    load_balance: NonNegative = 0.01  # coefficient of the load-balancing loss
+    router_z: NonNegative = 0.001  # coefficient of the router z-loss
+    mlp: Mlp = "swiglu"
+    # In training the router's inputs are multiplied by noise, uniform in [1 - jitter, 1 + jitter].
+    jitter: Share = 0.0
+    n_dense_layers: Annotated[Whole, Field(le=10**6)] = 0
+    d_ffn: Size | None = None  # of the dense layers
+    route_by: Annotated[str, AfterValidator(_known)] = "token"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_are_this_routers(cls, data: Any) -> Any:
+        for key in data if isinstance(data, dict) else ():
+            owners = [name for name, kind in routers().items() if key in kind.model_fields]
+            if owners and cls.router not in owners:
+                raise ValueError(
+                    f"route_by = {cls.router} with {key} = {data[key]}; {key} is set where "
+                    f"route_by is {' or '.join(owners)}, and only there"
+                )
+        return data
+
+    @model_validator(mode="after")
+    def _layers_are_sound(self) -> MoE:
+        if self.route_by != self.router:
+            raise ValueError(f"route_by = {self.route_by}, and this class routes by {self.router}")
+        if self.top_k > self.n_experts:
+            raise ValueError(
+                f"top_k = {self.top_k} is more than n_experts = {self.n_experts}; "
+                "k must be at most E"
+            )
+        if (self.n_dense_layers > 0) != (self.d_ffn is not None):
+            raise ValueError(
+                f"n_dense_layers = {self.n_dense_layers} with d_ffn = {self.d_ffn}; the width of "
+                "the first dense layers is set where there are any, and only there"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _router_is_sound(self) -> MoE:
+        if self.top_k == 1 < self.n_experts and self.normalize_top_k:
+            raise ValueError(
+                "top_k = 1 with normalize_top_k makes every gate 1, so that the loss teaches the "
+                "router nothing; set normalize_top_k: false"
+            )
+        return self
+
+    @property
+    def sparsity(self) -> float:
+        """S = (E - k) / E, the sparsity paper's Eq 7 (routed experts)."""
+        return (self.n_experts - self.top_k) / self.n_experts
+
+    @property
+    def activation(self) -> float:
+        """A = (E_a + E_s) / (E + E_s), the leverage paper's formal activation ratio."""
+        return (self.top_k + self.n_shared) / (self.n_experts + self.n_shared)
+
+    @property
+    def decision(self) -> int:
+        """Positions that share one decision of the router."""
+        return 1
+
+    def router_parameters(self, d_model: int) -> int:
+        """Returns the parameters of a layer's router."""
+        return d_model * self.n_experts
+
+    def router_flops(self, d_model: int) -> int:
+        """Returns the forward FLOPs of one decision of a layer's router."""
+        return 2 * d_model * self.n_experts
+
+    def parameters(self, model: Model) -> dict[str, int]:
+        """Counts shared experts as one MLP, side by side, with one bias at its output."""
+        d, layers = model.d_model, model.n_moe_layers
+        expert = layers * mlp_parameters(self.mlp, d, self.d_expert)
+        return {
+            "router": layers * self.router_parameters(d),
+            "routed_experts": expert * self.n_experts,
+            "shared_experts": layers * mlp_parameters(self.mlp, d, self.n_shared * self.d_expert),
+            "dense_ffn": self.n_dense_layers * mlp_parameters(self.mlp, d, self.d_ffn or 0),
+            "inactive_experts": expert * (self.n_experts - self.top_k),
+        }
+
+    def flops(self, model: Model) -> dict[str, float]:
+        d, layers = model.d_model, model.n_moe_layers
+        expert = layers * mlp_flops(self.mlp, d, self.d_expert)
+        return {
+            "router": layers * self.router_flops(d) / self.decision,
+            "routed_experts": expert * self.top_k,
+            "shared_experts": expert * self.n_shared,
+            "dense_ffn": self.n_dense_layers * mlp_flops(self.mlp, d, self.d_ffn or 0),
+        }
+
+
+class ChunkRouted(MoE):
+    """A router decides for ``chunk`` consecutive positions together (sectional, sec 5.1.1).
+
+    It sees the chunk before: the mean of its positions, or its last. What it sees before the first
+    chunk is learned.
+    """
+
+    router: ClassVar[str] = "chunk"
+
+    chunk: Size
+    chunk_input: Literal["mean", "last"] = "mean"
+
+    @property
+    def decision(self) -> int:
+        return self.chunk
+
+    def router_parameters(self, d_model: int) -> int:
+        return d_model * (self.n_experts + 1)
+
+
+class PositionRouted(MoE):
+    """A chunk's place in the sequence decides (sectional, sec 5.1.1); nothing is learned."""
+
+    router: ClassVar[str] = "position"
+
+    chunk: Size
+
+    @model_validator(mode="after")
+    def _router_is_sound(self) -> PositionRouted:
+        learned = {"load_balance": 0, "router_z": 0, "jitter": 0, "normalize_top_k": True}
+        for name, value in learned.items():
+            if (given := getattr(self, name)) != value:
+                raise ValueError(
+                    f"route_by = position with {name} = {given}; the position decides, nothing is "
+                    "learned and each of the k experts has the gate 1 / k, so "
+                    f"{name} must be {str(value).lower()}"
+                )
+        return self
+
+    @property
+    def decision(self) -> int:
+        return self.chunk
+
+    def router_parameters(self, d_model: int) -> int:
+        return 0
+
+    def router_flops(self, d_model: int) -> int:
+        return 0

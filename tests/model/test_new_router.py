@@ -1,0 +1,100 @@
+"""A router is a class of settings and a module: nothing else in the package needs a line for it."""
+
+import subprocess
+import sys
+
+from repository import REPOSITORY
+
+# What spec/experts.py and model/router.py would get, loaded before the rest of the package.
+ADDED = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+from moelaws.spec.base import Positive
+from moelaws.spec.experts import MoE
+
+class CosineRouted(MoE):
+    router = "cosine"
+
+    temperature: Positive = 1.0
+
+    def router_parameters(self, d_model):
+        return super().router_parameters(d_model) + 1  # the scale
+
+from moelaws.model.router import ROUTERS, Router
+
+class CosineRouter(Router):
+    def __init__(self, moe, d_model, init_std, generator):
+        super().__init__(moe, d_model, init_std, generator)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x, groups=1, noise=()):
+        x = F.normalize(x.float(), dim=-1) * self.scale / self.moe.temperature
+        return super().forward(x, groups, noise)
+
+ROUTERS["cosine"] = CosineRouter
+"""
+USED = """
+import sys
+import numpy as np
+sys.path[:0] = [f"{tests}/grids", tests]
+from grid_runs import runs_of
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.parameters import count_parameters
+from moelaws.model.transformer import Transformer
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.tables.describe import describe
+from moelaws.training.loop import Trainer
+
+settings = {
+    "context": 16, "vocab_size": 300, "n_layers": 3, "n_heads": 2, "d_model": 16, "n_experts": 4,
+    "top_k": 2, "d_expert": 8, "batch": 2, "lr": 0.01, "steps": 3,
+}
+def grid(**axes):
+    return runs_of({"settings": settings, "sweeps": [{"axes": axes}]})
+
+def refused(message, **axes):
+    try:
+        grid(**axes)
+    except UserError as error:
+        assert message in str(error), error
+    else:
+        raise AssertionError(message)
+
+plain, run, cold = *grid(), *grid(route_by="cosine", temperature=[1, "0.5"])
+assert len({plain.run_id, run.run_id, cold.run_id}) == 3
+assert cold.config.model.ffn == CosineRouted(
+    kind="moe", n_experts=4, top_k=2, d_expert=8, route_by="cosine", temperature=0.5
+)
+assert parse(RunConfig, {**cold.config.model_dump(mode="json")}, "") == cold.config
+assert '"route_by":"cosine","temperature":0.5' in cold.config.canonical_json()
+assert "temperature" not in run.config.canonical_json()
+assert describe(cold)["route_by"] == "cosine"
+
+refused("temperature is -1; it must be greater than 0", route_by="cosine", temperature=-1)
+refused("route_by = token with temperature = 2.0; temperature is set where", temperature=2)
+refused("it must be token, chunk, position or cosine", route_by="cosin")
+
+model = Transformer(cold.config.model, 0)
+built = sum(p.numel() for p in model.parameters())
+assert count_parameters(cold.config.model).total == built
+assert built == count_parameters(plain.config.model).total + 3
+flops = [train_flops_per_token(r.config.model, "allocation") for r in (plain, cold)]
+assert flops[0] == flops[1]
+
+class Data:
+    def next(self):
+        return np.random.default_rng(0).integers(300, size=(2, 17))
+
+trainer = Trainer(cold.config, model, Data())
+assert trainer.run()
+assert all(layer.moe.router.scale != 1 for layer in model.layers)
+"""
+
+
+def test_grids_identity_counts_tables_and_training_know_a_router_that_is_added():
+    code = f"tests = {str(REPOSITORY / 'tests')!r}\n{ADDED}{USED}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
