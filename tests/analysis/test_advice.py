@@ -342,7 +342,7 @@ def test_a_configuration_that_is_mostly_embeddings_is_named(compute, mostly):
 
 
 def test_what_does_not_go_together_is_refused_in_one_line():
-    with pytest.raises(UserError, match="the law reads r, and a plan tells"):
+    with pytest.raises(UserError, match="the law reads r, and a plan has"):
         CandidateLaw("a", laws.fittable("allocation.loss"), {})
     with pytest.raises(UserError, match="serving memory holds less than one parameter"):
         Space(Constraints(1e20, max_parameters={"serving memory": 0.5}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,11 @@ from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.budget import constraint_options
+from moelaws.cli.eval import given_numbers
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.records.files import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import study_names
 from moelaws.spec.study import TIERS
 
@@ -45,7 +45,7 @@ from moelaws.spec.study import TIERS
 @click.option(
     "--compare",
     metavar="'N=8e9 S=0.9 D=2e11'",
-    help="A plan of your own, judged beside the others: two of N, N_active, S, and D if not all "
+    help="A plan of your own, to compare with the others: two of N, N_active, S, and D if not all "
     "of the budget is spent.",
 )
 @click.option(
@@ -166,31 +166,23 @@ def _listed(text: str, config: AdviceConfig) -> list[str]:
 
 def _plan(text: str, limits: Constraints) -> Plans:
     """Returns the plan of ``N=8e9 S=0.9 D=2e11``."""
-    given: dict[str, float] = {}
-    for word in text.replace(",", " ").split():
-        name, _, value = word.partition("=")
-        if name in given:
-            raise UserError(f"--compare: {name} is given twice")
-        try:
-            given[name] = float(value)
-        except ValueError:
-            given[name] = math.nan
-        if name not in ("N", "N_active", "S", "D") or not 0 <= given[name] < 1e40:
+    with located("--compare"):
+        given = given_numbers(text.replace(",", " ").split())
+        for name, value in given.items():
+            if name not in ("N", "N_active", "S", "D") or not 0 <= value < 1e40:
+                raise UserError(f"{name} = {value:g} is no value of N, N_active, S or D")
+        size = {name: value for name, value in given.items() if name != "D"}
+        if len(size) != 2 or not 0 <= size.get("S", 0) < 1 or 0 in map(size.get, ("N", "N_active")):
             raise UserError(
-                f"--compare: {word!r} is not NAME=NUMBER with a name of N, N_active, S and D"
+                f"{text!r}: give two of N (total parameters), N_active and S (sparsity, at least 0 "
+                "and below 1), such as 'N=8e9 S=0.9 D=2e11'"
             )
-    size = {name: value for name, value in given.items() if name != "D"}
-    if len(size) != 2 or not 0 <= size.get("S", 0) < 1 or 0 in map(size.get, ("N", "N_active")):
-        raise UserError(
-            f"--compare {text!r}: give two of N (total parameters), N_active and S (sparsity, at "
-            "least 0 and below 1), such as 'N=8e9 S=0.9 D=2e11'"
-        )
-    S = size["S"] if "S" in size else 1 - size["N_active"] / size["N"]
-    if S < 0:
-        raise UserError("--compare: N_active is above N")
-    N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
-    D = given.get("D", float(limits.tokens(N_active)))
-    if D <= 0:
-        why = "D is 0" if "D" in given else "serving it takes the whole budget"
-        raise UserError(f"--compare: {why}, so this plan trains no token")
+        S = size["S"] if "S" in size else 1 - size["N_active"] / size["N"]
+        if S < 0:
+            raise UserError("N_active is above N")
+        N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
+        D = given.get("D", float(limits.tokens(N_active)))
+        if D <= 0:
+            why = "D is 0" if "D" in given else "serving it takes the whole budget"
+            raise UserError(f"{why}, so this plan trains no token")
     return ideal(N_active, S, D, limits)

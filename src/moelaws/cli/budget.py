@@ -75,7 +75,7 @@ def _constraints(
     top_k: int | None,
     granularity: float | None,
 ) -> tuple[Constraints, Device]:
-    """Returns the constraints, and the device whose hours are told."""
+    """Returns the constraints, and the device whose hours are printed."""
     if (compute is None) == (gpu_hours is None):
         raise UserError("give the budget either as --compute FLOPS or as --gpu-hours HOURS")
     if epochs != _EPOCHS and max_tokens is None:

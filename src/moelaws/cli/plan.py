@@ -120,11 +120,11 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
 
 def _as_json(fit: Planned) -> dict[str, Any]:
     parts = []
-    for part in fit.report.parts if fit.report else ():
-        own = [asdict(c) for c in fit.coefficients if c.where == part.where]
+    for fitted in fit.report.parts if fit.report else ():
+        own = [asdict(c) for c in fit.coefficients if c.where == fitted.where]
         params = {c.pop("parameter"): {k: c[k] for k in c if k != "where"} for c in own}
-        known = {"where": part.where, "n": part.n, "converged": part.converged}
-        parts.append(known | {"params": params, "r2": part.metrics["r2"]})
+        known = {"where": fitted.where, "n": fitted.n, "converged": fitted.converged}
+        parts.append(known | {"params": params, "r2": fitted.metrics["r2"]})
     return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": parts}
 
 
@@ -133,7 +133,7 @@ def _print(fit: Planned, every: bool) -> None:
     if report is None:
         click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
         return
-    runs, split = sum(part.n for part in report.parts), report.split_by
+    runs, split = sum(fitted.n for fitted in report.parts), report.split_by
     parts = f" in {len(report.parts)} parts" if split else ""
     held = sum(not c.identified for c in coefficients)
     title = f"{fit.name}, {report.law}: {runs} rows{parts}, " + (

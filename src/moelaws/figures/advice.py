@@ -61,10 +61,10 @@ def _field(answer: Advice) -> tuple[Array, Array, Array]:
     limits = answer.limits
     looked_at = Space(limits).plans([0.0, 1.0], 0.0).N_active
     sizes = np.array([float(row.plan.N_active) for row in answer.rows])
-    least, most = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
+    low, high = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
     steepest = -np.log1p(-limits.max_sparsity)
     N, S = np.meshgrid(
-        np.geomspace(least, most, _SIZES),
+        np.geomspace(low, high, _SIZES),
         -np.expm1(-np.linspace(0, steepest, _SPARSITIES)),
     )
     D = limits.tokens(N)

@@ -232,13 +232,11 @@ def _affordable(plan: Plans, limits: Constraints) -> Plans:
             f"--compare: this plan costs {cost:.3g} FLOPs, more than the budget of "
             f"{limits.compute:.3g}; lower its N or D, or raise the budget"
         )
-    held = [("parameters", plan.N, most, name) for name, most in limits.max_parameters.items()]
-    held.append(("training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
-    held.append(("as sparsity", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
-    for what, value, most, name in held:
-        if float(value) > most * (1 + 1e-9):
-            raise UserError(
-                f"--compare: this plan has {float(value):.10g} {what}, and {name} allows "
-                f"{most:.10g}"
-            )
+    held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
+    held.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
+    held.append(("a sparsity of {}", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
+    for what, value, limit, name in held:
+        if float(value) > limit * (1 + 1e-9):
+            own = what.format(f"{float(value):.10g}")
+            raise UserError(f"--compare: this plan has {own}, and {name} allows {limit:.10g}")
     return plan

@@ -144,14 +144,14 @@ def _expert_counts(k: int, S: float, limits: Constraints) -> list[int]:
 
     More of them make up for the parameters that are no experts, as far as limits allow.
     """
-    most = k / (1 - limits.max_sparsity) * (1 + 1e-9)
+    ceiling = k / (1 - limits.max_sparsity) * (1 + 1e-9)
     counts = set(limits.experts)
     if S and not limits.experts:
         ideal = k / (1 - S)
         step = 8 if ideal >= 32 else 1
         factors = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0)
         counts = {k + 1, *(step * math.floor(ideal * x / step + 1e-9) for x in factors)}
-    return [0, *sorted(E for E in counts if S and k < E <= most)]
+    return [0, *sorted(E for E in counts if S and k < E <= ceiling)]
 
 
 def model_of(d: int, n_layers: int, experts: tuple[int, int], G: float, shape: Shape) -> Model:

@@ -1,6 +1,6 @@
 """Candidate laws: laws of the loss with coefficients, each of which is taken as the truth in turn.
 
-A candidate law tells the loss of any plan, and its own best plan within the constraints.
+A candidate law gives the loss of any plan, and its own best plan within the constraints.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CandidateLaw:
             determined is shown and does not count for the worst case.
 
     Raises:
-        UserError: for a variable that a plan does not tell.
+        UserError: for a variable that a plan does not have.
     """
 
     name: str
@@ -64,7 +64,7 @@ class CandidateLaw:
             if column not in COLUMNS:
                 mapped = f" as {column}" if column != variable else ""
                 raise UserError(
-                    f"{self.name}: the law reads {variable}{mapped}, and a plan tells "
+                    f"{self.name}: the law reads {variable}{mapped}, and a plan has "
                     f"{', '.join(COLUMNS)} alone"
                 )
 

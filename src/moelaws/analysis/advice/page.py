@@ -48,8 +48,8 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
         f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
         f"{_hours(limits.compute, device)} at an assumed {device.flops_per_second:.3g} FLOP/s"
     )
-    for name, most in limits.max_parameters.items():
-        yield f"{name} holds {_count(most)} parameters"
+    for name, ceiling in limits.max_parameters.items():
+        yield f"{name} holds {_count(ceiling)} parameters"
     if limits.served_tokens:
         served = 2 * float(answer.robust.plan.N_active) * limits.served_tokens / limits.compute
         yield (

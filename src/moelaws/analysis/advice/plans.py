@@ -157,13 +157,13 @@ class Constraints:
 
     def binding(self, plan: Plans) -> list[str]:
         """Returns the limits that one plan has come to, in words."""
-        limits = {name: (plan.N, most) for name, most in self.max_parameters.items()}
+        limits = {name: (plan.N, ceiling) for name, ceiling in self.max_parameters.items()}
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
         if self.sparsities:
             limits["the numbers of experts"] = (1 / (1 - plan.S), 1 / (1 - self.sparsities[-1]))
         elif self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
-        binding = [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
+        binding = [name for name, (value, end) in limits.items() if value >= end * (1 - 1e-4)]
         # Beyond these ends nothing is looked at: the law has no best size at this budget.
         ratio = float(plan.D / plan.N_active)
         if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_FEWEST, _MOST)):
@@ -187,6 +187,7 @@ class Space:
         self._sparsest = -math.log1p(-limits.max_sparsity)
         sparsities = sparsities or limits.sparsities
         self._steps = np.array([-math.log1p(-S) for S in sparsities]) if sparsities else None
+        self.continuous = not sparsities  # whether sparsities between those of a grid are plans
         self.n_sparsities = len(sparsities) or _SPARSITIES
         C = limits.compute / 6
         widest = max(math.sqrt(C / _FEWEST), 3 * C / limits.max_tokens)
@@ -201,11 +202,6 @@ class Space:
         if limits.largest < 1:
             raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
         self._ln_low, self._ln_high = math.log(math.sqrt(C / _MOST)), math.log(widest)
-
-    @property
-    def continuous(self) -> bool:
-        """Tells whether sparsities between those of a grid are plans, too."""
-        return self._steps is None
 
     def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
         """Returns the plans at positions in [0, 1], which broadcast.

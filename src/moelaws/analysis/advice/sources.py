@@ -20,7 +20,7 @@ from moelaws.spec.errors import UserError
 
 # Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
 _DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
-EXPERTS = "E"  # a table's column, which a plan does not tell: it tells E / k
+EXPERTS = "E"  # a table's column, of which a plan has E / k alone
 # N is no column of a study's table: a user's own N is what the file's entry takes the law's N for.
 KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
@@ -156,9 +156,10 @@ def _compute(
     mapping: Mapping[str, str],
     factors: Mapping[str, float],
 ) -> tuple[float, float] | None:
-    """Returns the least and the most compute of a fit's runs, 6 N_active D; None if not told.
+    """Returns the least and the most compute of a fit's runs, 6 N_active D, where it is known.
 
-    The runs' hull tells it, where the law reads tokens, a size, and a sparsity beside a total size.
+    It follows from the runs' hull where the law reads tokens and an active size, or a total size
+    and a sparsity.
     """
     reads = {column: name for name, column in mapping.items()}
     if support is None or "D" not in reads:

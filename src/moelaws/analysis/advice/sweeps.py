@@ -1,8 +1,8 @@
 """Which small sweep would tell most: proposed grids, what they cost, and what refits would give.
 
 Each candidate law in turn is the truth: the sweep's losses are simulated by it, refitted with
-resampled rows from the true coefficients, and the plan of each refit is judged by the truth. So
-this takes a second, where `moelaws plan` makes all fits of a study from all their starts.
+resampled rows from the true coefficients, and the regret of each refit's plan is taken under the
+truth. This takes a second; `moelaws plan` makes all fits of a study from all their starts.
 """
 
 from __future__ import annotations
