@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,8 +12,8 @@ import pandas as pd
 from moelaws.analysis.advice import Constraints, advise
 from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.analysis.advice.speed import Speed, of_runs
-from moelaws.analysis.inputs import completed, read_runs, row_mask
+from moelaws.analysis.advice.speed import completed_runs, of_runs
+from moelaws.analysis.inputs import row_mask
 from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
@@ -62,7 +63,11 @@ def command(
     """
     out = out or Results().tier(project.tier).outlook
     config = load_advice()
-    by_study = {table.stem: _runs(table) for table in tables}
+    by_study = {}
+    for table in tables:
+        by_study[table.stem] = completed_runs(table, "C_6N", "D", "kind", "k")
+        if not (by_study[table.stem]["C_6N"] > 0).all():
+            raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     runs = pd.concat(by_study.values())
     own, unusable = fitted_laws(
         fits, config, lambda path, report: _active(by_study.get(path.parent.name, runs), report)
@@ -81,7 +86,9 @@ def command(
         )
         for factor in TIMES
     }
-    speed = _speed(runs)
+    speed = None
+    with suppress(UserError):  # of tables that hold no speed, as other tools' do
+        speed = of_runs(runs)
     frame = pd.DataFrame(rows(list(answers.values()), speed))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
@@ -94,14 +101,6 @@ def command(
         click.echo(str(out))
 
 
-def _speed(runs: pd.DataFrame) -> Speed | None:
-    """Returns the runs' speed; None where their table tells none, as other tools' do."""
-    try:
-        return of_runs(runs)
-    except UserError:
-        return None
-
-
 def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
     """Returns the active experts of the mixtures behind a fit; None where they are not all alike.
 
@@ -112,19 +111,3 @@ def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
     runs = runs[row_mask(runs, report.spec.get("rows", ""))]
     counts = runs.loc[runs["kind"] == "moe", "k"].unique()
     return int(counts[0]) if len(counts) == 1 else None
-
-
-def _runs(table: Path) -> pd.DataFrame:
-    """Returns the completed runs of a study's table.
-
-    Raises:
-        UserError: where the table is no study's, or no run says what compute it spent.
-    """
-    frame = read_runs(table)
-    assert frame is not None
-    runs = completed(frame)
-    if missing := [name for name in ("C_6N", "D", "kind", "k") if name not in runs]:
-        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
-    if not (runs["C_6N"] > 0).all():
-        raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
-    return runs

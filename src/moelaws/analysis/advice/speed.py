@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from moelaws.records.files import read_json
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError, located
 
-_COLUMNS = ("run_id", "N_active", "S", "tokens_per_second")
+_COLUMNS = ("N_active", "S", "tokens_per_second")
 _REWEIGHTED = 30  # least squares, each weighted by the residuals of the one before
 _FEWEST = 8  # runs, for a speed over size and sparsity
 
@@ -50,15 +51,31 @@ def measured(table: Path) -> Speed:
     Raises:
         UserError: for too few runs with a measured speed, or runs of several devices.
     """
-    frame = read_runs(table)
-    assert frame is not None
-    runs = completed(frame)
-    with located(str(table)):
+    runs = completed_runs(table, "run_id")
+    with located(table):
         speed = of_runs(runs, f"the device of {table.name}")
         devices = sorted({_device(table, run_id, speed.device) for run_id in runs["run_id"]})
         if len(devices) > 1:
             raise UserError(f"its runs were trained on several devices: {', '.join(devices)}")
     return replace(speed, device=devices[0])
+
+
+def completed_runs(table: Path, *columns: str) -> pd.DataFrame:
+    """Returns the completed runs of a study's ``table``, which must have the ``columns``.
+
+    Raises:
+        UserError: where the table is no study's.
+    """
+    frame = read_runs(table)
+    assert frame is not None
+    with located(table):
+        _require(frame, columns)
+    return completed(frame)
+
+
+def _require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+    if missing := [name for name in columns if name not in frame]:
+        raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
 
 
 def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
@@ -71,8 +88,7 @@ def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
     Raises:
         UserError: for a missing column, or too few runs with a measured speed.
     """
-    if missing := [name for name in _COLUMNS if name not in runs]:
-        raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
+    _require(runs, _COLUMNS)
     runs = runs[(runs["tokens_per_second"] > 0) & (runs["N_active"] > 0) & (runs["S"] < 1)]
     if len(runs) < _FEWEST:
         raise UserError(
