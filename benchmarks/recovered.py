@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from moelaws.analysis.plan import fitted_table
-from moelaws.analysis.recovery import Recovered, recovered
+from moelaws.analysis.plan import Coefficient, coefficients, fitted_table
 from moelaws.fitting.report import FitReport, read_fit
 from moelaws.records.files import write_text
 from moelaws.records.layout import Results, TierFolder
@@ -39,13 +38,13 @@ def simulation(study: Study, folder: TierFolder) -> dict[str, Any] | None:
 
 def compared(
     study: Study, about: dict[str, Any], folder: TierFolder
-) -> Iterator[tuple[FitReport, list[Recovered]]]:
+) -> Iterator[tuple[FitReport, list[Coefficient]]]:
     """Yields each fit that was made of the simulated table, and its parameters."""
     for entry in study.of_simulated().fits:
         path = folder.fit(study.study, entry.name)
         if path.is_file():
             report = read_fit(path)
-            yield report, recovered(report, about, *fitted_table(study, entry, folder))
+            yield report, coefficients(report, about, *fitted_table(study, entry, folder))
 
 
 def section(study: Study, folder: TierFolder) -> str:
@@ -75,7 +74,7 @@ def section(study: Study, folder: TierFolder) -> str:
     )
 
 
-def line(report: FitReport, r: Recovered) -> str:
+def line(report: FitReport, r: Coefficient) -> str:
     """A row of the page's table."""
     where = "".join(f", {column} = {value:.4g}" for column, value in r.where.items())
     interval = "-" if r.low is None or r.high is None else f"{r.low:.4g} .. {r.high:.4g}"

@@ -10,30 +10,19 @@ from click.testing import CliRunner
 from moelaws import laws
 from moelaws.cli import cli
 from moelaws.spec.errors import UserError
+from planned_study import STUDY as SMALL
 from repository import REPOSITORY
 
+SWEEP = {"axes": {"C": [1e16, 1e17, 1e18], "S": [0], "d_model": [64, 128, 256, 512]}}
 STUDY = {
     "study": "small",
     "title": "A sweep that is not trained yet",
-    "grids": {
-        "demo": {
-            "settings": {
-                "context": 128, "vocab_size": 512, "tied_embeddings": True, "n_layers": 2,
-                "n_heads": 2, "top_k": 2, "S": 0, "G": 1, "batch": 4, "lr": 1e-3,
-            },
-            "derive": {
-                "n_experts": {"rule": "sparsity"},
-                "d_expert": {"rule": "granularity"},
-                "steps": {"rule": "compute", "convention": "sparsity", "min_steps": 10},
-            },
-            "sweeps": [{"axes": {"C": [1e16, 1e17, 1e18], "d_model": [64, 128, 256, 512]}}],
-        }
-    },
+    "grids": {"demo": {**SMALL["grids"]["demo"], "sweeps": [SWEEP]}},
     "fits": [
         {"name": "size", "law": "leverage.curve", "mapping": {"C": "C_sparsity", "L": "L"}},
         {"name": "many", "law": "sparsity.loss", "mapping": {"N": "N_total"}},
     ],
-}  # fmt: skip
+}
 SIMULATION = {"law": "chinchilla", "mapping": {"N": "N_total"}, "noise": 0.001, "assumed": "much"}
 
 
@@ -72,24 +61,19 @@ def test_the_studys_own_law_its_intervals_and_the_cost(folder):
     assert not (folder / "results").exists() or not list(folder.glob("results/demo"))
 
 
-def width(data, name="E"):
-    (fit,) = (fit for fit in data["fits"] if fit["name"] == "chinchilla")
-    return fit["parts"][0]["params"][name]["relative_width"]
-
-
 def test_less_noise_and_more_seeds_narrow_the_intervals(folder):
-    study = {**STUDY, "fits": []}
-
     def planned(*words):
-        return json.loads(plan(folder, "--law", "chinchilla", "--json", *words, study=study).stdout)
+        words = ("--law", "chinchilla", "--json", *words)
+        data = json.loads(plan(folder, *words, study={**STUDY, "fits": []}).stdout)
+        return data, data["fits"][0]["parts"][0]["params"]["E"]["relative_width"]
 
-    usual = planned("--noise", "0.003")
-    assert width(planned("--noise", "0.0003")) < width(usual) / 2
-    four = planned("--noise", "0.003", "--repeats", "4")
+    usual, width = planned("--noise", "0.003")
+    assert planned("--noise", "0.0003")[1] < width / 2
+    four, narrower = planned("--noise", "0.003", "--repeats", "4")
     assert four["rows"] == 48
-    assert width(four) < width(usual)
+    assert narrower < width
     assert four["costs"][1]["tokens"] == 4 * usual["costs"][1]["tokens"]
-    few = planned("--rows", "C >= 1e17")
+    few, _ = planned("--rows", "C >= 1e17")
     assert few["rows"] == few["costs"][0]["runs"] == 8
 
 

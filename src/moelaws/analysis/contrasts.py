@@ -31,15 +31,10 @@ BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than
 
 @dataclass(frozen=True)
 class ContrastErrors:
-    """Errors of contrasts of n runs.
+    """Errors of contrasts of n runs."""
 
-    Attributes:
-        paired: their losses by document; None where these are not known.
-        seed_sd: standard deviation of each loss between seeds, (n,), nats/token; NaN where unknown.
-    """
-
-    paired: PairedLosses | None
-    seed_sd: Array
+    paired: PairedLosses | None  # their losses by document; None where these are not known
+    seed_sd: Array  # (n,) of each loss between seeds, nats/token; NaN where unknown
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
@@ -99,22 +94,15 @@ def linear_influence(law: LinearLaw, fitted: Mapping[str, Any], at: Mapping[str,
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a fit's objective is least: what it takes to see how that place moves.
+    """Where a fit's objective is least: what it takes to see how that place moves."""
 
-    Attributes:
-        params: the estimates, natural scale.
-        columns: the law's variables, (n,) each.
-        losses: that the law was fitted to, (n,).
-        delta: threshold of the Huber losses; infinite for least squares, NaN for an objective
-            whose minimum has no derivative that is known here.
-        at_bounds: parameters that a bound holds.
-    """
-
-    params: Mapping[str, float]
-    columns: Mapping[str, Any]
-    losses: Array
+    params: Mapping[str, float]  # the estimates, natural scale
+    columns: Mapping[str, Any]  # the law's variables, (n,) each
+    losses: Array  # (n,) that the law was fitted to
+    # Threshold of the Huber losses; infinite for least squares, NaN for an objective whose minimum
+    # has no derivative that is known here.
     delta: float = math.inf
-    at_bounds: Sequence[str] = ()
+    at_bounds: Sequence[str] = ()  # parameters that a bound holds
 
 
 def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array:

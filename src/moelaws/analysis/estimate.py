@@ -8,19 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that the runs determine, with its interval.
+    """A number that the runs determine, with its interval."""
 
-    Attributes:
-        value: the estimate; NaN where the rows do not determine it.
-        low, high: the ends of its interval; NaN where the rows leave no freedom for one, infinite
-            where they do not bound it.
-        n: rows that it rests on.
-    """
-
-    value: float
+    value: float  # NaN where the rows do not determine it
+    # The ends are NaN where the rows leave no freedom for them, infinite where nothing bounds them.
     low: float
     high: float
-    n: int
+    n: int  # rows that it rests on
 
     @property
     def interval(self) -> tuple[float, float, float]:

@@ -1,28 +1,49 @@
-"""What a study's fits of simulated losses would tell: each fit, with the tables that it reads."""
+"""What a study's fits of simulated losses would tell: which coefficients they find again."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
-from moelaws.analysis.recovery import Recovered, recovered
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
+from moelaws.fitting.rows import split_rows
 from moelaws.records.layout import TierFolder
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Simulation, Study
+from moelaws.spec.study import Derived, Simulation, Study
 from moelaws.tables.foreign import read_any
 from moelaws.tables.simulate import DEFAULT_MAPPING
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One parameter of a fit to simulated losses, beside what it should be."""
+
+    where: Mapping[str, float]  # the split column's value; empty for a fit that is not split
+    parameter: str
+    reference: float | None  # what it should be, natural scale; None where nothing says so
+    # Whether the losses were simulated with the reference; else it is the value that the paper
+    # publishes for a law of its own, which follows from the simulated one in part.
+    simulated: bool
+    estimate: float
+    low: float | None
+    high: float | None
+    relative_width: float | None  # of the interval, over the estimate; None without an interval
+    identified: bool  # whether the fit's rows determine it, by the fit's own judgement
+    holds: bool | None  # whether the interval holds the reference; None where either is missing
 
 
 @dataclass(frozen=True)
@@ -32,8 +53,8 @@ class Planned:
     name: str
     law: str
     report: FitReport | None
-    coefficients: Sequence[Recovered] = ()
-    reason: str = ""
+    coefficients: Sequence[Coefficient]
+    reason: str
 
 
 def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> Study:
@@ -50,8 +71,10 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     if (law := simulation.law) not in {entry.law for entry in fits}:
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
-    if sample is not None:
-        fits = [_sampled(entry, sample) for entry in fits]
+    for i, entry in enumerate(fits if sample is not None else ()):
+        if "sample" not in entry.protocol and laws.fittable(entry.law).protocol.n_starts > sample:
+            protocol = {**entry.protocol, "sample": sample}
+            fits[i] = entry.model_copy(update={"protocol": protocol})
     nothing = {"figures": (), "tables": (), "claims": ()}
     return possible.model_copy(update={"fits": tuple(fits), **nothing})
 
@@ -70,53 +93,52 @@ def plan(
     Yields each fit once it is made, after those that it needs.
     """
     lost: dict[str, str] = {}  # fits and derived tables -> why
-    needs = _needs(study)
-    for name in _order(study, needs):
-        missing = sorted(needs[name] & lost.keys())
-        entry = next((f for f in study.fits if f.name == name), None)
+    for entry, needs in _steps(study):
+        report, coefficients = None, list[Coefficient]()
         try:
-            if missing:
+            if missing := sorted(needs & lost.keys()):
                 raise UserError(f"it needs {missing[0]}: {lost[missing[0]]}")
-            if entry is None:
-                _derive(study, name, folder)
+            if isinstance(entry, Derived):
+                _derive(study, entry, folder)
             else:
-                report, coefficients = _fit(study, entry, folder, about, progress(name))
-                yield Planned(name, entry.law, report, coefficients)
+                report, coefficients = _fit(study, entry, folder, about, progress(entry.name))
         except UserError as error:
-            lost[name] = str(error)
-            if entry is not None:
-                yield Planned(name, entry.law, None, reason=str(error))
+            lost[entry.name] = str(error)
+        if isinstance(entry, Fit):
+            reason = lost.get(entry.name, "")
+            yield Planned(entry.name, entry.law, report, coefficients, reason)
 
 
-def _sampled(entry: Fit, sample: int) -> Fit:
-    law = laws.fittable(entry.law)
-    if "sample" in entry.protocol or law.protocol.n_starts <= sample:
-        return entry
-    return entry.model_copy(update={"protocol": {**entry.protocol, "sample": sample}})
-
-
-def _needs(study: Study) -> dict[str, set[str]]:
-    """Returns fit or derived table -> the fits and derived tables that it reads."""
+def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
+    """Yields the fits and the derived tables behind them, each after what it needs, with that."""
+    entries: dict[str, Fit | Derived] = {e.name: e for e in (*study.derived, *study.fits)}
     needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in study.fits}
-    return needs | {d.name: {*d.fits, *d.derived} for d in study.derived}
-
-
-def _order(study: Study, needs: Mapping[str, set[str]]) -> list[str]:
-    """Returns the fits and what they read, each after what it reads itself."""
+    needs |= {d.name: {*d.fits, *d.derived} for d in study.derived}
     names = {fit.name for fit in study.fits}
     while more := {need for name in names for need in needs[name]} - names:
         names |= more
-    return list(TopologicalSorter({n: needs[n] for n in needs if n in names}).static_order())
+    for name in TopologicalSorter({n: needs[n] for n in needs if n in names}).static_order():
+        yield entries[name], needs[name]
 
 
-def _derive(study: Study, name: str, folder: TierFolder) -> None:
-    entry, key = study.derived_table(name), study.study
+def _derive(study: Study, entry: Derived, folder: TierFolder) -> None:
+    key = study.study
     inputs = FittedInputs(
         frame=read_runs(folder.table(key)),
         fits={n: folder.fit(key, n) for n in entry.fits},
         derived_tables={n: folder.derived(key, n) for n in entry.derived},
     )
-    derive(study, name, inputs, folder.derived(key, name))
+    derive(study, entry.name, inputs, folder.derived(key, entry.name))
+
+
+def _fit(
+    study: Study, entry: Fit, folder: TierFolder, about: Mapping[str, Any], progress: Progress
+) -> tuple[FitReport, list[Coefficient]]:
+    frame, units = fitted_table(study, entry, folder)
+    with located(f"the table of {entry.name}"):
+        report = fit(laws.fittable(entry.law), frame, entry, units=units, progress=progress)
+    write_fit(report, folder.fit(study.study, entry.name))
+    return report, coefficients(report, about, frame, units)
 
 
 def fitted_table(
@@ -130,11 +152,54 @@ def fitted_table(
     return read_any(folder.derived(study.study, entry.table))
 
 
-def _fit(
-    study: Study, entry: Fit, folder: TierFolder, about: Mapping[str, Any], progress: Progress
-) -> tuple[FitReport, list[Recovered]]:
-    frame, units = fitted_table(study, entry, folder)
-    with located(f"the table of {entry.name}"):
-        report = fit(laws.fittable(entry.law), frame, entry, units=units, progress=progress)
-    write_fit(report, folder.fit(study.study, entry.name))
-    return report, recovered(report, about, frame, units)
+def coefficients(
+    report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
+) -> list[Coefficient]:
+    """Compares each parameter of each part of ``report`` with what it should be.
+
+    Args:
+        report: a fit to simulated losses, or to what was derived from them.
+        about: how those were simulated, as the simulated table's file says: its ``law``,
+            ``params``, ``noise`` and ``study``.
+        table: what the report was fitted to, and the ``units`` that it declares.
+    """
+    reference, simulated = _reference(report, about, table, units)
+    compared = []
+    for fitted in report.parts:
+        unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
+        for name, own in fitted.params.items():
+            known = fitted.converged and name not in unknown and math.isfinite(own.estimate)
+            true, width, holds = reference.get(name), None, None
+            if own.low is not None and own.high is not None:
+                width = (own.high - own.low) / abs(own.estimate) if own.estimate else None
+                holds = None if true is None else own.low <= true <= own.high
+            numbers = (own.estimate, own.low, own.high, width)
+            as_simulated = simulated and name in reference
+            compared.append(
+                Coefficient(fitted.where, name, true, as_simulated, *numbers, known, holds)
+            )
+    return compared
+
+
+def _reference(
+    report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
+) -> tuple[Mapping[str, float], bool]:
+    """Returns what the parameters should be, and whether the losses were simulated with it.
+
+    They should be those of the simulated law where the rows, as this fit reads them, follow it up
+    to its noise. They do not where the fit takes other columns for the law's variables.
+    """
+    law, simulated = laws.fittable(report.law), laws.fittable(about["law"])
+    if law.id != simulated.id:
+        of_the_paper = law.source.partition(",")[0] == about["study"]
+        same = of_the_paper and simulated.published == about["params"]
+        return (law.published or {}, False) if same else ({}, False)
+    if report.law == about["law"]:
+        residuals = [
+            law.on_scale(rows.response) - law.on_scale(law.predict(about["params"], rows.columns))
+            for rows in split_rows(law, table, parse(Fit, report.spec, report.name), units)
+        ]
+        rms = np.sqrt(np.mean(np.concatenate(residuals) ** 2))
+        if rms < 2 * about["noise"] + 1e-9:
+            return about["params"], True
+    return {}, False

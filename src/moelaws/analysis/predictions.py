@@ -19,20 +19,13 @@ from moelaws.laws.base import Mask
 
 @dataclass(frozen=True)
 class Prediction:
-    """The losses that a fitted law predicts for the rows of a table.
-
-    Attributes:
-        rows: the table.
-        used, held: (n,) which of them the law was fitted to, and which the fit held out.
-        value: (n,) predicted losses in nats/token; NaN for the rows that are neither.
-        draws: (B, n) of the fit's draws; B = 0 where it has none.
-    """
+    """The losses that a fitted law predicts for the rows of a table."""
 
     rows: pd.DataFrame
-    used: Mask
-    held: Mask
-    value: Array
-    draws: Array
+    used: Mask  # (n,) rows that the law was fitted to
+    held: Mask  # (n,) rows that the fit held out
+    value: Array  # (n,) predicted losses in nats/token; NaN for the rows that are neither
+    draws: Array  # (B, n) of the fit's draws; B = 0 where it has none
 
 
 def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:

@@ -4,69 +4,59 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
+from moelaws.accounting.cost import GPUS, Device
+from moelaws.analysis.advice import Constraints
+from moelaws.analysis.advice.build import TRAINING_BYTES
 from moelaws.cli.gathered import gathered
 from moelaws.spec.errors import UserError
 
-if TYPE_CHECKING:
-    from moelaws.accounting.cost import Device
-    from moelaws.analysis.advice import Constraints
-
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
-_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # a parameter, unless told
-_TRAINING_SHARE = 0.8  # of the memory for weights and optimizer states; activations take the rest
+_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # by default; the latter a parameter
+_TRAINING_FRACTION = 0.8  # of the memory, for weights and optimizer states beside activations
 
 
-class Bytes(click.ParamType[float]):
-    """An amount of memory, such as 80GB (1e9 bytes) or 80GiB (2^30)."""
+class _Value(click.ParamType[Any]):
+    """A value that ``read`` makes of a text, where it ``holds``; ``words`` say what it must be."""
 
-    name = "BYTES"
+    def __init__(
+        self, name: str, read: Callable[[str], Any], holds: Callable[[Any], bool], words: str
+    ) -> None:
+        self.name, self.read, self.holds, self.words = name, read, holds, words
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        match = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", str(value))
-        try:
-            number = float(match[1]) * _BYTES[match[2]] if match else math.nan
-        except (KeyError, ValueError):
-            number = math.nan
-        if not 0 < number < math.inf:
-            self.fail(f"{value!r} is no amount of memory, such as 80GB or 80GiB", param, ctx)
-        return number
-
-
-class Amount(click.ParamType[float]):
-    """A number above 0 and below 1e30."""
-
-    name = "NUMBER"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 < number < 1e30:
-            self.fail(f"{value!r} is no number above 0 and below 1e30, such as 1e21", param, ctx)
-        return number
-
-
-class Integers(click.ParamType[tuple[int, ...]]):
-    """Whole numbers, joined by commas."""
-
-    name = "N,N,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        if isinstance(value, tuple):
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):  # a default
             return value
         try:
-            numbers = tuple(int(word) for word in value.split(","))
-        except ValueError:
-            numbers = (0,)
-        if min(numbers) < 1 or max(numbers) > 10**6:
-            self.fail(f"{value!r} is no list of counts, such as 8,16,32", param, ctx)
-        return numbers
+            if not self.holds(converted := self.read(value)):
+                raise ValueError
+        except (AttributeError, KeyError, ValueError):
+            self.fail(f"{value!r} is {self.words}", param, ctx)
+        return converted
+
+
+def _bytes(text: str) -> float:
+    number, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
+    return float(number) * _BYTES[unit]
+
+
+def _between(low: float, high: float) -> _Value:  # NaN, which click's own range lets pass, is not
+    words = f"no number from {low:g} to {high:g}"
+    return _Value("NUMBER", float, lambda x: low <= x <= high, words)
+
+
+_AMOUNT = _Value("NUMBER", float, lambda x: 0 < x < 1e30,
+                 "no number above 0 and below 1e30, such as 1e21")  # fmt: skip
+_MEMORY = _Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
+                 "no amount of memory, such as 80GB or 80GiB")  # fmt: skip
+_COUNTS = _Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
+                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
+                 "no list of counts, such as 8,16,32")  # fmt: skip
 
 
 def _constraints(
@@ -85,11 +75,7 @@ def _constraints(
     top_k: int | None,
     granularity: float | None,
 ) -> tuple[Constraints, Device]:
-    """Returns the constraints, and the device whose hours are told."""
-    from moelaws.accounting.cost import GPUS
-    from moelaws.analysis.advice import Constraints
-    from moelaws.analysis.advice.build import TRAINING_BYTES
-
+    """Returns the constraints, and the device whose hours are printed."""
     if (compute is None) == (gpu_hours is None):
         raise UserError("give the budget either as --compute FLOPS or as --gpu-hours HOURS")
     if epochs != _EPOCHS and max_tokens is None:
@@ -105,7 +91,7 @@ def _constraints(
         limits["the memory to serve from"] = serve_memory / bytes_per_parameter
     own_memory = (memory or device.own_memory) if gpus or memory else math.inf
     if own_memory < math.inf:
-        held = (gpus or 1) * own_memory * _TRAINING_SHARE
+        held = (gpus or 1) * own_memory * _TRAINING_FRACTION
         limits["the memory to train in"] = held / TRAINING_BYTES
     constraints = Constraints(
         compute=compute or gpu_hours * 3600 * device.flops_per_second,  # type: ignore[operator]
@@ -122,78 +108,48 @@ def _constraints(
     return constraints, device
 
 
-class _Range(click.ParamType[float]):
-    """A number from ``low`` to ``high``; not NaN, which click's own range lets pass."""
-
-    name = "NUMBER"
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not self.low <= number <= self.high:
-            self.fail(f"{value!r} is no number from {self.low:g} to {self.high:g}", param, ctx)
-        return number
+def _option(name: str, kind: Any, help: str, default: Any = None) -> Callable[..., Any]:
+    return click.option(name, type=kind, default=default, show_default=bool(default), help=help)
 
 
-_AMOUNT, _BYTES_TYPE = Amount(), Bytes()
 # The command receives ``chosen``: the constraints and the device.
 constraint_options = gathered(
     "chosen",
     _constraints,
-    click.option("--compute", type=_AMOUNT, help="Training FLOPs, counted as 6 N_active D."),
-    click.option("--gpu-hours", type=_AMOUNT, help="The budget as hours of one GPU, all together."),
-    click.option(
+    _option("--compute", _AMOUNT, "Training FLOPs, counted as 6 N_active D."),
+    _option("--gpu-hours", _AMOUNT, "The budget as hours of one GPU, all together."),
+    _option(
         "--gpu",
-        type=click.Choice(["h100", "h200", "a100"]),
-        help="Which GPU; its speed is an assumed 35 % of its data sheet's.  [default: h100]",
+        click.Choice(["h100", "h200", "a100"]),
+        "Which GPU; its speed is an assumed 35 % of its data sheet's.  [default: h100]",
     ),
-    click.option("--gpus", type=click.IntRange(1, 10**6), help="GPUs that share one training."),
-    click.option("--memory", type=_BYTES_TYPE, help="Memory of each of them, such as 80GB."),
-    click.option("--serve-memory", type=_BYTES_TYPE, help="Memory that holds the served weights."),
-    click.option(
+    _option("--gpus", click.IntRange(1, 10**6), "GPUs that share one training."),
+    _option("--memory", _MEMORY, "Memory of each of them, such as 80GB."),
+    _option("--serve-memory", _MEMORY, "Memory that holds the served weights."),
+    _option(
         "--bytes-per-parameter",
-        type=_AMOUNT,
-        default=_SERVED_BYTES,
-        show_default=True,
-        help="Bytes of a served weight: 2 for bf16, 1 for fp8, 0.5 for int4.",
+        _AMOUNT,
+        "Bytes of a served weight: 2 for bf16, 1 for fp8, 0.5 for int4.",
+        _SERVED_BYTES,
     ),
-    click.option(
+    _option(
         "--inference-tokens",
-        type=_AMOUNT,
-        help="Tokens to serve over the model's life; the budget then pays 2 N_active FLOPs each.",
+        _AMOUNT,
+        "Tokens to serve over the model's life; the budget then pays 2 N_active FLOPs each.",
     ),
-    click.option("--max-tokens", type=_AMOUNT, help="Training tokens at hand."),
-    click.option(
-        "--epochs",
-        type=_AMOUNT,
-        default=_EPOCHS,
-        show_default=True,
-        help="How often each of them may be seen.",
-    ),
-    click.option(
+    _option("--max-tokens", _AMOUNT, "Training tokens at hand."),
+    _option("--epochs", _AMOUNT, "How often each of them may be seen.", _EPOCHS),
+    _option(
         "--max-sparsity",
-        type=_Range(0.0, 0.9999),
-        default=0.98,
-        show_default=True,
-        help="The sparsest mixture to look at; 0 for dense models alone.",
+        _between(0.0, 0.9999),
+        "The sparsest mixture to look at; 0 for dense models alone.",
+        0.98,
     ),
-    click.option(
-        "--experts",
-        type=Integers(),
-        default=(),
-        help="Numbers of experts, with --top-k.",
-    ),
-    click.option(
-        "--top-k", type=click.IntRange(1, 64), help="Active experts a token; by r* if left out."
-    ),
-    click.option(
+    _option("--experts", _COUNTS, "Numbers of experts, with --top-k.", ()),
+    _option("--top-k", click.IntRange(1, 64), "Active experts a token; by r* if left out."),
+    _option(
         "--granularity",
-        type=_Range(0.25, 64.0),
-        help="2 d_model / d_expert; by the leverage paper's law if left out.",
+        _between(0.25, 64.0),
+        "2 d_model / d_expert; by the leverage paper's law if left out.",
     ),
 )

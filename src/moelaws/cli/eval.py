@@ -38,7 +38,7 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     but follows from others that are (D from C and N, S from E and k), it is derived. With a fit's
     coefficients come intervals, and a warning where the point is beyond the fitted rows.
     """
-    law, given = _law(ref), _given(inputs)
+    law, given = _law(ref), given_numbers(inputs)
     fitted = None if params == "published" else _fitted(Path(params), law, given)
     if fitted is not None:
         law = fitted.law
@@ -59,7 +59,7 @@ def _law(ref: str) -> Law:
     return laws.get(ref)
 
 
-def _given(inputs: Sequence[str]) -> dict[str, float]:
+def given_numbers(inputs: Sequence[str]) -> dict[str, float]:
     """Returns variable -> value of the texts VAR=VALUE, where a value may be a fraction."""
     given: dict[str, float] = {}
     for text in inputs:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import pandas as pd
 
+from moelaws.analysis.advice import Constraints, advise
+from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
+from moelaws.analysis.advice.sources import fitted_laws, published_laws
+from moelaws.analysis.advice.speed import completed_runs, of_runs
+from moelaws.analysis.inputs import row_mask
 from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
+from moelaws.figures.advice import draw
+from moelaws.figures.draw import save
+from moelaws.fitting.report import FitReport
+from moelaws.records.code import digest
+from moelaws.records.files import write_text
+from moelaws.records.layout import Results
+from moelaws.records.seal import made_of
+from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from moelaws.analysis.advice.speed import Speed
-    from moelaws.fitting.report import FitReport
+from moelaws.tables.parquet import write_table
+from moelaws.tables.sweeps import in_sweep
+from moelaws.workflow.code import of_outlook
 
 TIMES = (10.0, 100.0)
 
@@ -46,46 +57,38 @@ def command(
 
     Plans train on the text of the runs, at most four times over.
 
-    FITS are reports of `moelaws fit`; those of laws that are no judges of config/advice.yaml, or of
-    simulated losses, take no part and are named. `moelaws advise` answers for any other budget.
+    FITS are reports of `moelaws fit`; those of laws that are no candidates of config/advice.yaml,
+    or of simulated losses, take no part and are named. `moelaws advise` answers for any other
+    budget.
     """
-    import pandas as pd
-
-    from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
-    from moelaws.analysis.advice.sources import advisers, fitted_judges, published_judges, setters
-    from moelaws.figures.advice import draw
-    from moelaws.figures.draw import save
-    from moelaws.records.code import digest
-    from moelaws.records.files import write_text
-    from moelaws.records.layout import Results
-    from moelaws.records.seal import made_of
-    from moelaws.spec.advice import ADVICE, load_advice
-    from moelaws.tables.parquet import write_table
-    from moelaws.workflow.code import of_outlook
-
     out = out or Results().tier(project.tier).outlook
     config = load_advice()
-    by_study = {table.stem: _runs(table) for table in tables}
+    by_study = {}
+    for table in tables:
+        by_study[table.stem] = completed_runs(table, "C_6N", "D", "kind", "k")
+        if not (by_study[table.stem]["C_6N"] > 0).all():
+            raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     runs = pd.concat(by_study.values())
-
-    def active(path: Path, report: FitReport) -> int | None:
-        return _active(by_study.get(path.parent.name, runs), report)
-
-    judges, unusable = fitted_judges(fits, config, active)
-    largest = float(runs["C_6N"].max())
-    tokens, speed = EPOCHS * _text(runs), _speed(runs)
+    own, unusable = fitted_laws(
+        fits, config, lambda path, report: _active(by_study.get(path.parent.name, runs), report)
+    )
+    # Infinite where the table does not tell its text, as of other tools' runs.
+    text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
+    tokens = math.inf if math.isnan(text) else EPOCHS * text
     answers = {
         factor: advise(
-            [*published_judges(config), *judges],
-            Constraints(factor * largest, max_tokens=tokens),
+            [*published_laws(config), *own],
+            Constraints(factor * float(runs["C_6N"].max()), max_tokens=tokens),
             config.shape_of(project.tier),
-            advisers=advisers(config),
-            setters=setters(config),
+            advisers=config.advisers,
+            setters=config.setters,
             farthest=config.farthest,
         )
         for factor in TIMES
     }
+    speed = None
+    with suppress(UserError):  # of tables that hold no speed, as other tools' do
+        speed = of_runs(runs)
     frame = pd.DataFrame(rows(list(answers.values()), speed))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
@@ -98,50 +101,13 @@ def command(
         click.echo(str(out))
 
 
-def _text(runs: pd.DataFrame) -> float:
-    """Returns the tokens of the runs' text; infinite where their table does not tell."""
-    text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
-    return math.inf if math.isnan(text) else text
-
-
-def _speed(runs: pd.DataFrame) -> Speed | None:
-    """Returns the runs' speed; None where their table tells none, as other tools' do."""
-    from moelaws.analysis.advice.speed import of_runs
-
-    try:
-        return of_runs(runs)
-    except UserError:
-        return None
-
-
 def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
     """Returns the active experts of the mixtures behind a fit; None where they are not all alike.
 
     ``runs`` are those of its study.
     """
-    from moelaws.analysis.inputs import row_mask
-    from moelaws.tables.sweeps import in_sweep
-
     if sweep := report.spec.get("sweep"):
         runs = runs[in_sweep(runs, sweep)]
     runs = runs[row_mask(runs, report.spec.get("rows", ""))]
     counts = runs.loc[runs["kind"] == "moe", "k"].unique()
     return int(counts[0]) if len(counts) == 1 else None
-
-
-def _runs(table: Path) -> pd.DataFrame:
-    """Returns the completed runs of a study's table.
-
-    Raises:
-        UserError: where the table is no study's, or no run says what compute it spent.
-    """
-    from moelaws.analysis.inputs import completed, read_runs
-
-    frame = read_runs(table)
-    assert frame is not None
-    runs = completed(frame)
-    if missing := [name for name in ("C_6N", "D", "kind", "k") if name not in runs]:
-        raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
-    if not (runs["C_6N"] > 0).all():
-        raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
-    return runs

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from moelaws.accounting.cost import device_of
+from moelaws.analysis.plan import Coefficient, Planned, fits_of, plan
 from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
+from moelaws.grids.budget import Budget, budget
+from moelaws.grids.sweep import Sweep, expand_study
+from moelaws.grids.timings import learned
+from moelaws.records.layout import Results
 from moelaws.records.progress import reporting
-from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    from moelaws.analysis.plan import Planned
-    from moelaws.analysis.recovery import Recovered
-    from moelaws.grids.budget import Budget
-    from moelaws.grids.sweep import Sweep
-    from moelaws.spec.study import Study
-    from moelaws.tables.simulate import Simulation
+from moelaws.spec.project import Project, load_study
+from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.simulate import design, simulation_entry
 
 _SAMPLE = 1000
 
@@ -63,18 +64,23 @@ def command(
     Nothing is trained. The study's law is simulated at each run of the grid, with noise, and the
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
-    from moelaws.analysis.plan import fits_of
-    from moelaws.grids.sweep import expand_study
-    from moelaws.spec.project import load_study
-    from moelaws.tables.simulate import simulation_entry
-
     study = load_study(study_name).at_tier(project.tier)
     entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
-    costs = _costs(sweep, options.repeats, rows, project)
-    with fitting_on(threads):
-        fits = _fits(fits_of(study, entry, sample), simulation, about)
+    costs = [*_costs(sweep, options.repeats, rows, project)]
+    with (
+        fitting_on(threads),
+        tempfile.TemporaryDirectory() as root,
+        reporting(lines=False) as show,
+    ):
+        folder = Results(Path(root)).tier(about["tier"], simulated=True)
+        write(simulation, folder.table(study.study), about)
+
+        def progress(name: str) -> Any:
+            return lambda _, done, total: show(name, done, total)
+
+        fits = [*plan(fits_of(study, entry, sample), folder, about, progress)]
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
         print_json(
@@ -99,64 +105,27 @@ def command(
         _print_cost(cost)
 
 
-def _fits(study: Study, simulation: Simulation, about: Mapping[str, Any]) -> list[Planned]:
-    """Makes the study's fits of the simulated table, below a folder that is removed again."""
-    from moelaws.analysis.plan import plan
-    from moelaws.records.layout import Results
-
-    with tempfile.TemporaryDirectory() as root, reporting(lines=False) as show:
-        folder = Results(Path(root)).tier(about["tier"], simulated=True)
-        write(simulation, folder.table(study.study), about)
-        return list(
-            plan(study, folder, about, lambda name: lambda _, done, total: show(name, done, total))
-        )
-
-
-def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> list[Budget]:
-    """Returns what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
-    from moelaws.accounting.cost import device_of
-    from moelaws.grids.budget import budget
-    from moelaws.grids.timings import learned
-    from moelaws.records.layout import Results
-    from moelaws.tables.kept_weights import kept_runs
-    from moelaws.tables.simulate import design
-
+def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
+    """Yields what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
     runs = sweep.runs
     if rows:
         chosen = set(design(sweep, rows)["run_id"])
         runs = tuple(run for run in runs if run.run_id in chosen)
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
-    return [
-        budget(
-            runs * repeats,
-            learned(device_of(kind, project.gpu_memory), Results()),
-            kept,
-            probed,
-            project.devices_per_run,
-        )
-        for kind in ("cpu", "cuda")
-    ]
+    for kind in ("cpu", "cuda"):
+        device = learned(device_of(kind, project.gpu_memory), Results())
+        yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:
-    return {
-        "name": fit.name,
-        "law": fit.law,
-        "error": fit.reason or None,
-        "parts": [
-            {
-                "where": part.where,
-                "n": part.n,
-                "converged": part.converged,
-                "params": {
-                    c.parameter: c.as_dict() for c in fit.coefficients if c.where == part.where
-                },
-                "r2": part.metrics["r2"],
-            }
-            for part in (fit.report.parts if fit.report else ())
-        ],
-    }
+    parts = []
+    for fitted in fit.report.parts if fit.report else ():
+        own = [asdict(c) for c in fit.coefficients if c.where == fitted.where]
+        params = {c.pop("parameter"): {k: c[k] for k in c if k != "where"} for c in own}
+        known = {"where": fitted.where, "n": fitted.n, "converged": fitted.converged}
+        parts.append(known | {"params": params, "r2": fitted.metrics["r2"]})
+    return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": parts}
 
 
 def _print(fit: Planned, every: bool) -> None:
@@ -164,7 +133,7 @@ def _print(fit: Planned, every: bool) -> None:
     if report is None:
         click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
         return
-    runs, split = sum(part.n for part in report.parts), report.split_by
+    runs, split = sum(fitted.n for fitted in report.parts), report.split_by
     parts = f" in {len(report.parts)} parts" if split else ""
     held = sum(not c.identified for c in coefficients)
     title = f"{fit.name}, {report.law}: {runs} rows{parts}, " + (
@@ -174,26 +143,22 @@ def _print(fit: Planned, every: bool) -> None:
     if not shown:
         click.echo(f"{title}; none has a true value to compare with (--all shows them)")
         return
-    columns = ("", "true", "estimate", "low", "high", "width", "identified")
+    columns = (*([split] if split else ()), "", "true", "estimate", "low", "high", "width")
     rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in shown]
-    print_table((*([split] if split else ()), *columns), rows, title)
+    print_table((*columns, "identified"), rows, title)
     if any(map(_of_another_law, shown)):
         click.echo("* as published, for another law than the one simulated")
 
 
-def _cells(coefficient: Recovered) -> tuple[object, ...]:
+def _cells(c: Coefficient) -> tuple[object, ...]:
     """Returns a coefficient's name, true value, estimate, interval and whether it is identified."""
-    c = coefficient
-    width = c.relative_width
-    return (
-        c.parameter + (" *" if _of_another_law(c) else ""),
-        *("" if x is None else x for x in (c.reference, c.estimate, c.low, c.high)),
-        "" if width is None else f"{100 * width:.3g} %",
-        "yes" if c.identified else "no",
-    )
+    numbers = ("" if x is None else x for x in (c.reference, c.estimate, c.low, c.high))
+    width = "" if c.relative_width is None else f"{100 * c.relative_width:.3g} %"
+    mark = " *" if _of_another_law(c) else ""
+    return c.parameter + mark, *numbers, width, "yes" if c.identified else "no"
 
 
-def _of_another_law(coefficient: Recovered) -> bool:
+def _of_another_law(coefficient: Coefficient) -> bool:
     return not coefficient.simulated and coefficient.reference is not None
 
 

@@ -7,24 +7,30 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+import pandas as pd
+from rich.console import Console
 
+from moelaws import laws
 from moelaws.cli.fit import pairs
 from moelaws.cli.gathered import gathered
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.fitting.report import read_fit
+from moelaws.grids.sweep import Sweep, expand_study
+from moelaws.laws.base import FittableLaw
+from moelaws.records.code import digest
+from moelaws.records.files import replacing
+from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from moelaws.grids.sweep import Sweep
-    from moelaws.laws.base import FittableLaw
-    from moelaws.spec.study import Simulation as SimulationEntry
-    from moelaws.tables.simulate import Simulation
+from moelaws.spec.project import Project, load_study
+from moelaws.spec.study import Simulation as SimulationEntry
+from moelaws.tables.parquet import write_table
+from moelaws.tables.simulate import Simulation, design, simulate, simulation_entry
+from moelaws.workflow.code import of_simulation
 
 
 @dataclass(frozen=True)
@@ -100,14 +106,6 @@ def command(
     """
     check_out(out, ".parquet", ".csv")
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
-    from rich.console import Console
-
-    from moelaws import laws
-    from moelaws.grids.sweep import expand_study
-    from moelaws.records.layout import Results
-    from moelaws.spec.project import load_study
-    from moelaws.tables.simulate import simulation_entry
-
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
     console = Console(stderr=True)  # no spinner where that is no terminal
@@ -148,9 +146,6 @@ def simulated(
         UserError: for a law without published coefficients, a report of another law's fit, or a
             grid that the law cannot be evaluated on.
     """
-    from moelaws import laws
-    from moelaws.tables.simulate import design, simulate
-
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
     mapping = (fitted or entry.mapping) | dict(mapped)
@@ -181,9 +176,6 @@ def _coefficients(
         if law.published is None:
             raise UserError(f"law {law.ref} has no published coefficients; give --params FIT.json")
         return law, dict(law.published), {}
-    from moelaws import laws
-    from moelaws.fitting.report import read_fit
-
     report = read_fit(Path(params))
     form = laws.fittable(report.law)  # a fit may have chosen it
     if form.id != law.id or law.variant not in ("", form.variant):
@@ -203,11 +195,6 @@ def _coefficients(
 
 def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
     """Writes Parquet, with units and ``about``, or CSV, which holds the values alone."""
-    from moelaws.records.code import digest
-    from moelaws.records.files import replacing
-    from moelaws.tables.parquet import write_table
-    from moelaws.workflow.code import of_simulation
-
     if path.suffix == ".csv":
         with replacing(path) as temporary:
             simulation.frame.to_csv(temporary, index=False)
@@ -222,8 +209,6 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
 
 def _ranges(law: FittableLaw, simulation: Simulation) -> dict[str, dict[str, Any]]:
     """Returns what each variable and the response are, where from, and their range of values."""
-    import numpy as np
-
     response = law.response.name
     columns = dict(simulation.variables) | {response: simulation.frame[response].to_numpy()}
     origins = dict(simulation.origins) | {response: law.ref}

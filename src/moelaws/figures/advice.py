@@ -21,13 +21,9 @@ _SIZES, _SPARSITIES = 101, 51
 _MARKERS = "osD^vPX<>hd"
 
 
+@mpl.rc_context(style.RC)
 def draw(answers: Mapping[float, Advice]) -> Sheet:
     """Draws a panel for each answer; the key is its budget over the largest of the sweep."""
-    with mpl.rc_context(style.RC):
-        return _draw(answers)
-
-
-def _draw(answers: Mapping[float, Advice]) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.5, ["rectilinear"] * len(answers))
     fields = [_field(answer) for answer in answers.values()]
     top = max(float(np.nanmax(worst)) for _, _, worst in fields)
@@ -41,7 +37,11 @@ def _draw(answers: Mapping[float, Advice]) -> Sheet:
         filled = _panel(panel, answer, field, looks)
         for row in answer.recommendations:
             _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
-        _finish(panel, answer)
+        robust = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
+        _mark(panel, "robust", answer.robust.plan, **robust)
+        if answer.as_configured:
+            _mark(panel, "configuration", answer.as_configured.plan, marker="x")
+        _size_axis(panel)
         C = style.power(answer.limits.compute)
         panel.ax.set_title(
             f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest", loc="left"
@@ -61,16 +61,16 @@ def _field(answer: Advice) -> tuple[Array, Array, Array]:
     limits = answer.limits
     looked_at = Space(limits).plans([0.0, 1.0], 0.0).N_active
     sizes = np.array([float(row.plan.N_active) for row in answer.rows])
-    least, most = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
+    low, high = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
     steepest = -np.log1p(-limits.max_sparsity)
     N, S = np.meshgrid(
-        np.geomspace(least, most, _SIZES),
+        np.geomspace(low, high, _SIZES),
         -np.expm1(-np.linspace(0, steepest, _SPARSITIES)),
     )
     D = limits.tokens(N)
     plans = ideal(N, S, D, limits)
     allowed = (D > 0) & (plans.N <= limits.largest)
-    return N, S, np.where(allowed, answer.court.worst(plans), np.nan)
+    return N, S, np.where(allowed, answer.minimax.worst(plans), np.nan)
 
 
 def _panel(
@@ -92,14 +92,8 @@ def _panel(
     return filled
 
 
-def _finish(panel: Panel, answer: Advice) -> None:
-    """Marks the robust plan and the configuration, and sets the axis of sizes."""
+def _size_axis(panel: Panel) -> None:
     ax = panel.ax
-    _mark(
-        panel, "robust", answer.robust.plan, marker="*", markersize=10, markerfacecolor=style.WARN
-    )
-    if answer.as_configured:
-        _mark(panel, "configuration", answer.as_configured.plan, marker="x")
     style.size_axis(ax.xaxis, "active parameters $N_a$")
     low, high = ax.get_xlim()
     stretch = (high / low) ** 0.03
@@ -108,12 +102,8 @@ def _finish(panel: Panel, answer: Advice) -> None:
 
 
 def _mark(panel: Panel, name: str, plan: Any, **options: Any) -> None:
-    look: dict[str, Any] = {
-        "markersize": 5.5,
-        "markeredgecolor": style.INK,
-        "markeredgewidth": 0.8,
-        "zorder": 4,
-    }
+    edge: dict[str, Any] = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
+    look = {"markersize": 5.5, "zorder": 4, **edge}
     panel.points(name, plan.N_active, plan.S, label=name, **(look | options))
 
 

@@ -30,25 +30,15 @@ PROBED_TOKENS = 2048  # of each layer, their hidden states in fp32: what moelaws
 
 @dataclass(frozen=True)
 class Budget:
-    """What runs cost by estimate.
+    """What runs cost by estimate."""
 
-    Attributes:
-        device: whose hours are meant.
-        runs: how many.
-        flops: training FLOPs by the sparsity paper's convention (Eq 9).
-        tokens: training tokens, summed over runs.
-        seconds: of one device, each run's times the devices that it takes.
-        seconds_by_run: the same of each run, by its id.
-        disk: what it is for -> bytes.
-    """
-
-    device: Device
-    runs: int
-    flops: float
-    tokens: float
-    seconds: float
-    seconds_by_run: Mapping[str, float]
-    disk: Mapping[str, float]
+    device: Device  # whose hours are meant
+    runs: int  # how many
+    flops: float  # of training, by the sparsity paper's convention (Eq 9)
+    tokens: float  # of training, summed over runs
+    seconds: float  # of one device: each run's times the devices that it takes
+    seconds_by_run: Mapping[str, float]  # the same of each run, by its id
+    disk: Mapping[str, float]  # what it is for -> bytes
 
     @property
     def hours(self) -> float:
@@ -62,15 +52,8 @@ class Budget:
 
     def as_dict(self) -> dict[str, object]:
         """Returns the same for JSON."""
-        return {
-            "device": self.device.name,
-            "runs": self.runs,
-            "flops": self.flops,
-            "tokens": self.tokens,
-            "hours": self.hours,
-            "disk_bytes": self.disk_bytes,
-            "disk": dict(self.disk),
-        }
+        names = ("runs", "flops", "tokens", "hours", "disk_bytes", "disk")
+        return {"device": self.device.name, **{name: getattr(self, name) for name in names}}
 
 
 def budget(

@@ -13,44 +13,43 @@ from moelaws.spec.grid import Derivations, Settings
 from moelaws.spec.study import Tier
 
 ADVICE = Path("config/advice.yaml")
-Ranges = dict[str, tuple[NonNegative, NonNegative]]  # column -> least and most
 
 
-class JudgeEntry(Frozen):
+class LawEntry(Frozen):
+    """A law, and the runs behind its published coefficients: column -> least and most."""
+
+    law: str
+    fitted_on: dict[str, tuple[NonNegative, NonNegative]] = {}
+
+
+class CandidateEntry(LawEntry):
     """A law of the loss that is taken as the truth in turn.
 
     ``mapping`` says which column of a plan a variable reads, ``S`` the sparsity that goes with a
-    law that speaks of none. ``fitted_on`` is what the published coefficients were fitted on:
-    column -> least and most.
+    law that speaks of none.
     """
 
-    law: str
     mapping: dict[str, str] = {}
     S: Share | None = None
-    fitted_on: Ranges = {}
 
 
-class SetterEntry(Frozen):
-    """A law that sets one ``variable`` of a plan, and judges nothing.
+class SetterEntry(LawEntry):
+    """A law that sets one ``variable`` of a plan.
 
     The variable is a result of the law; with ``largest`` it is one of the law's own variables, at
     the value between ``low`` and ``high`` of the largest such result.
     """
 
     variable: str
-    law: str
     largest: str = ""
     low: Positive = 1.0
     high: Positive = 64.0
-    fitted_on: Ranges = {}
 
 
-class AdviserEntry(Frozen):
+class AdviserEntry(LawEntry):
     """A law that says how many tokens a budget should train, at a sparsity that it does not say."""
 
-    law: str
     S: Share
-    fitted_on: Ranges = {}
 
 
 class Shape(Frozen):
@@ -70,7 +69,7 @@ class Shape(Frozen):
 class SweepEntry(Frozen):
     """The small sweeps that advice proposes: what their runs have in common, and their budgets.
 
-    Each of ``candidates`` is budgets as shares of the one that advice is asked for. Widths are
+    Each of ``candidates`` is budgets as fractions of the one that advice is asked for. Widths are
     multiples of two heads; a run has at least ``min_steps`` steps of ``step_tokens``. ``noise`` is
     the spread of ln L between seeds that is reckoned with.
     """
@@ -90,11 +89,11 @@ class SweepEntry(Frozen):
 class AdviceConfig(Frozen):
     """The whole file.
 
-    A law that would extrapolate to its own best plan by more than ``farthest`` decades, of compute,
-    a size or tokens, takes no part.
+    A candidate law that would extrapolate to its own best plan by more than ``farthest`` decades,
+    of compute, a size or tokens, takes no part.
     """
 
-    judges: tuple[JudgeEntry, ...]
+    candidate_laws: tuple[CandidateEntry, ...]
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
@@ -105,13 +104,11 @@ class AdviceConfig(Frozen):
     @property
     def laws(self) -> tuple[str, ...]:
         """Returns every law that the file names."""
-        setting = (*(e.law for e in self.advisers), *(e.law for e in self.setters))
-        return (*(entry.law for entry in self.judges), *setting)
+        return tuple(e.law for e in (*self.candidate_laws, *self.advisers, *self.setters))
 
-    def shape_of(self, tier: str) -> Shape:
+    def shape_of(self, tier: str | None) -> Shape:
         """Returns the shape of configurations at budgets beyond those of a tier."""
-        own = {str(name): shape for name, shape in self.shapes.items()}
-        return own.get(tier, self.shape)
+        return next((own for name, own in self.shapes.items() if name == tier), self.shape)
 
 
 def load_advice(root: Path = Path()) -> AdviceConfig:

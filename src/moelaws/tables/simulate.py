@@ -30,20 +30,15 @@ DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says oth
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated table.
+    """A simulated table: a row a run, with every column of a study's table.
 
-    Attributes:
-        frame: one row a run, with every column of a study's table; what only a training measures
-            has no values.
-        columns: what each of its columns holds, with units.
-        variables: the law's variables in these rows, (n,) each.
-        origins: variable -> the design's column, or how it was derived from others.
+    What only a training measures has no values.
     """
 
     frame: pd.DataFrame
-    columns: tuple[Column, ...]
-    variables: Mapping[str, Array]
-    origins: Mapping[str, str]
+    columns: tuple[Column, ...]  # what each of its columns holds, with units
+    variables: Mapping[str, Array]  # the law's variables in these rows, (n,) each
+    origins: Mapping[str, str]  # variable -> the design's column, or how it was derived from others
 
 
 def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:

@@ -170,8 +170,8 @@ class Jobs:
         return [self.folder.laws] if self.contests() else []
 
     def advising_fits(self) -> list[Path]:
-        """Returns the fits of this tier's runs that judge in its outlook."""
-        known = {entry.law for entry in self.advice.judges} if self.advice else set()
+        """Returns the fits of this tier's runs that its outlook takes as candidate laws."""
+        known = {entry.law for entry in self.advice.candidate_laws} if self.advice else set()
         return [
             self.folder.fit(key, fit.name)
             for key, study in self.studies.items()

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from moelaws.analysis.advice.build import Configuration, Targets, built
-from moelaws.analysis.advice.judges import Judge
-from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans
-from moelaws.analysis.advice.regret import LEVEL, Court, Regret
-from moelaws.analysis.advice.setters import Adviser, Setter
+from moelaws import laws
+from moelaws.analysis.advice.build import Configuration, built
+from moelaws.analysis.advice.candidates import CandidateLaw
+from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans, ideal
+from moelaws.analysis.advice.regret import LEVEL, Minimax, Regret
 from moelaws.fitting.quantiles import percentiles
-from moelaws.spec.advice import Shape
+from moelaws.spec.advice import AdviserEntry, SetterEntry, Shape
 from moelaws.spec.errors import UserError
 
 USUAL_R = 1.0  # where no law says r
@@ -23,65 +23,43 @@ ROBUST, CONFIGURATION, YOURS = "robust", "configuration", "your plan"
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A plan, and what it costs under each judge.
+    """A plan, and what it costs under each candidate law."""
 
-    Attributes:
-        name: the law's that recommends it, or what else the plan is.
-        plan: the plan.
-        regrets: under each judge, in their order.
-        intervals: quantity -> (low, high) over the draws of the law's fit; empty without draws.
-        beyond: judge -> quantity -> decades beyond what that judge's coefficients were fitted on.
-        at_limits: constraints that the plan has come to, in words.
-        worst: the largest regret over the judges that count, nats/token: the interval's upper end
-            where there are draws.
-    """
-
-    name: str
+    name: str  # the law's that recommends it, or what else the plan is
     plan: Plans
-    regrets: list[Regret]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    beyond: dict[str, dict[str, float]] = field(default_factory=dict)
-    at_limits: list[str] = field(default_factory=list)
-    worst: float = math.nan
+    regret: dict[str, Regret]  # candidate law -> regret under it
+    worst: float  # over the laws that count, nats/token: the interval's upper end with draws
+    beyond: dict[str, dict[str, float]]  # candidate law -> column -> decades beyond its runs
+    at_limits: list[str]  # constraints that the plan has come to, in words
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # over a fit's draws
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer.
+    """The answer: the candidate laws with their best plans, and what follows from them."""
 
-    Attributes:
-        court: the laws that were taken as the truth in turn, with the constraints.
-        recommendations: of the judges and the advisers, in their order.
-        robust: the plan of the least worst-case regret.
-        configuration: the model to build, near the robust plan; None where none can be.
-        as_configured: its own row of regrets.
-        not_built: why there is no configuration.
-        compared: the user's own plan, if any.
-        set: variable -> what its law sets it to at the robust plan.
-        far: law that sets or advises and judges nothing -> decades beyond its runs, by column.
-        left_out: law -> why it takes no part.
-    """
-
-    court: Court
-    recommendations: list[Recommendation]
-    robust: Recommendation
-    configuration: Configuration | None
-    as_configured: Recommendation | None
-    not_built: str
-    compared: Recommendation | None
-    set: dict[str, float]
-    far: dict[str, dict[str, float]]
-    left_out: dict[str, str]
+    minimax: Minimax
+    recommendations: list[Recommendation]  # of the candidate laws and the advisers, in their order
+    robust: Recommendation  # the plan of the least worst-case regret
+    configuration: Configuration | None  # the model to build near it; None where none can be
+    as_configured: Recommendation | None  # its own row of regrets
+    not_built: str  # why there is no configuration
+    compared: Recommendation | None  # the user's own plan
+    set: dict[str, float]  # variable -> what its law sets it to at the robust plan
+    far: dict[
+        str, dict[str, float]
+    ]  # law that is no candidate -> column -> decades beyond its runs
+    left_out: dict[str, str]  # law -> why it takes no part
 
     @property
-    def judges(self) -> tuple[Judge, ...]:
+    def laws(self) -> tuple[CandidateLaw, ...]:
         """Returns the laws that were taken as the truth in turn."""
-        return self.court.judges
+        return self.minimax.laws
 
     @property
     def limits(self) -> Constraints:
         """Returns the constraints."""
-        return self.court.limits
+        return self.minimax.limits
 
     @property
     def rows(self) -> list[Recommendation]:
@@ -91,126 +69,154 @@ class Advice:
 
     @property
     def all_extrapolate(self) -> bool:
-        """Tells whether the robust plan lies beyond what every judge was fitted on."""
-        return all(self.robust.beyond.get(judge.name) for judge in self.judges)
+        """Tells whether the robust plan lies beyond what every law was fitted on."""
+        return all(self.robust.beyond.get(law.name) for law in self.laws)
 
 
 def advise(
-    judges: Sequence[Judge],
+    candidates: Sequence[CandidateLaw],
     limits: Constraints,
     shape: Shape,
     *,
-    advisers: Sequence[Adviser] = (),
-    setters: Sequence[Setter] = (),
+    advisers: Sequence[AdviserEntry] = (),
+    setters: Sequence[SetterEntry] = (),
     compare: Plans | None = None,
     farthest: float = math.inf,
 ) -> Advice:
     """Returns what the laws recommend within the limits, and the regret of each choice.
 
     Args:
-        judges: laws of the loss, each taken as the truth in turn.
+        candidates: laws of the loss, each taken as the truth in turn.
         limits: the budget and what else a plan keeps to.
         shape: what configurations have in common.
-        advisers: laws of the tokens alone, which recommend and judge nothing.
+        advisers: laws of the tokens alone.
         setters: laws that set one variable at the robust plan; those of ``G`` and ``r_star`` set
             granularity and active experts of the configuration where the limits leave them free.
         compare: a plan of the user's own.
-        farthest: decades by which a judge may extrapolate to its own best plan; one that would go
-            farther takes no part, as long as two are left and one of them knows of sparsity.
+        farthest: decades by which a candidate may extrapolate to its own best plan; one that would
+            go farther takes no part, as long as two are left and one of them knows of sparsity.
 
     Raises:
         UserError: where no plan keeps to the limits, or the user's own costs more than the budget.
     """
-    near, left_out = _near(judges, limits, farthest)
-    court = Court(near, limits)
-    recommendations = [_of_judge(court, i) for i in range(len(court.judges))]
+    near, left_out = _near(candidates, limits, farthest)
+    minimax = Minimax(near, limits)
+    recommendations = [_of_candidate(minimax, i) for i in range(len(near))]
     far = {}
     for adviser in advisers:
         try:
-            row = _row(court, adviser.name, adviser.plan(limits))
+            row = _row(minimax, adviser.law, advised(adviser, limits))
             recommendations.append(row)
-            far[adviser.name] = row.plan.beyond(adviser.fitted_on)
+            far[adviser.law] = row.plan.beyond(adviser.fitted_on)
         except UserError as error:
-            left_out[adviser.name] = str(error)
-    robust = _row(court, ROBUST, court.robust())
-    values = {setter.variable: setter.value(robust.plan) for setter in setters}
+            left_out[adviser.law] = str(error)
+    robust = _row(minimax, ROBUST, minimax.robust())
+    values = {entry.variable: value_set(entry, robust.plan) for entry in setters}
     values = {name: x for name, x in values.items() if not np.isnan(x)}
-    targets = Targets(limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R))
-    configuration, as_configured, not_built = _configured(court, robust.plan, shape, targets)
+    G, r = limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R)
+    configuration, as_configured, not_built = None, None, ""
+    try:
+        configuration, own = built(minimax, robust.plan, shape, G, r)
+        served = 1 + limits.served_tokens / 3 / configuration.tokens
+        spent = configuration.flops["all"] * served
+        as_configured = _row(minimax, CONFIGURATION, own, spent)
+    except UserError as error:
+        not_built = str(error)
     if as_configured and as_configured.plan.S == 0:  # no law of experts sets anything of it
         values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
-    far |= {s.law.id: robust.plan.beyond(s.fitted_on) for s in setters if s.variable in values}
+    far |= {e.law: robust.plan.beyond(e.fitted_on) for e in setters if e.variable in values}
     return Advice(
-        court,
+        minimax,
         recommendations,
         robust,
         configuration,
         as_configured,
         not_built,
-        None if compare is None else _row(court, YOURS, _affordable(compare, limits)),
+        None if compare is None else _row(minimax, YOURS, _affordable(compare, limits)),
         values,
         {name: distances for name, distances in far.items() if distances},
         left_out,
     )
 
 
-def _configured(
-    court: Court, plan: Plans, shape: Shape, targets: Targets
-) -> tuple[Configuration | None, Recommendation | None, str]:
-    """Returns the configuration near a plan with its row, or why there is none."""
-    try:
-        configuration, own = built(court, plan, shape, targets)
-    except UserError as error:
-        return None, None, str(error)
-    served = 1 + court.limits.served_tokens / 3 / configuration.tokens
-    row = _row(court, CONFIGURATION, own, configuration.flops["all"] * served)
-    return configuration, row, ""
+def value_set(entry: SetterEntry, plan: Plans) -> float:
+    """Returns what a law of one variable sets for one plan.
+
+    NaN for a dense plan, where the law speaks of experts.
+    """
+    law = laws.get(entry.law)
+    params, columns = law.published or {}, {n: float(x) for n, x in plan.columns().items()}
+    if not entry.largest:
+        return float(law.evaluate(params, columns)[entry.variable])
+    if columns["S"] == 0:
+        return math.nan
+    values = np.geomspace(entry.low, entry.high, 2001)
+    results = law.evaluate(params, columns | {entry.variable: values})[entry.largest]
+    return float(values[np.argmax(results)])
+
+
+def advised(entry: AdviserEntry, limits: Constraints) -> Plans:
+    """Returns the plan of a law that says how many tokens to train.
+
+    Raises:
+        UserError: where the limits do not allow it.
+    """
+    law, S = laws.get(entry.law), limits.nearest(entry.S)
+    if limits.served_tokens:
+        raise UserError("it knows no tokens that are served")
+    D = float(law.evaluate(law.published or {}, {"C": limits.compute})["D"])
+    plan = ideal(limits.compute / (6 * D), S, D, limits)
+    if plan.N > limits.largest or D > limits.max_tokens:
+        raise UserError(
+            f"it wants {float(plan.N):.3g} parameters and {D:.3g} tokens, which the limits do "
+            "not allow"
+        )
+    return plan
 
 
 def _near(
-    judges: Sequence[Judge], limits: Constraints, farthest: float
-) -> tuple[list[Judge], dict[str, str]]:
-    """Returns the judges that extrapolate no farther, and why others take no part.
+    candidates: Sequence[CandidateLaw], limits: Constraints, farthest: float
+) -> tuple[list[CandidateLaw], dict[str, str]]:
+    """Returns the laws that extrapolate no farther, and why others take no part.
 
     All take part where less than two would be left, or none of them knew of sparsity: a law that
     cannot speak of it must not decide on it alone.
     """
     near, left_out = [], {}
-    for judge in judges:
-        distances = judge.best(limits).beyond(judge.fitted_on)
+    for law in candidates:
+        distances = law.best(limits).beyond(law.fitted_on)
         name = max(distances, key=distances.__getitem__, default="")
         if distances.get(name, 0.0) <= farthest:
-            near.append(judge)
+            near.append(law)
         else:
-            left_out[judge.name] = (
+            left_out[law.name] = (
                 f"it would extrapolate by {distances[name]:.2g} decades of {name}, and more than "
                 f"{farthest:g} are too far"
             )
-    if len(near) < 2 or not any(judge.knows_sparsity for judge in near):
-        return list(judges), {}
+    if len(near) < 2 or not any(law.knows_sparsity for law in near):
+        return list(candidates), {}
     return near, left_out
 
 
-def _of_judge(court: Court, i: int) -> Recommendation:
-    judge, drawn = court.judges[i], court.drawn[i]
-    intervals = {}
-    if drawn is not None:
+def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
+    truth, intervals = minimax.truths[i], {}
+    if truth.drawn is not None:
         for name in ("N", "N_active", "S", "D"):
-            low, high = percentiles(getattr(drawn.plans, name), LEVEL)
+            low, high = percentiles(getattr(truth.drawn[0], name), LEVEL)
             intervals[name] = float(low), float(high)
-    return replace(_row(court, judge.name, court.best[i]), intervals=intervals)
+    return replace(_row(minimax, truth.law.name, truth.best), intervals=intervals)
 
 
-def _row(court: Court, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
-    beyond = {judge.name: plan.beyond(judge.fitted_on) for judge in court.judges}
-    regrets = court.regrets(plan, spent)
+def _row(minimax: Minimax, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
+    regrets, names = minimax.regrets(plan, spent), [law.name for law in minimax.laws]
+    beyond = {law.name: plan.beyond(law.fitted_on) for law in minimax.laws}
     return Recommendation(
         name,
         plan,
-        regrets,
-        beyond={judge: distances for judge, distances in beyond.items() if distances},
-        at_limits=court.limits.binding(plan),
-        worst=max(regrets[i].worst for i in court.counting),
+        dict(zip(names, regrets, strict=True)),
+        max(regrets[i].worst for i in minimax.counting),
+        {law: distances for law, distances in beyond.items() if distances},
+        minimax.limits.binding(plan),
     )
 
 
@@ -226,15 +232,11 @@ def _affordable(plan: Plans, limits: Constraints) -> Plans:
             f"--compare: this plan costs {cost:.3g} FLOPs, more than the budget of "
             f"{limits.compute:.3g}; lower its N or D, or raise the budget"
         )
-    most = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
-    most.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
-    most.append(("a sparsity of {}", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
-    for what, value, limit, name in most:
+    held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
+    held.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
+    held.append(("a sparsity of {}", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
+    for what, value, limit, name in held:
         if float(value) > limit * (1 + 1e-9):
-            # As many digits as tell the two apart.
-            apart = (f"{float(value):.{n}g} {limit:.{n}g}".split() for n in range(3, 17))
-            own, allowed = next(pair for pair in apart if pair[0] != pair[1])
-            raise UserError(
-                f"--compare: this plan has {what.format(own)}, and {name} allows {allowed}"
-            )
+            own = what.format(f"{float(value):.10g}")
+            raise UserError(f"--compare: this plan has {own}, and {name} allows {limit:.10g}")
     return plan

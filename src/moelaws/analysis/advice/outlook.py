@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moelaws.analysis.advice.advise import Advice
-from moelaws.analysis.advice.notes import notes, settings_in_words, shape_in_words
+from moelaws.analysis.advice.page import Block, blocks, markdown
 from moelaws.analysis.advice.regret import LEVEL
 from moelaws.analysis.advice.speed import Speed
 from moelaws.tables.column import Column
@@ -22,7 +22,7 @@ COLUMNS = (
     Column("N_active", "float", "parameters", "parameters of the plan that a token passes"),
     Column("S", "float", "1", "sparsity of the plan"),
     Column("D", "float", "tokens", "training tokens of the plan"),
-    Column("regret", "float", "nats/token", "loss above that of the judge's best plan"),
+    Column("regret", "float", "nats/token", "loss above that of the best plan by this law"),
     Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
     Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
     Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
@@ -31,15 +31,15 @@ COLUMNS = (
 
 
 def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict[str, Any]]:
-    """Yields a row a budget, plan and judge, with the ``COLUMNS``."""
+    """Yields a row a budget, plan and law that is taken as the truth, with the ``COLUMNS``."""
     for answer in answers:
         for row in answer.rows:
             plan = row.plan.values()
-            for judge, regret in zip(answer.judges, row.regrets, strict=True):
+            for law, regret in row.regret.items():
                 yield {
                     "budget": answer.limits.compute,
                     "plan": row.name,
-                    "judge": judge.name,
+                    "judge": law,
                     **{name: plan[name] for name in ("N", "N_active", "S", "D")},
                     "regret": regret.nats,
                     "regret_low": regret.low,
@@ -50,10 +50,7 @@ def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict
 
 
 def page(
-    answers: Mapping[float, Advice],
-    tier: str,
-    left_out: Mapping[str, str],
-    speed: Speed | None = None,
+    answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str], speed: Speed | None
 ) -> str:
     """Returns the Markdown of the answers.
 
@@ -63,48 +60,20 @@ def page(
         left_out: fit -> why it takes no part.
         speed: of these runs.
     """
-    lines = [
+    text: list[Block] = [
         f"# What these runs advise ({tier} tier)",
-        "",
         "Each law of the loss is taken as the truth in turn: the published ones, and those that "
-        "were fitted to the runs of this tier. The regret of a plan is its loss above that of the "
-        "best plan by the same law, in nats; in parentheses stands how many times the compute of "
-        "that best plan it spends for its loss, and in brackets the 90 % interval over a fit's "
-        "draws, whose upper end counts. The robust plan has the least worst-case regret. "
+        "were fitted to the runs of this tier. The robust plan has the least worst-case regret. "
         "`moelaws advise` answers for any other budget and for constraints.",
     ]
     limits = next(iter(answers.values())).limits
     if limits.max_tokens < math.inf:
-        lines.append(
-            f"\nA plan trains on at most {limits.max_tokens:.3g} tokens: the text of these runs, "
+        text.append(
+            f"A plan trains on at most {limits.max_tokens:.3g} tokens: the text of these runs, "
             f"{EPOCHS} times over, which costs little against new text (Muennighoff et al. 2023)."
         )
-    if speed:
-        lines.append(
-            f"\nHours are by the speed of {speed.runs} of these runs, on their device. Beyond the "
-            "measured sizes and sparsities the nearest measured speed counts."
-        )
-    lines += [f"\n`{name}` takes no part: {reason}." for name, reason in left_out.items()]
+    text += [f"`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
         budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
-        lines += ["", f"## {factor:g} times the largest budget: {budget}", ""]
-        lines += _plans(answer, speed)
-        if answer.configuration:
-            lines += ["", f"The configuration: {shape_in_words(answer.configuration.model)}."]
-        if said := settings_in_words(answer):
-            lines += ["", f"Laws of one variable say: {said}."]
-        lines += ["", *(f"- {note}" for note in notes(answer))]
-    return "\n".join(lines) + "\n"
-
-
-def _plans(answer: Advice, speed: Speed | None) -> Iterator[str]:
-    regrets = [f"regret: {judge.name}" for judge in answer.judges]
-    hours = ["hours"] if speed else []
-    yield f"| {' | '.join(['plan', 'N', 'N_active', 'S', 'D', *hours, *regrets, 'worst'])} |"
-    yield "|-|" + "-:|" * (5 + len(hours) + len(regrets))
-    for row in answer.rows:
-        plan = row.plan.values()
-        sizes = [f"{plan[name]:.3g}" for name in ("N", "N_active", "S", "D")]
-        sizes += [f"{speed.hours(row.plan):.3g}"] if speed else []
-        regrets = [str(regret) for regret in row.regrets]
-        yield f"| {row.name} | " + " | ".join([*sizes, *regrets, f"{row.worst:.3f}"]) + " |"
+        text += [f"## {factor:g} times the largest budget: {budget}", *blocks(answer, speed)]
+    return markdown(text)

@@ -7,7 +7,7 @@ model of whole experts and layers of one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,23 +26,14 @@ USUAL_G = 8.0  # granularity, where nothing says it
 
 @dataclass(frozen=True)
 class Plans:
-    """Plans as arrays of one shape.
+    """Plans as arrays of one shape."""
 
-    Attributes:
-        N: total parameters.
-        N_active: parameters that a token passes.
-        D: training tokens.
-        S: sparsity of the routed experts, (E - k) / E; 0 for a dense model.
-        G: granularity 2 d_model / d_expert.
-        embeddings: parameters of the embeddings among both; 0 of a plan that is no built model.
-    """
-
-    N: Array
-    N_active: Array
-    D: Array
-    S: Array
-    G: Array
-    embeddings: Array
+    N: Array  # total parameters
+    N_active: Array  # parameters that a token passes
+    D: Array  # training tokens
+    S: Array  # sparsity of the routed experts, (E - k) / E; 0 for a dense model
+    G: Array  # granularity 2 d_model / d_expert
+    embeddings: Array  # parameters of the embeddings; 0 of a plan that is no built model
 
     def columns(self) -> dict[str, Array]:
         """Returns what laws may read of the plans, by the names of the tables' columns.
@@ -52,8 +43,7 @@ class Plans:
         """
         C = 6 * self.N_active * self.D
         return {
-            "N": self.N,
-            "N_total": self.N,
+            **dict.fromkeys(("N", "N_total"), self.N),
             "N_active": self.N_active,
             "N_total_nonemb": self.N - self.embeddings,
             "N_active_nonemb": self.N_active - self.embeddings,
@@ -65,13 +55,19 @@ class Plans:
             "G": self.G,
         }
 
+    def values(self) -> dict[str, float]:
+        """Returns the numbers of one plan, ``C`` (6 N_active D, FLOPs) among them."""
+        columns = self.columns()
+        return {
+            name: float(columns[name]) for name in ("N", "N_active", "S", "expansion", "D", "C")
+        }
+
     def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
         """Returns how many decades one plan lies beyond the fitted runs, by column.
 
         Of a sparsity they are decades of 1 / (1 - S). Columns within the runs are left out.
         """
-        columns = self.columns()
-        distances = {}
+        columns, distances = self.columns(), {}
         for name, ends in fitted_on.items():
             x, low, high = (_log10(name, value) for value in (float(columns[name]), *ends))
             if (distance := max(low - x, x - high)) > 1e-3:
@@ -81,18 +77,6 @@ class Plans:
     def at(self, index: Any) -> Plans:
         """Returns the plan or plans at an index of the arrays."""
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
-
-    @classmethod
-    def stacked(cls, plans: Iterable[Plans]) -> Plans:
-        """Returns single plans as one array (n,) of them."""
-        each = [vars(plan) for plan in plans]
-        return cls(**{name: np.stack([values[name] for values in each]) for name in each[0]})
-
-    def values(self) -> dict[str, float]:
-        """Returns the numbers of one plan, ``C`` (6 N_active D, FLOPs) among them."""
-        columns = self.columns()
-        names = ("N", "N_active", "S", "expansion", "D", "C")
-        return {name: float(columns[name]) for name in names}
 
 
 @dataclass(frozen=True)
@@ -162,9 +146,9 @@ class Constraints:
         """Returns the most total parameters that all limits allow."""
         return min(self.max_parameters.values(), default=math.inf)
 
-    def tokens(self, N_active: ArrayLike, compute: float | None = None) -> Array:
+    def tokens(self, N_active: ArrayLike) -> Array:
         """Returns the tokens that the budget trains at a size; not above 0 where it trains none."""
-        paid = (compute or self.compute) / (6 * np.asarray(N_active, float))
+        paid = self.compute / (6 * np.asarray(N_active, float))
         return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
 
     def cost(self, plans: Plans) -> Array:
@@ -173,13 +157,13 @@ class Constraints:
 
     def binding(self, plan: Plans) -> list[str]:
         """Returns the limits that one plan has come to, in words."""
-        limits = {name: (plan.N, most) for name, most in self.max_parameters.items()}
+        limits = {name: (plan.N, ceiling) for name, ceiling in self.max_parameters.items()}
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
         if self.sparsities:
             limits["the numbers of experts"] = (1 / (1 - plan.S), 1 / (1 - self.sparsities[-1]))
         elif self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
-        binding = [name for name, (value, most) in limits.items() if value >= most * (1 - 1e-4)]
+        binding = [name for name, (value, end) in limits.items() if value >= end * (1 - 1e-4)]
         # Beyond these ends nothing is looked at: the law has no best size at this budget.
         ratio = float(plan.D / plan.N_active)
         if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_FEWEST, _MOST)):
@@ -193,38 +177,31 @@ class Space:
     The budget is spent whole: the tokens follow from the size, but for a limit of tokens.
     """
 
-    def __init__(
-        self, limits: Constraints, sparsities: tuple[float, ...] = (), compute: float | None = None
-    ) -> None:
+    def __init__(self, limits: Constraints, sparsities: tuple[float, ...] = ()) -> None:
         """Takes the limits, and where not all of them are to be seen the ``sparsities`` that are.
-
-        ``compute`` stands in for the limits' own, all else alike.
 
         Raises:
             UserError: where no plan keeps to the limits.
         """
-        self.limits, self.compute = limits, compute or limits.compute
+        self.limits = limits
         self._sparsest = -math.log1p(-limits.max_sparsity)
         sparsities = sparsities or limits.sparsities
         self._steps = np.array([-math.log1p(-S) for S in sparsities]) if sparsities else None
+        self.continuous = not sparsities  # whether sparsities between those of a grid are plans
         self.n_sparsities = len(sparsities) or _SPARSITIES
-        self._bound_sizes()
-
-    def _bound_sizes(self) -> None:
-        C, limits = self.compute / 6, self.limits
+        C = limits.compute / 6
         widest = max(math.sqrt(C / _FEWEST), 3 * C / limits.max_tokens)
         if limits.served_tokens:  # beyond this size serving takes the whole budget
             widest = min(widest, (1 - 1e-9) * 3 * C / limits.served_tokens)
         if widest < 1:
             serving = f" and {limits.served_tokens:.3g} served tokens" * bool(limits.served_tokens)
             raise UserError(
-                f"a budget of {self.compute:.3g} FLOPs{serving} pays for no model of even one "
+                f"a budget of {limits.compute:.3g} FLOPs{serving} pays for no model of even one "
                 "parameter"
             )
         if limits.largest < 1:
             raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
-        self._ln_high = math.log(widest)
-        self._ln_low = math.log(math.sqrt(C / _MOST))
+        self._ln_low, self._ln_high = math.log(math.sqrt(C / _MOST)), math.log(widest)
 
     def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
         """Returns the plans at positions in [0, 1], which broadcast.
@@ -236,23 +213,17 @@ class Space:
             ln_expansion = self._sparsest * v
         else:
             ln_expansion = self._steps[np.rint(v * (len(self._steps) - 1)).astype(int)]
-        most = np.log(self.limits.largest) if self.limits.largest < np.inf else np.inf
-        high = np.minimum(self._ln_high, most - ln_expansion)
+        ln_largest = np.log(self.limits.largest) if self.limits.largest < np.inf else np.inf
+        high = np.minimum(self._ln_high, ln_largest - ln_expansion)
         low = np.minimum(self._ln_low, high - math.log(100.0))
         N_active = np.exp(low + (high - low) * u)
-        S = -np.expm1(-ln_expansion)
-        return ideal(N_active, S, self.limits.tokens(N_active, self.compute), self.limits)
+        return ideal(N_active, -np.expm1(-ln_expansion), self.limits.tokens(N_active), self.limits)
 
     def grid(self, n_sizes: int = _SIZES) -> tuple[Array, Array]:
         """Returns positions of all sizes and sparsities, (n_sizes, n_sparsities) each."""
         positions = np.linspace(0, 1, n_sizes), np.linspace(0, 1, self.n_sparsities)
         size, sparsity = np.meshgrid(*positions, indexing="ij")
         return size, sparsity
-
-    @property
-    def continuous(self) -> bool:
-        """Tells whether sparsities between those of a grid are plans, too."""
-        return self._steps is None
 
     def least(self, objective: Callable[[Plans], Array]) -> Plans:
         """Returns the plan of the least ``objective``: the best of a grid, looked at closer.
@@ -262,8 +233,7 @@ class Space:
         Raises:
             UserError: where the objective has no value at any plan.
         """
-        u, v = self.grid()
-        size, sparsity = self._best(objective, u, v)
+        size, sparsity = self._best(objective, *self.grid())
         step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)
         span = np.linspace(-2, 2, _FINE)
         for _ in range(_ZOOMS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,39 +14,35 @@ from moelaws.analysis.inputs import completed, read_runs
 from moelaws.laws.base import Array
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 
-_COLUMNS = ("run_id", "N_active", "S", "tokens_per_second")
+_COLUMNS = ("N_active", "S", "tokens_per_second")
 _REWEIGHTED = 30  # least squares, each weighted by the residuals of the one before
 _FEWEST = 8  # runs, for a speed over size and sparsity
 
 
 @dataclass(frozen=True)
 class Speed:
-    """FLOP/s of trainings on one device, 6 N_active D over the seconds of the training loop.
+    """FLOP/s of trainings on one device, 6 N_active D over the seconds of the training loop."""
 
-    Attributes:
-        device: that the runs were trained on.
-        runs: how many were measured.
-        coefficients: of ln FLOP/s: at 1 and a dense model, over ln N_active, over -ln(1 - S).
-        ends: least and most of ln N_active and of -ln(1 - S) that were measured, (2, 2).
-    """
-
-    device: str
-    runs: int
-    coefficients: Array
-    ends: Array
+    device: str  # that the runs were trained on
+    runs: int  # how many were measured
+    coefficients: Array  # of ln FLOP/s: at 1 and a dense model, over ln N_active, over -ln(1 - S)
+    ends: Array  # least and most of ln N_active and of -ln(1 - S) that were measured, (2, 2)
 
     def hours(self, plan: Plans) -> float:
         """Returns the hours of one device; beyond the measured runs their nearest speed counts."""
-        place = np.clip([np.log(plan.N_active), -np.log1p(-plan.S)], *self.ends.T)
-        ln_speed = self.coefficients @ np.array([1.0, *place])
+        ln_speed = self.coefficients @ np.array([1.0, *np.clip(_place(plan), *self.ends.T)])
         return float(6 * plan.N_active * plan.D / np.exp(ln_speed) / 3600)
 
     def beyond(self, plan: Plans) -> bool:
         """Tells whether a plan lies beyond the measured sizes or sparsities."""
-        place = np.array([np.log(plan.N_active), -np.log1p(-plan.S)])
-        return bool(((place < self.ends[:, 0] - 1e-9) | (place > self.ends[:, 1] + 1e-9)).any())
+        (low, high), place = self.ends.T, _place(plan)
+        return bool(((place < low - 1e-9) | (place > high + 1e-9)).any())
+
+
+def _place(plan: Plans) -> Array:
+    return np.array([np.log(plan.N_active), -np.log1p(-plan.S)])
 
 
 def measured(table: Path) -> Speed:
@@ -54,17 +51,31 @@ def measured(table: Path) -> Speed:
     Raises:
         UserError: for too few runs with a measured speed, or runs of several devices.
     """
+    runs = completed_runs(table, "run_id")
+    with located(table):
+        speed = of_runs(runs, f"the device of {table.name}")
+        devices = sorted({_device(table, run_id, speed.device) for run_id in runs["run_id"]})
+        if len(devices) > 1:
+            raise UserError(f"its runs were trained on several devices: {', '.join(devices)}")
+    return replace(speed, device=devices[0])
+
+
+def completed_runs(table: Path, *columns: str) -> pd.DataFrame:
+    """Returns the completed runs of a study's ``table``, which must have the ``columns``.
+
+    Raises:
+        UserError: where the table is no study's.
+    """
     frame = read_runs(table)
     assert frame is not None
-    runs = completed(frame)
-    try:
-        speed = of_runs(runs, f"the device of {table.name}")
-    except UserError as error:
-        raise UserError(f"{table}: {error}") from None
-    devices = sorted({_device(table, run_id, speed.device) for run_id in runs["run_id"]})
-    if len(devices) > 1:
-        raise UserError(f"{table}: its runs were trained on several devices: {', '.join(devices)}")
-    return replace(speed, device=devices[0])
+    with located(table):
+        _require(frame, columns)
+    return completed(frame)
+
+
+def _require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+    if missing := [name for name in columns if name not in frame]:
+        raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
 
 
 def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
@@ -77,8 +88,7 @@ def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
     Raises:
         UserError: for a missing column, or too few runs with a measured speed.
     """
-    if missing := [name for name in _COLUMNS if name not in runs]:
-        raise UserError(f"the column {missing[0]} is missing: this is no table of a study")
+    _require(runs, _COLUMNS)
     runs = runs[(runs["tokens_per_second"] > 0) & (runs["N_active"] > 0) & (runs["S"] < 1)]
     if len(runs) < _FEWEST:
         raise UserError(
@@ -87,8 +97,7 @@ def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
         )
     x = np.column_stack([np.log(runs["N_active"]), -np.log1p(-runs["S"])])
     ln_speed = np.log(6 * (runs["N_active"] * runs["tokens_per_second"]).to_numpy(float))
-    design = np.column_stack([np.ones(len(x)), x])
-    weights = np.ones(len(x))
+    design, weights = np.column_stack([np.ones(len(x)), x]), np.ones(len(x))
     for _ in range(_REWEIGHTED):
         coefficients = np.linalg.lstsq(weights[:, None] * design, weights * ln_speed, rcond=None)[0]
         weights = 1 / np.sqrt(np.maximum(np.abs(ln_speed - design @ coefficients), 1e-4))

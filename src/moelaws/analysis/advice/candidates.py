@@ -1,6 +1,6 @@
-"""Judges: laws with coefficients, each of which is taken as the truth in turn.
+"""Candidate laws: laws of the loss with coefficients, each of which is taken as the truth in turn.
 
-A judge tells the loss of any plan, and its own best plan within the constraints.
+A candidate law gives the loss of any plan, and its own best plan within the constraints.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_none
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A law of the loss that is taken as the truth.
+class CandidateLaw:
+    """A law of the loss that may be the truth.
 
     Attributes:
         name: what it is called where several are compared.
         law: of the loss, in nats/token.
         params: its coefficients, natural scale.
         coefficients: where they come from: ``published``, or a fit's file.
-        mapping: variable -> the column of a plan that it reads; its own name unless told.
-        factors: variable -> what that column is multiplied by; 1 unless told.
+        mapping: variable -> the column of a plan that it reads; by default its own name.
+        factors: variable -> what that column is multiplied by; 1 by default.
         renamed: column of a fitted table, by a name of the user's own -> column of a plan.
         S: the sparsity of its own recommendation, where its law does not speak of any.
         draws: (B, P) of the coefficients, natural scale, in the law's order; empty without.
@@ -38,11 +38,11 @@ class Judge:
             least where that is not known.
         source: of these runs: trained, imported or published.
         warnings: what limits the trust in the coefficients, in sentences.
-        determined: whether the runs determine the coefficients. Regret under a judge that is not
-            determined is told and does not count for the worst case.
+        determined: whether the runs determine the coefficients. Regret under a law that is not
+            determined is shown and does not count for the worst case.
 
     Raises:
-        UserError: for a variable that a plan does not tell.
+        UserError: for a variable that a plan does not have.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Judge:
             if column not in COLUMNS:
                 mapped = f" as {column}" if column != variable else ""
                 raise UserError(
-                    f"{self.name}: the law reads {variable}{mapped}, and a plan tells "
+                    f"{self.name}: the law reads {variable}{mapped}, and a plan has "
                     f"{', '.join(COLUMNS)} alone"
                 )
 
@@ -78,19 +78,10 @@ class Judge:
         return bool(_OF_SPARSITY & set(self._reads.values()))
 
     @cached_property
-    def working_draws(self) -> Array:
-        """Returns the draws (B, P) on the working scale."""
+    def _draws(self) -> Array:
+        """The draws (B, P) on the working scale."""
         rows = [dict(zip(self.law.names, row, strict=True)) for row in self.draws.tolist()]
         return np.array([self.law.vector(row) for row in rows])
-
-    def loss(self, plans: Plans) -> Array:
-        """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
-        one: Array = self._losses(self.law.vector(self.params)[None], plans)[0]
-        return one
-
-    def losses_of_draws(self, plans: Plans) -> Array:
-        """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
-        return self._losses(self.working_draws, plans)
 
     def columns(self, plans: Plans) -> dict[str, Array]:
         """Returns the law's variables; those of a plan without tokens stand for another's."""
@@ -101,66 +92,61 @@ class Judge:
             for variable, column in self._reads.items()
         }
 
+    def loss(self, plans: Plans) -> Array:
+        """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
+        one: Array = self._losses(self.law.vector(self.params)[None], plans)[0]
+        return one
+
+    def losses_of_draws(self, plans: Plans) -> Array:
+        """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
+        return self._losses(self._draws, plans)
+
     def _losses(self, theta_BP: Array, plans: Plans) -> Array:
-        trained, values = plans.D > 0, self.columns(plans)
+        values = self.columns(plans)
         together = max(1, _AT_ONCE // max(plans.D.size, 1))
         losses = [
             self.law.predict_batch(theta_BP[at : at + together], values)
             for at in range(0, len(theta_BP), together)
         ]
-        return np.where(trained, np.concatenate(losses), np.nan)
+        return np.where(plans.D > 0, np.concatenate(losses), np.nan)
 
-    def space(self, limits: Constraints, compute: float | None = None) -> Space:
+    def space(self, limits: Constraints) -> Space:
         """Returns the plans among which the law recommends one."""
-        own = () if self.S is None else (limits.nearest(self.S),)
-        return Space(limits, own, compute)
+        return Space(limits, () if self.S is None else (limits.nearest(self.S),))
 
-    def best(self, limits: Constraints, compute: float | None = None) -> Plans:
-        """Returns the plan of the least loss that keeps to the limits, at ``compute`` FLOPs.
-
-        ``compute`` stands in for the limits' own.
-        """
-        return self.space(limits, compute).least(self.loss)
+    def best(self, limits: Constraints) -> Plans:
+        """Returns the plan of the least loss that keeps to the limits."""
+        return self.space(limits).least(self.loss)
 
 
-@dataclass(frozen=True)
-class DrawnOptima:
-    """The best plan of each of a judge's draws, and its loss (B,), nats/token."""
+def drawn_optima(law: CandidateLaw, limits: Constraints) -> tuple[Plans, Array]:
+    """Returns each draw's best plan and its loss (B,), nats/token, within some 1e-5 nats.
 
-    loss: Array
-    plans: Plans
-
-
-def drawn_optima(judge: Judge, limits: Constraints) -> DrawnOptima:
-    """Returns each draw's best plan: the best of a grid, and the vertex of parabolas through it.
-
-    Within some 1e-5 nats of the best there is.
+    It is the best plan of a grid, moved to the vertex of parabolas through it.
 
     Raises:
         UserError: where a draw gives no loss for any plan.
     """
-    space = judge.space(limits)
-    u, v = space.grid(_SIZES)
-    losses = judge.losses_of_draws(space.plans(u, v))
+    space = law.space(limits)
+    losses = law.losses_of_draws(space.plans(*space.grid(_SIZES)))
     losses = np.where(np.isnan(losses), np.inf, losses)
     B, n_u, n_v = losses.shape
-    index = losses.reshape(B, -1).argmin(axis=1)
-    i, j = np.divmod(index, n_v)
+    i, j = np.divmod(losses.reshape(B, -1).argmin(axis=1), n_v)
     draw = np.arange(B)
     least = losses[draw, i, j]
     if not np.isfinite(least).all():
-        raise UserError(f"{judge.name}: a draw of its coefficients gives no loss for any plan")
-    shift_u, gain_u = _vertex(losses[draw, np.maximum(i - 1, 0), j], least,
-                              losses[draw, np.minimum(i + 1, n_u - 1), j])  # fmt: skip
+        raise UserError(f"{law.name}: a draw of its coefficients gives no loss for any plan")
+    before, after = np.maximum(i - 1, 0), np.minimum(i + 1, n_u - 1)
+    shift_u, gain_u = _vertex(losses[draw, before, j], least, losses[draw, after, j])
     shift_v, gain_v = np.zeros(B), np.zeros(B)
     if space.continuous and n_v > 1:
-        shift_v, gain_v = _vertex(losses[draw, i, np.maximum(j - 1, 0)], least,
-                                  losses[draw, i, np.minimum(j + 1, n_v - 1)])  # fmt: skip
+        before, after = np.maximum(j - 1, 0), np.minimum(j + 1, n_v - 1)
+        shift_v, gain_v = _vertex(losses[draw, i, before], least, losses[draw, i, after])
     inside_u, inside_v = (i > 0) & (i < n_u - 1), (j > 0) & (j < n_v - 1)
     size = (i + np.where(inside_u, shift_u, 0.0)) / (n_u - 1)
     sparsity = (j + np.where(inside_v, shift_v, 0.0)) / max(n_v - 1, 1)
     gain = np.where(inside_u, gain_u, 0.0) + np.where(inside_v, gain_v, 0.0)
-    return DrawnOptima(least - gain, space.plans(size, sparsity))
+    return space.plans(size, sparsity), least - gain
 
 
 def _vertex(before: Array, here: Array, after: Array) -> tuple[Array, Array]:
