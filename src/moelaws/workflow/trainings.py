@@ -196,7 +196,7 @@ class Trainings:
         return [run.run_id for run in architectures(self.jobs.sweeps[study].runs)]
 
     def timing_threads(self, study: str, cores: int) -> int:
-        """Returns the threads of torch where a study is timed: those of a training on one device."""
+        """Returns the threads of torch where a study is timed: those of a run on one device."""
         runs = self.timed(study) if self.here else []
         return min((self.requests.threads([run], cores) for run in runs), default=1)
 
