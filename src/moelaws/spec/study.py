@@ -334,12 +334,12 @@ class Study(Frozen):
 
     def _without(self, cannot: Callable[[Entry], bool]) -> Study:
         """The study without the entries that cannot be made, nor what reads them."""
-        made = {entry.name for entry in (*self.fits, *self.derived)}
+        sources = {entry.name for entry in (*self.fits, *self.derived)}
         pictures = {entry.name for entry in self.pictures}
 
         def stays(entry: Entry) -> bool:
             drawn = not isinstance(entry, Claim) or entry.figure in pictures
-            return drawn and entry.needs <= made and not cannot(entry)
+            return drawn and entry.needs <= sources and not cannot(entry)
 
         left = {key: tuple(filter(stays, getattr(self, key))) for key in KINDS}
         if all(left[key] == getattr(self, key) for key in KINDS):
