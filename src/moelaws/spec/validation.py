@@ -85,8 +85,8 @@ def _allowed(error: Any, schema: type[BaseModel]) -> str:
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
         return joined([word or "left out" for word in known], "or") + near
-    known = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
-    return known.format(**context)
+    allowed = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
+    return allowed.format(**context)
 
 
 def _keys(error: Any, data: Any) -> tuple[str | int, ...]:
