@@ -18,50 +18,14 @@ CELLS = [
     *("2020-99-99", "True", "None", "1e9 FLOP", "[1]", "{}", "x" * 100_000, "\r", "\n", "\ufeff"),
 ]
 VALUES = [
-    float("nan"),
-    float("inf"),
-    -1.0,
-    0.0,
-    1e300,
-    1e-300,
-    None,
-    "x",
-    True,
-    10**18,
-    [1],
-    b"\xff",
+    *(float("nan"), float("inf"), -1.0, 0.0, 1e300, 1e-300, None, "x", True, 10**18, [1], b"\xff"),
 ]
 NAMES = [
-    *(
-        "",
-        " ",
-        "l",
-        "loss",
-        "N ",
-        "\u039d",
-        "D",
-        "L",
-        "x" * 10_000,
-        "a,b",
-        '"',
-        "\n",
-        "\x00",
-        "{a}",
-    ),
-    *("__class__", "seed", "C", "S", "run_id"),
+    *("", " ", "l", "loss", "N ", "\u039d", "D", "L", "x" * 10_000, "a,b", '"', "\n", "\x00"),
+    *("{a}", "__class__", "seed", "C", "S", "run_id"),
 ]
 MARKS = [
-    b"\x00",
-    b"\xff\xfe",
-    b'"',
-    b",,,",
-    b"\n",
-    b"\r",
-    b"\t",
-    b";",
-    b"{",
-    b"[" * 2000,
-    b"#",
+    *(b"\x00", b"\xff\xfe", b'"', b",,,", b"\n", b"\r", b"\t", b";", b"{", b"[" * 2000, b"#"),
     b"\xef\xbb\xbf",
 ]
 
@@ -76,9 +40,8 @@ def frame():
 
 def cell(table, chance, values):
     table = table.astype(object)
-    table.iat[chance.randrange(len(table)), chance.randrange(table.shape[1])] = chance.choice(
-        values
-    )
+    place = chance.randrange(len(table)), chance.randrange(table.shape[1])
+    table.iat[place] = chance.choice(values)
     return table
 
 
@@ -130,12 +93,8 @@ def parquet(table):
     return file.getvalue()
 
 
-FORMATS = {
-    ".csv": separated(","),
-    ".tsv": separated("\t"),
-    ".jsonl": json_lines,
-    ".parquet": parquet,
-}
+FORMATS = {".csv": separated(","), ".tsv": separated("\t")}
+FORMATS |= {".jsonl": json_lines, ".parquet": parquet}
 
 
 def spoilt(data, chance):

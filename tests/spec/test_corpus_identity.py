@@ -61,19 +61,12 @@ def test_a_data_set_in_config():
 @pytest.mark.parametrize(
     ("corpus", "says"),
     [
-        (
-            {"dataset": "a/b", "comit": COMMIT},
-            "unknown key corpus.comit; did you mean commit? Allowed here: bytes, col",
-        ),
         ({"commit": COMMIT}, "corpus.dataset is missing"),
         ({"dataset": "a/b", "commit": "main"}, "commit is 'main'; it must be the 40 hexadecimal"),
         ({"dataset": "a/b", "commit": COMMIT[:7]}, "a branch or tag moves"),
         ({"dataset": "a/b", "split": "train[:10%]"}, "to use less of it, set bytes"),
         ({"dataset": "a/b", "bytes": 0}, "corpus.bytes is 0; it must be at least 1"),
         ({"dataset": "a/b", "document_starts": "("}, "not a regular expression: missing )"),
-        (3, "corpus is 3; it must be a text, a list or a mapping with the keys bytes, "),
-        (None, "corpus is empty (null); it must be a text, a list or a mapping"),
-        (["a.txt", 3], "corpus #2 is 3; it must be a text"),
     ],
 )
 def test_mistakes_in_config(corpus, says):

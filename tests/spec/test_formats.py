@@ -20,19 +20,11 @@ def test_the_shipped_files_are_read_as_any_reader_of_yaml_reads_them(path):
 @pytest.mark.parametrize(
     ("text", "data"),
     [
-        ("a: =", {"a": "="}),
-        ("1:30:00", "1:30:00"),  # YAML 1.1: 5400
-        ("190:20:30.15", "190:20:30.15"),
-        ("2020-99-99", "2020-99-99"),
-        ("2020-01-01", "2020-01-01"),
-        ("010", "010"),  # YAML 1.1: 8
-        ("9" * 5000, "9" * 5000),
         ("[3, -3, 0, 1_000, 0x1F, 0b11]", [3, -3, 0, 1000, 31, 3]),
         ("[0.5, .5, 1., -1.5e+3, 3e-3, 1e20]", [0.5, 0.5, 1.0, -1500.0, "3e-3", "1e20"]),
         ("[on, off, yes, no, true]", [True, False, True, False, True]),
         ("a: &x [1, 2]\nb: *x", {"a": [1, 2], "b": [1, 2]}),
         ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
-        ("[" * 100 + "]" * 100, parse_json("[" * 100 + "]" * 100, "")),
     ],
 )
 def test_plain_texts(text, data):
@@ -42,55 +34,41 @@ def test_plain_texts(text, data):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 100_000, "line 1: nested more than 100 levels deep"),
-        ("{a: " * 100_000, "line 1: nested more than 100 levels deep"),
-        ("- " * 100_000, "line 1: nested more than 100 levels deep"),
-        ("\n".join(" " * n + "a:" for n in range(900)), "line 101: nested more than 100 levels"),
-        (
-            "a0: &a0 []\n" + "\n".join(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 900)),
-            "nested more than 100 levels deep",
-        ),
-        (
-            "a0: &a0 [1]\n"
-            + "\n".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)),
-            "more than 1,000,000 values, aliases followed",
-        ),
-        ("a: &a [*a]", "line 1: *a names no &a before it"),
-        ("a: 1\nb: !!timestamp 2020-99-99", "line 2: tag:yaml.org,2002:timestamp is a tag: write"),
+        ("[" * 100_000, "nested more than 100 levels deep"),
+        ("- " * 100_000, "nested more than 100 levels deep"),
+        ("a: *a", "line 1, column 4: found undefined alias"),
+        ("a: 2020-99-99", "month must be in 1..12"),
+        ("9" * 5000, "integer string conversion: value has 5000 digits"),
         ("a: 1\na: 2", "line 2, column 1: key 'a' stands twice"),
+        ("b: {a: 1, a: 2}", "line 1, column 11: key 'a' stands twice"),
         ("? [1]\n: 2", "line 1, column 3: found unhashable key"),
-        ("!!set a: 2", "line 1: tag:yaml.org,2002:set is a tag: write the plain value instead"),
-        (
-            "a: !!python/object:os.system {}",
-            "python/object:os.system is a tag: write",
-        ),
-        ("a: [1", "not valid YAML: line 2, column 1: "),
-        ("a: \x00", "not valid YAML: unacceptable character"),
+        ("a: !!python/object:os.system {}", "python/object:os.system'"),
+        ("a: [1", "line 2, column 1: "),
+        ("a: \x00", "unacceptable character"),
     ],
 )
 def test_yaml_that_is_refused(text, message):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         parse_yaml(text, "a.yaml")
-    assert str(caught.value).startswith("a.yaml: ")
+    assert str(caught.value).startswith("a.yaml: this is not valid YAML: ")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 100_000, "nested more than 100 levels deep"),
-        ("[" * 101 + "]" * 101, "nested more than 100 levels deep"),
-        ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 levels deep"),
-        ("9" * 5000, "a.json: a whole number in it has thousands of digits"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": 1, "a": 2}', "key 'a' stands twice"),
+        ("9" * 5000, "integer string conversion: value has 5000 digits"),
         ('{"a": NaN}', "NaN is no number of JSON"),
-        ('{"a": 1', "is not valid JSON: Expecting ',' delimiter: line 1"),
-        (b"\xff", "is not valid JSON: byte 0 is not UTF-8"),
+        ('{"a": 1', "Expecting ',' delimiter: line 1"),
+        (b"\xff", "byte 0 is not UTF-8"),
     ],
 )
 def test_json_that_is_refused(text, message):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         parse_json(text, "a.json")
-    assert str(caught.value).startswith("a.json")
+    assert str(caught.value).startswith("a.json is not valid JSON: ")
     assert "sys." not in str(caught.value)
 
 

@@ -77,12 +77,11 @@ def refusal(schema, data):
         (f"{SETTINGS}.beta1", 1, "grids.demo.settings.beta1 is 1; it must be less than 1"),
         (f"{SETTINGS}.beta2", 1, "grids.demo.settings.beta2 is 1; it must be less than 1"),
         (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
-        (f"{SETTINGS}.context", "010", "context is '010'; it must be a number without a leading z"),
         (f"{SETTINGS}.lr", 10**400, "...; it must be a number below 1e308"),
         pytest.param(
             f"{SETTINGS}.lr",
             1 << 99_999,
-            "lr is a number of thousands of digits; it must be a number below 1e308",
+            "lr is a value too long to show; it must be a number below 1e308",
             id="huge",
         ),
         (f"{SETTINGS}.d_model", 1e7, "d_model is 10000000.0; it must be at most 1,000,000"),

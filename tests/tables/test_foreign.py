@@ -122,7 +122,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("t.jsonl", b'{"N": 1}\n{"N": 2\n', "line 2 is not valid JSON: "),
         ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"line 2: \[1, 2\] is no JSON object"),
         ("t.json", b'[{"N": 1}]', "a JSON array; it must have one object on each line"),
-        ("t.jsonl", b'{"N": 1, "N": 2}\n', "line 1: column N stands twice"),
+        ("t.jsonl", b'{"N": 1, "N": 2}\n', "line 1 is not valid JSON: key 'N' stands twice"),
         ("t.parquet", b"PAR1 and no more", "no readable Parquet file"),
     ],
 )

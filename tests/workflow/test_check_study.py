@@ -92,32 +92,3 @@ def test_simulations_that_no_law_can_give(fields, message):
         check_study(STUDY.model_copy(update={"simulation": Simulation(**fields)}))
     assert str(error.value).startswith("config/studies/sparsity.yaml: simulation: ")
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("study", "kind", "name", "key", "message"),
-    [
-        # Named in the function, in a helper of another module, a constant, under `with`; all.
-        ("allocation", "derived", "runs", "fits", "reads ratio, which runs does not declare"),
-        ("sparsity", "derived", "trends", "fits", "reads isoflop_active, isoflop_total, which "),
-        ("generalization", "derived", "identities", "fits", "reads by_experts"),
-        ("leverage", "figures", "F1a", "fits", "reads curve_activation, curve_dense"),
-        ("sparsity", "figures", "F1a", "fits", "write fits: [isoflop_total]"),
-        ("leverage", "derived", "forms", "derived", "write derived: [points]"),
-        ("allocation", "derived", "stages", "fits", "reads all declared fits, and stages has none"),
-        ("sparsity", "derived", "optima", "fits", "reads all declared fits, and optima has none"),
-        ("sparsity", "claims", "total_size_rises_with_sparsity", "derived", "reads trends"),
-    ],
-)
-def test_an_entry_that_lacks_what_its_code_reads(study, kind, name, key, message):
-    study = load_study(study, REPOSITORY)
-    names = [entry.name for entry in getattr(study, kind)]
-    entries = tuple(
-        entry.model_copy(update={key: ()}) if entry.name == name else entry
-        for entry in getattr(study, kind)
-    )
-    assert name in names, names
-    with pytest.raises(UserError) as error:
-        check_study(study.model_copy(update={kind: entries}))
-    assert message in str(error.value)
-    assert f".yaml: {name}: code: " in str(error.value)

@@ -33,7 +33,7 @@ COMMAND_LINE = (
     *("records/leftovers.py", "records/memory.py", "records/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
     # A contest's entry is checked before its fits: this refuses, and decides no number.
-    *("workflow/check.py", "workflow/reads.py", "tables/mapping.py"),
+    *("workflow/check.py", "tables/mapping.py"),
 )
 # To collect a table a grid is expanded; what comes of that, the runs, is a parameter too.
 EXPANSION = ("grids/", "corpus/", "accounting/", "laws/", "records/")

@@ -225,8 +225,9 @@ def declared(kind: str, name: str, known: Mapping[str, Path]) -> Path:
         UserError: where it is none of them.
     """
     if name not in known:
+        key = {"fit": "fits", "file": "data"}.get(kind, "derived")
         raise UserError(
             f"the code reads the {kind} {name!r}, which the study's entry does not declare or "
-            f"which was not given; it may read: {', '.join(sorted(known)) or 'none'}"
+            f"which was not given: write {key}: [{', '.join([*sorted(known), name])}]"
         )
     return known[name]

@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from moelaws.spec.words import short as short
+
 SINGLE = 3.5  # inches, one column
 DOUBLE = 7.0  # inches, the page's width
 HEIGHT = 2.7
@@ -87,14 +89,6 @@ def power(value: float, _position: object = None) -> str:
     exponent = int(np.floor(np.log10(value) + 1e-9))
     mantissa = f"{value / 10**exponent:.2g}"
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
-
-
-def short(value: float) -> str:
-    """Writes a size in few signs: 64k, 1.2M, 17B."""
-    for limit, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.3g}"
 
 
 def fixed_ticks(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeGuard
@@ -69,38 +68,6 @@ def definition(package: str, reference: str) -> ast.FunctionDef:
         public = ", ".join(known for known in functions if not known.startswith("_")) or "none"
         raise UserError(f"the module {module} has no function {name}; it has {public}")
     return functions[name]
-
-
-def function_named(module: str, name: str) -> tuple[str, ast.FunctionDef] | None:
-    """Returns the function that ``name`` means in ``module``, and the module that defines it.
-
-    None where it is no function of this package or of a user's own studies.
-    """
-    home, node = _meant(module, name)
-    return (home, node) if node is not None and _is_function(node) else None
-
-
-def constant(module: str, name: str) -> object:
-    """Returns the number or text that ``name`` means in ``module``; None where it is neither."""
-    _, node = _meant(module, name)
-    value = node.value if isinstance(node, ast.Assign) else None
-    return value.value if isinstance(value, ast.Constant) else None
-
-
-def _meant(module: str, name: str) -> tuple[str, ast.stmt | None]:
-    """Returns the module and the statement that define what ``name`` means in ``module``."""
-    for node in _tree(source(module)).body:
-        if _is_function(node) and node.name == name:
-            return module, node
-        if isinstance(node, ast.Assign):
-            if name in (target.id for target in node.targets if isinstance(target, ast.Name)):
-                return module, node
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            own = [alias.name for alias in node.names if name == (alias.asname or alias.name)]
-            if own and node.module.partition(".")[0] in _ours():
-                with suppress(UserError):  # a folder without code of its own holds modules alone
-                    return _meant(node.module, own[0])
-    return module, None
 
 
 def digest(paths: Iterable[Path]) -> str:

@@ -29,8 +29,6 @@ def _number(value: object) -> object:
     if isinstance(value, bool):
         raise must_be("a number, not true or false")
     if isinstance(value, str):
-        if re.match(r"\s*[-+]?0[0-9_]", value):
-            raise must_be("a number without a leading zero")
         try:
             value = float(value)
         except ValueError:

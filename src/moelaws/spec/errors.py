@@ -32,7 +32,10 @@ def located(file: object, *keys: object) -> Iterator[None]:
 
 def quoted(value: object, longest: int = 60) -> str:
     """Returns a value of a user's as a message shows it: on one line, and cut where it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, a deep nesting
+        return "a value too long to show"
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 

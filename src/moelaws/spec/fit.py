@@ -30,15 +30,20 @@ UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
 class Entry(Frozen):
-    """Entries share where their losses may come from."""
+    """Entries share their names, and where their losses may come from."""
 
+    name: Name
     simulated: bool = True  # False: it needs what no law gives, such as training curves
+
+    @property
+    def needs(self) -> set[str]:
+        """The fits and derived tables that it reads."""
+        return set()
 
 
 class Fit(Entry):
     """One law fitted to one table: which rows, which column is which variable, what is held out."""
 
-    name: Name
     law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
     mapping: dict[str, str]  # variable, of the law or to derive from -> the table's column
     units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
@@ -58,6 +63,10 @@ class Fit(Entry):
     select: bool = False  # choose among the law's candidate forms by cross-validation
     # A fit that would take longer is refused; it decides no number, so that no report holds it.
     max_hours: Annotated[Positive, Field(exclude=True)] = 24.0
+
+    @property
+    def needs(self) -> set[str]:
+        return {self.table} - {""}
 
     def uses_student(self, objective: str) -> bool:
         """Whether the intervals are Student's t, for which nothing is refitted."""
@@ -91,7 +100,6 @@ class Split(Frozen):
 class Contest(Entry):
     """Laws fitted to the same rows of the study's table and judged on the same rows kept back."""
 
-    name: Name
     laws: Annotated[tuple[str, ...], Field(min_length=2)]
     mapping: dict[str, str] = {}  # variable of any of them -> the table's column
     mappings: dict[str, dict[str, str]] = {}  # law -> what it maps otherwise

@@ -1,4 +1,4 @@
-"""JSON as users write it: the one reader of it, with a limit of its depth."""
+"""JSON as users write it: the one reader of it."""
 
 from __future__ import annotations
 
@@ -7,52 +7,41 @@ from typing import Any
 
 from moelaws.spec.errors import UserError
 
-DEEPEST = 100  # levels of nested lists and mappings
-TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 
-
-def parse_json(text: str | bytes, where: object, **options: Any) -> Any:
+def parse_json(text: str | bytes, where: object, missing: bool = False) -> Any:
     """Returns the data in a JSON text; messages name it as ``where``.
 
-    ``options`` are those of ``json.loads``. NaN and Infinity, which JSON does not have, are refused
-    unless ``parse_constant`` says otherwise.
+    NaN and Infinity, which JSON does not have, are refused unless values may be ``missing``.
 
     Raises:
-        UserError: for what is not JSON, too deep, or a whole number of thousands of digits.
+        UserError: for what is not JSON, a repeated key, or what is nested too deeply to be read.
     """
-    # A sweep's records are read by the ten thousand: one decoder serves all that have no options.
-    decoder = json.JSONDecoder(**{"parse_constant": _refuse, **options}) if options else _DECODER
     try:
         # Some editors and shells put a mark before UTF-8.
         plain = text if isinstance(text, str) else text.decode("utf-8-sig")
-        data = decoder.decode(plain)
+        return (_WITH_NAN if missing else _DECODER).decode(plain)
     except RecursionError:
-        raise UserError(f"{where}: {TOO_DEEP}") from None
+        raise UserError(f"{where} is not valid JSON: it is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{where} is not valid JSON: byte {error.start} is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where} is not valid JSON: {error}") from None
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    except ValueError:  # of ``int``
-        raise UserError(f"{where}: a whole number in it has thousands of digits") from None
-    if plain.count("{") + plain.count("[") <= DEEPEST:
-        return data  # as of most files: fewer levels than brackets
-    level = [data]
-    for _ in range(DEEPEST + 1):
-        inner = [list(x.values()) if isinstance(x, dict) else x for x in level if _holds(x)]
-        if not inner:
-            return data
-        level = [x for values in inner for x in values]
-    raise UserError(f"{where}: {TOO_DEEP}")
+    except ValueError as error:  # also of ``int``, which then advises how to lift its limit
+        problem = str(error).partition("; use sys.")[0]
+        raise UserError(f"{where} is not valid JSON: {problem}") from None
 
 
 def _refuse(name: str) -> None:
-    raise UserError(f"not JSON: {name} is no number of JSON")
+    raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twice!r} stands twice")
+    return data
 
 
-def _holds(data: object) -> bool:
-    return isinstance(data, dict | list)
+# A sweep's records are read by the ten thousand: a decoder is made once.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_once)
+_WITH_NAN = json.JSONDecoder(object_pairs_hook=_once)

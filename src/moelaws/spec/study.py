@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeGuard, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
-from moelaws.spec.base import (
-    Frozen,
-    NonNegative,
-    Positive,
-    Real,
-    Whole,
-    text_like,
-)
+from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
@@ -59,11 +52,14 @@ KINDS = {
 class Reader(Entry):
     """An entry whose code reads the study's table and, of its fits and derived tables, these."""
 
-    name: Name
     code: Reference  # the function that makes it, below the study's package: figures.optima:draw
     arguments: dict[Name, Any] = Field({}, alias="with")  # keywords of the function
     fits: tuple[Name, ...] = ()
     derived: tuple[Name, ...] = ()
+
+    @property
+    def needs(self) -> set[str]:
+        return {*self.fits, *self.derived}
 
 
 class Derived(Reader):
@@ -204,24 +200,14 @@ class Study(Frozen):
             if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
-            tables = sorted({*fits, *derived} - {fit.name})
-            if fit.table and fit.table not in tables:
-                raise ValueError(
-                    f"{fit.name}: table: no derived table or other fit {fit.table!r}; known: "
-                    f"{', '.join(tables) or 'none'}"
-                )
+            _refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
         for entry in self.readers:
-            for unknown in set(entry.fits) - set(fits):
-                raise ValueError(f"{entry.name} needs the fit {unknown!r}; known: {sorted(fits)}")
-            for unknown in set(entry.derived) - set(derived):
-                raise ValueError(
-                    f"{entry.name} needs the derived table {unknown!r}; known: {sorted(derived)}"
-                )
-        for unknown in set(self.simulation.protocol if self.simulation else ()) - set(fits):
-            raise ValueError(f"simulation: protocol: no fit {unknown!r}; known: {sorted(fits)}")
+            _refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
+            _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
         for claim in self.claims:
-            if claim.figure not in pictures:
-                raise ValueError(f"{claim.name}: figure: the study has no figure {claim.figure!r}")
+            _refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
+        if self.simulation:
+            _refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
         return self
 
     @model_validator(mode="after")
@@ -234,10 +220,8 @@ class Study(Frozen):
 
     @model_validator(mode="after")
     def _no_circles(self) -> Study:
-        needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in self.fits}
-        needs |= {d.name: {*d.fits, *d.derived} for d in self.derived}
         try:
-            TopologicalSorter(needs).prepare()
+            TopologicalSorter({e.name: e.needs for e in (*self.fits, *self.derived)}).prepare()
         except CycleError as error:
             raise ValueError("each needs the next: " + " <- ".join(error.args[1])) from None
         return self
@@ -316,15 +300,21 @@ class Study(Frozen):
         Raises:
             UserError: where there is none.
         """
-        return _named(self, key, getattr(self, key), name)
+        entries = {entry.name: entry for entry in getattr(self, key)}
+        if name not in entries:
+            near = or_nearest(name, entries, "there are")
+            raise UserError(f"study {self.study!r} has no {KINDS[key]} {name!r}{near}")
+        return entries[name]
 
     def fit(self, name: str) -> Fit:
         """Returns the fit ``name``."""
-        return _named(self, "fits", self.fits, name)
+        entry: Fit = self.entry("fits", name)
+        return entry
 
     def derived_table(self, name: str) -> Derived:
         """Returns the derived table ``name``."""
-        return _named(self, "derived", self.derived, name)
+        entry: Derived = self.entry("derived", name)
+        return entry
 
     def at_tier(self, tier: Tier) -> Study:
         """Returns the study without the sweeps, weights and speeds that the tier lacks."""
@@ -342,56 +332,44 @@ class Study(Frozen):
         fits = tuple(map(self._simulated, left.fits))
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
-    def _without(self, cannot: Callable[[Fit | Contest | Reader], bool]) -> Study:
+    def _without(self, cannot: Callable[[Entry], bool]) -> Study:
         """The study without the entries that cannot be made, nor what reads them."""
-        lost: set[str] = set()  # fits and derived tables
+        sources = {entry.name for entry in (*self.fits, *self.derived)}
+        pictures = {entry.name for entry in self.pictures}
 
-        def lacks(entry: Reader) -> bool:
-            return cannot(entry) or bool(lost & {*entry.fits, *entry.derived})
+        def stays(entry: Entry) -> bool:
+            drawn = not isinstance(entry, Claim) or entry.figure in pictures
+            return drawn and entry.needs <= sources and not cannot(entry)
 
-        while True:
-            more = {f.name for f in self.fits if cannot(f) or f.table in lost}
-            more |= {d.name for d in self.derived if lacks(d)}
-            if more <= lost:
-                break
-            lost |= more
-        pictures = {e.name for e in self.pictures if not lacks(e)}
-        left = {
-            "fits": tuple(f for f in self.fits if f.name not in lost),
-            "contests": tuple(c for c in self.contests if not cannot(c)),
-            "derived": tuple(d for d in self.derived if d.name not in lost),
-            "figures": tuple(f for f in self.figures if f.name in pictures),
-            "tables": tuple(t for t in self.tables if t.name in pictures),
-            "claims": tuple(c for c in self.claims if c.figure in pictures and not lacks(c)),
-        }
-        return self.model_copy(update=left)
+        left = {key: tuple(filter(stays, getattr(self, key))) for key in KINDS}
+        if all(left[key] == getattr(self, key) for key in KINDS):
+            return self
+        return self.model_copy(update=left)._without(cannot)
 
     def _simulated(self, fit: Fit) -> Fit:
         override = self.simulation.protocol.get(fit.name, {}) if self.simulation else {}
         return fit.model_copy(update={"protocol": {**fit.protocol, **override}})
 
 
-def reads_weights(entry: Fit | Contest | Reader) -> bool:
+def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = or_nearest(name, known, "there are")
+            raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
+
+
+def reads_weights(entry: Entry) -> bool:
     """Returns whether an entry reads what is asked of kept weights."""
     return isinstance(entry, Derived) and (entry.weights or entry.hidden or entry.scores)
 
 
-def reads_speed(entry: Fit | Contest | Reader) -> TypeGuard[Derived]:
+def reads_speed(entry: Entry) -> TypeGuard[Derived]:
     """Returns whether an entry reads measured speeds, which no law gives."""
     return isinstance(entry, Derived) and bool(entry.speed)
 
 
-def sweep_of(entry: Fit | Contest | Reader) -> str:
+def sweep_of(entry: Entry) -> str:
     """Returns the one sweep of the grid whose runs an entry reads; empty where it reads others."""
-    return str(entry.arguments.get("sweep", "")) if isinstance(entry, Reader) else entry.sweep
-
-
-E = TypeVar("E", Fit, Derived)
-
-
-def _named(study: Study, key: str, entries: Sequence[E], name: str) -> E:
-    for entry in entries:
-        if entry.name == name:
-            return entry
-    known = or_nearest(name, [entry.name for entry in entries], "there are")
-    raise UserError(f"study {study.study!r} has no {KINDS[key]} {name!r}{known}")
+    if isinstance(entry, Fit | Contest):
+        return entry.sweep
+    return str(entry.arguments.get("sweep", "")) if isinstance(entry, Reader) else ""

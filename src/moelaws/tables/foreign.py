@@ -8,7 +8,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pandas as pd
 
@@ -150,14 +150,13 @@ def _json_lines(path: Path) -> pd.DataFrame:
                 )
             where = f"{path}: line {number}"
             # pandas and others write NaN for what is missing.
-            record = parse_json(line, where, object_pairs_hook=_Pairs, parse_constant=float)
-            if not isinstance(record, _Pairs):
+            record = parse_json(line, where, missing=True)
+            if not isinstance(record, dict):
                 raise UserError(
-                    f"{path}: line {number}: {line.strip()[:60]} is no JSON object, such as "
+                    f"{where}: {line.strip()[:60]} is no JSON object, such as "
                     '{"N": 1e9, "D": 2e10, "L": 2.6}'
                 )
-            _refuse_twice([name for name, _ in record], f"{path}: line {number}")
-            records.append(dict(record))
+            records.append(record)
     return pd.DataFrame(records)
 
 
@@ -167,10 +166,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs: a dictionary would drop a name's first value."""
 
 
 def _refuse_twice(names: Sequence[str], where: object) -> None:

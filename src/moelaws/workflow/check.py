@@ -1,11 +1,10 @@
 """A study's entries checked before the first job starts: laws, columns, expressions, code.
 
-Light enough for the Snakefile: laws import NumPy alone, and a study's own code is read, not run.
+Light enough for the Snakefile: laws import NumPy alone, and of a study's own code nothing is run.
+What that code reads and which columns it makes is checked where it runs (``analysis.inputs``).
 """
 
 from __future__ import annotations
-
-import ast
 
 from moelaws import laws
 from moelaws.laws.mapping import check_comparable, sources, unit_factors
@@ -20,7 +19,6 @@ from moelaws.spec.study import Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import columns_of, read_mapping
 from moelaws.tables.schema import COLUMNS
-from moelaws.workflow.reads import reads
 
 NUMBERS = ("int", "float")
 OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
@@ -77,7 +75,7 @@ def _check_contest(study: Study, contest: Contest) -> None:
         expressions = (contest.rows, split.rows, split.holdout)
         columns += [clause.column for text in expressions for clause in parse_rows(text)]
         columns += filter(None, [split.column])
-    units, known = _columns(study, "")
+    units, known = _columns(study)
     for column in columns:
         if column not in units:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
@@ -92,17 +90,6 @@ def _check_code(study: Study, entry: Reader) -> None:
             f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
             f"{', '.join(parameters) or 'nothing'}"
         )
-    read = reads(study.home, entry.code, entry.arguments)
-    for key in ("fits", "derived", "data"):
-        declared = getattr(entry, key, ())
-        names = {name for kind, name in read if kind == key}
-        if lacking := sorted(names - {*declared, ""}):
-            raise UserError(
-                f"{entry.code} reads {', '.join(lacking)}, which {entry.name} does not declare: "
-                f"write {key}: [{', '.join([*declared, *lacking])}]"
-            )
-        if names and not declared:
-            raise UserError(f"{entry.code} reads all declared {key}, and {entry.name} has none")
 
 
 def _check_simulation(study: Study, simulation: Simulation) -> None:
@@ -130,24 +117,10 @@ def _check_sweep(study: Study, sweep: str) -> None:
         raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")
 
 
-def _columns(study: Study, table: str) -> tuple[dict[str, str], list[str]]:
-    """Returns a table's columns of numbers, with units, and the names of all; "" is the study's."""
-    if not table:
-        columns = _filled(read_mapping(study.imported_files[1])) if study.imported else COLUMNS
-        numbers = {c.name: c.unit for c in columns if c.type in NUMBERS}
-        return numbers, [column.name for column in columns]
-    for entry in study.fits:
-        if entry.name == table:
-            if not entry.split_by:
-                raise UserError(f"table: the fit {table!r} is not split: it gives one row")
-            return dict.fromkeys((entry.split_by, *laws.fittable(entry.law).names), ""), []
-    function = definition(study.home, study.derived_table(table).code)
-    numbers, words = {}, ["source"]
-    for name, kind, unit in _declared_columns(function):
-        if kind in NUMBERS:
-            numbers[name] = unit
-        words.append(name)
-    return numbers, words
+def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
+    """Returns the columns of numbers of the study's table, with units, and the names of all."""
+    columns = _filled(read_mapping(study.imported_files[1])) if study.imported else COLUMNS
+    return {c.name: c.unit for c in columns if c.type in NUMBERS}, [c.name for c in columns]
 
 
 def _filled(mapping: Mapping) -> tuple[Column, ...]:
@@ -156,19 +129,7 @@ def _filled(mapping: Mapping) -> tuple[Column, ...]:
     return tuple(column for column in columns_of(mapping) if column.name in names)
 
 
-def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
-    """Returns name, type and unit of each ``Column`` in a derived table's decorator ``@table``."""
-    calls = [node for decorator in function.decorator_list for node in ast.walk(decorator)]
-    texts = [
-        [a.value for a in call.args[:3] if isinstance(a, ast.Constant)]
-        for call in calls
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Column"
-    ]
-    return [(str(name), str(kind), str(unit)) for name, kind, unit in texts]
-
-
 def _check_fit(study: Study, fit: Fit) -> None:
-    units, known = _columns(study, fit.table)
     law = laws.fittable(fit.law)
     overridden(law, fit.protocol, fit.name)
     for name in fit.profile:
@@ -177,6 +138,11 @@ def _check_fit(study: Study, fit: Fit) -> None:
                 f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
             )
     expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
+    if fit.table:  # its columns are known once it is made
+        if any(other.name == fit.table and not other.split_by for other in study.fits):
+            raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
+        return
+    units, known = _columns(study)
     for column in (*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout):
         if column and column not in units:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")

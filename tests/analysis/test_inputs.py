@@ -1,8 +1,9 @@
-"""Measured speeds as an input: read where the entry declares them, and on record then."""
+"""What an entry reads: what it declares alone; measured speeds are on record once they are read."""
 
 import pandas as pd
 import pytest
 
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Derived
@@ -32,6 +33,23 @@ def test_speeds_must_be_declared(inputs):
     other = inputs.declared_by(Derived(name="times", code=CODE))
     with pytest.raises(UserError, match="does not declare: write speed: true"):
         other.speed()
+
+
+@pytest.mark.parametrize(
+    ("read", "write"),
+    [
+        (lambda inputs: inputs.fit("loss"), r"fits: \[curve, loss\]"),
+        (lambda inputs: inputs.draws("loss"), r"fits: \[curve, loss\]"),
+        (lambda inputs: inputs.derived("points"), r"derived: \[points\]"),
+        (lambda inputs: inputs.shipped("data/a.csv"), r"data: \[data/a.csv\]"),
+    ],
+)
+def test_what_code_reads_must_be_declared(tmp_path, read, write):
+    given = {name: tmp_path / name for name in ("curve", "loss", "points", "data/a.csv")}
+    inputs = FittedInputs(frame=None, fits=given, derived_tables=given, data=given)
+    own = inputs.declared_by(Derived(name="times", code=CODE, fits=("curve",)))
+    with pytest.raises(UserError, match=f"does not declare or which was not given: write {write}"):
+        read(own)
 
 
 def test_speeds_must_be_there(inputs):

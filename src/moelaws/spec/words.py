@@ -1,0 +1,19 @@
+"""Lists and sizes as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def joined(texts: Iterable[object], word: str = "and") -> str:
+    """Returns texts as a list in a sentence: a, b and c."""
+    *others, last = map(str, texts)
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def short(value: float) -> str:
+    """Returns a size in few signs: 950, 64k, 1.2M, 17B."""
+    for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if 0.9995 * scale <= value < 9.995e14:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"
