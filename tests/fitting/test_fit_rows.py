@@ -135,24 +135,6 @@ def test_the_columns_that_decide_a_fit(simulated):
     assert used_columns(LAW, table, spec) == ["C", "L", "N", "S", "run", "se", "status"]
 
 
-def test_a_variable_with_a_default_needs_no_column(simulated):
-    """Where a law has one: its rows are those of a column that holds the default."""
-    import dataclasses
-
-    law = dataclasses.replace(
-        LAW,
-        variables=tuple(
-            dataclasses.replace(v, default=0.0) if v.name == "S" else v for v in LAW.variables
-        ),
-    )
-    table = simulated(sizes=4)
-    rows = rows_of(table.drop(columns=["S", "C"]), law)
-    given = rows_of(table.assign(S=0.0), law)
-    theta = law.vector(law.published)[None]
-    value, _ = law.model(rows.columns).evaluate(theta)
-    assert value.tolist() == law.model(given.columns).evaluate(theta)[0].tolist()
-
-
 def test_new_fields_leave_the_text_of_old_entries_alone():
     """A fit runs again where its entry's canonical JSON changes, and only there."""
     old = entry(LAW, mapping={"N": "N_total"}, holdout="S >= 0.9")

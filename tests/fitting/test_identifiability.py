@@ -3,7 +3,7 @@
 import tracemalloc
 
 from moelaws import laws
-from moelaws.fitting.identifiability import require_determined
+from moelaws.fitting.caveats import require_determined
 
 ROWS = 12_000
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from fitting_case import fitted_part
 
 from moelaws import laws
-from moelaws.fitting.polish import normalised
+from moelaws.fitting.descent import normalised
 
 
 def test_a_step_to_where_the_law_has_no_value_is_refused():
@@ -39,11 +38,3 @@ def test_a_hessian_of_rounding_errors_has_eigenvalues():
     scaled, diagonal = normalised(hessian)
     assert np.isfinite(np.linalg.eigh(scaled)[0]).all()
     assert (diagonal > 0).all()
-
-
-def test_a_minimums_hessian_is_divided_by_its_diagonal():
-    """No element of a positive definite matrix exceeds the root of its two diagonal elements."""
-    J = np.random.default_rng(0).normal(size=(9, 4)) * [1e-9, 1.0, 1e3, 1e12]
-    scaled, diagonal = normalised(J.T @ J)
-    assert np.outer(diagonal, diagonal) * scaled == pytest.approx(J.T @ J)
-    assert np.diag(scaled) == pytest.approx(np.ones(4))

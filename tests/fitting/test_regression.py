@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from moelaws.fitting.regression import least_squares, student_t
+from moelaws.fitting.quantiles import least_squares, student_t
 
 X = np.vander(np.linspace(-1, 1, 7), 3)
 Y = X @ [0.3, -0.2, 2.0] + 0.05 * np.random.default_rng(1).standard_normal(7)

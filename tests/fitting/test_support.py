@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import Support
-from moelaws.fitting.support import SLACK, beyond_ranges, outside, support_of
+from moelaws.fitting.prediction import beyond_ranges, outside, support_of
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
 
 SIZE = laws.fittable("chinchilla")  # N and D, each on its logarithm
@@ -87,15 +87,6 @@ def test_one_varying_variable_is_a_range():
     D = np.array([1e10, 1e10, 1e10, 2e10])
     query = {"N": np.array([1e8, 3e9, 1.1e10, 3e9]), "D": D}
     assert outside(SIZE, support, query).tolist() == [False, False, True, True]
-
-
-def test_corners_are_inside_and_a_step_beyond_is_not():
-    corners = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]]) + 20
-    support = support_of(SIZE, _columns(SIZE, corners))
-    assert not outside(SIZE, support, _columns(SIZE, corners)).any()
-    step = 2 * 10 * SLACK
-    for away in (np.array([step, 0]), np.array([0, step])):
-        assert outside(SIZE, support, _columns(SIZE, corners + np.sign(corners - 21) * away)).all()
 
 
 def test_a_sparsity_is_on_the_scale_of_its_logarithm():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from moelaws.cli.fit import pairs
 from moelaws.cli.output import json_option, print_json
 from moelaws.spec.errors import UserError
 
@@ -38,7 +39,13 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     but follows from others that are (D from C and N, S from E and k), it is derived. With a fit's
     coefficients come intervals, and a warning where the point is beyond the fitted rows.
     """
-    law, given = _law(ref), _given(inputs)
+    from moelaws import laws
+    from moelaws.cli.own_laws import join_own_laws
+
+    join_own_laws([ref])
+    law = laws.get(ref)
+    texts = pairs("", inputs, "VAR=VALUE with a finite number, such as N=1e9 or S=14/17")
+    given = {name: _number(name, text) for name, text in texts.items()}
     fitted = None if params == "published" else _fitted(Path(params), law, given)
     if fitted is not None:
         law = fitted.law
@@ -51,32 +58,18 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
         _print(law, answer)
 
 
-def _law(ref: str) -> Law:
-    from moelaws import laws
-    from moelaws.cli.own_laws import join_own_laws
-
-    join_own_laws([ref])
-    return laws.get(ref)
-
-
-def _given(inputs: Sequence[str]) -> dict[str, float]:
-    """Returns variable -> value of the texts VAR=VALUE, where a value may be a fraction."""
-    given: dict[str, float] = {}
-    for text in inputs:
-        name, _, value = text.partition("=")
-        above, slash, below = value.partition("/")
-        try:
-            number = float(above) / float(below) if slash else float(above)
-        except (ValueError, ZeroDivisionError):
-            number = math.nan
-        if not name or not math.isfinite(number):
-            raise UserError(
-                f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
-            )
-        if name in given:
-            raise UserError(f"{name} is given twice: {given[name]:g} and {number:g}")
-        given[name] = number
-    return given
+def _number(name: str, text: str) -> float:
+    """Returns the number of a text, which may be a fraction."""
+    above, slash, below = text.partition("/")
+    try:
+        number = float(above) / float(below) if slash else float(above)
+    except (ValueError, ZeroDivisionError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(
+            f"'{name}={text}' is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
+        )
+    return number
 
 
 def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dict[str, Any]:
@@ -92,10 +85,16 @@ def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dic
     derived, notes = _derived(law, variables)
     columns = law.columns({**given, **derived})
     values = {name: float(x) for name, x in law.evaluate(coefficients, columns).items()}
-    if several := len(values) > 1:
-        values = _computed(law, values, columns)
-    unit_of = {result.name: result.unit for result in law.results}
-    units = {name: unit_of[name] for name in values}
+    several = len(values) > 1
+    left_out = [name for name, value in columns.items() if math.isnan(value)]
+    if several and left_out:  # what is left out may be needed for some of the results alone
+        values = {name: x for name, x in values.items() if not math.isnan(x)}
+    if not values:
+        raise UserError(
+            f"law {law.ref}: nothing can be computed at this point; give also "
+            f"{' or '.join(left_out)}"
+        )
+    units = {result.name: result.unit for result in law.results if result.name in values}
     answer: dict[str, Any] = {
         "law": law.ref,
         "value": values if several else next(iter(values.values())),
@@ -144,23 +143,19 @@ class _Fitted:
         if not draws_path(self.path).exists():
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)
             return {}
-        drawn, level = part_draws(self.path, self.report, self.part), self.report.level
-        estimates, residuals = self.part.estimates(), self.part.residuals
-        prediction = predict(self.law, estimates, drawn, residuals, columns, level)
+        part, level = self.part, self.report.level
+        drawn = part_draws(self.path, self.report, part)
+        at = predict(self.law, part.estimates(), drawn, part.residuals, columns, level)
         ends = {
-            "mean": (prediction.low, prediction.high),
-            "new": (prediction.new_low, prediction.new_high),
+            "mean": [float(at.low[0]), float(at.high[0])],
+            "new": [float(at.new_low[0]), float(at.new_high[0])],
         }
-        known = {
-            what: [float(low[0]), float(high[0])]
-            for what, (low, high) in ends.items()
-            if math.isfinite(low[0]) and math.isfinite(high[0])
-        }
-        return {"level": level, "method": self.part.intervals, **known}
+        known = {what: pair for what, pair in ends.items() if all(map(math.isfinite, pair))}
+        return {"level": level, "method": part.intervals, **known}
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
         """Returns a warning where the point lies outside what the fitted rows cover."""
-        from moelaws.fitting.support import beyond_ranges, outside
+        from moelaws.fitting.prediction import beyond_ranges, outside
 
         support = self.part.support
         if support is None or not outside(self.law, support, columns)[0]:
@@ -183,7 +178,7 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
         law = laws.fittable(report.law)
     if report.law != law.ref:
         raise UserError(f"{path} holds a fit of {report.law}; give a fit of {law.ref}")
-    part = report.part(dict(given))
+    part = report.part(given)
     variables = {variable.name for variable in law.variables}
     for key, names, own in (
         ("params", part.params, set(law.names)),
@@ -204,7 +199,7 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
     from moelaws.laws.vocabulary import VOCABULARY, derive, plan, same_quantity, ways
 
     declared = {v.name: v for v in law.variables}
-    usable = {n for n in given if n in VOCABULARY and same_quantity(declared.get(n, VOCABULARY[n]))}
+    usable = [n for n in given if n in VOCABULARY and same_quantity(declared.get(n, VOCABULARY[n]))]
     missing = [v for v in law.variables if v.default is None and v.name not in given]
     derivable = [v.name for v in missing if same_quantity(v)]
     needed = {name for step in plan(usable, derivable, law.derivations) for name in step.needs}
@@ -214,9 +209,7 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
                 f"{name} is no variable of {law.ref}; it has {', '.join(declared)}"
                 + (", none of which is derived from it here" if name in VOCABULARY else "")
             )
-    columns, notes = derive(
-        {name: np.array(given[name]) for name in usable}, derivable, law.derivations
-    )
+    columns, notes = derive({n: np.array(given[n]) for n in usable}, derivable, law.derivations)
     derived = {name: float(value) for name, value in columns.items()}
     for variable in missing:
         if variable.name not in derived:
@@ -231,17 +224,3 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
             how = f" ({notes[name]})" if name in notes else ""
             raise UserError(f"{name} is {value:g}{how}; it must be {variable.domain.text}")
     return derived, notes
-
-
-def _computed(
-    law: Law, values: Mapping[str, float], columns: Mapping[str, Any]
-) -> dict[str, float]:
-    """Returns those results that the variables given suffice for: all where none was left out."""
-    left_out = [name for name, value in columns.items() if math.isnan(value)]
-    computed = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
-    if not computed:
-        raise UserError(
-            f"law {law.ref}: nothing can be computed at this point; give also "
-            f"{' or '.join(left_out)}"
-        )
-    return computed

@@ -16,7 +16,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.mapping import sources
-from moelaws.laws.vocabulary import VOCABULARY
+from moelaws.laws.vocabulary import VOCABULARY, derive
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Simulation as SimulationEntry
@@ -30,29 +30,19 @@ DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says oth
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated table.
+    """A simulated table: every column of a study's; what only a training measures is empty."""
 
-    Attributes:
-        frame: one row a run, with every column of a study's table; what only a training measures
-            has no values.
-        columns: what each of its columns holds, with units.
-        variables: the law's variables in these rows, (n,) each.
-        origins: variable -> the design's column, or how it was derived from others.
-    """
-
-    frame: pd.DataFrame
-    columns: tuple[Column, ...]
-    variables: Mapping[str, Array]
-    origins: Mapping[str, str]
+    frame: pd.DataFrame  # one row a run
+    columns: tuple[Column, ...]  # what each of its columns holds, with units
+    variables: Mapping[str, Array]  # the law's variables in these rows, (n,) each
+    origins: Mapping[str, str]  # variable -> the design's column, or how it was derived
 
 
 def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:
     """Returns the ``simulation`` entry of ``study``, or one of ``law`` at all its runs.
 
-    Args:
-        study: with the columns that its fits map, where ``law`` is given.
-        law: instead of the entry; a law or a form of it.
-        changes: of the entry's other keys, such as ``noise``; None leaves a key as it is.
+    A ``law``, or a form of it, stands instead of the entry's; ``changes`` are of its other keys,
+    such as ``noise``, and None leaves a key as it is.
 
     Raises:
         UserError: for a study without an entry where no law is given.
@@ -141,21 +131,35 @@ def simulate(
 
     Args:
         frame: of ``design``.
-        law: whose response to simulate.
-        params: its coefficients, natural scale.
+        law, params: whose response to simulate, and its coefficients, natural scale.
         mapping: variable -> the design's column. N is N_total by default; others go by their own
             names, or are derived (``laws.mapping``).
         noise: standard deviation, of ln of the response or of itself.
-        seed: of the noise.
 
     Raises:
         UserError: for a variable that the design does not give, or a value outside its domain,
             naming the run, also where the noise takes the response out of it.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
-    true = _predicted(law, params, variables, frame)
-    z = np.array([_normal(f"{seed}:{run_id}") for run_id in frame["run_id"]])
-    observed = _observed(law, true, noise, z, frame)
+    run_ids = frame["run_id"].to_list()
+    with np.errstate(over="ignore"):  # refused below
+        true = law.predict(params, variables)
+    if not np.isfinite(true).all():
+        row = int(np.argmin(np.isfinite(true)))
+        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
+        raise UserError(
+            f"run {run_ids[row]} ({at}): {law.ref} gives {true[row]}; such runs can be left out "
+            "by --rows"
+        )
+    z = np.array([_normal(f"{seed}:{run_id}") for run_id in run_ids])
+    with np.errstate(over="ignore", under="ignore"):
+        observed = true * np.exp(noise * z) if law.log_response else true + noise * z
+    if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
+        row = int(np.argmax(lost))
+        raise UserError(
+            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run {run_ids[row]}, "
+            f"where {law.ref} gives {true[row]:.6g}; give less noise"
+        )
     error = noise * observed if law.log_response else np.full_like(observed, noise)
     name, unit = law.response.name, law.response.unit
     measured = {
@@ -171,40 +175,8 @@ def simulate(
         out = out.assign(L_seed_sd=seeds.transform("std"))
     declared = [measured.pop(c.name, c) for c in SIMULATED_COLUMNS]
     declared += measured.values()
-    # Of what only a training measures there are the columns.
     out = out.reindex(columns=[column.name for column in declared])
     return Simulation(out, tuple(declared), variables, origins)
-
-
-def _predicted(
-    law: FittableLaw,
-    params: Mapping[str, float],
-    variables: Mapping[str, Array],
-    frame: pd.DataFrame,
-) -> Array:
-    with np.errstate(over="ignore"):  # refused below
-        true = law.predict(params, variables)
-    if not np.isfinite(true).all():
-        row = int(np.argmin(np.isfinite(true)))
-        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
-        raise UserError(
-            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
-            "be left out by --rows"
-        )
-    return true
-
-
-def _observed(law: FittableLaw, true: Array, noise: float, z: Array, frame: pd.DataFrame) -> Array:
-    """Returns the response ``true`` with ``noise`` times the standard normal ``z``."""
-    with np.errstate(over="ignore", under="ignore"):
-        observed = true * np.exp(noise * z) if law.log_response else true + noise * z
-    if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
-        row = int(np.argmax(lost))
-        raise UserError(
-            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run "
-            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
-        )
-    return np.asarray(observed)
 
 
 def _reseeded(run: Run, more: int) -> Run:
@@ -236,10 +208,9 @@ def _variables(
     given = sources(law, mapping, [*(name for name in numbers if name != response), response])
     values = {n: numbers[column] for n, column in given.columns.items() if n != response}
     origins = dict(given.columns)
-    for step in given.derivations:
-        with np.errstate(all="ignore"):  # judged below
-            values[step.result] = np.asarray(step.function(*(values[n] for n in step.needs)))
-        origins[step.result] = step.text
+    derived, texts = derive(values, [step.result for step in given.derivations], law.derivations)
+    values |= derived
+    origins |= texts
     for name in values:
         variable = given.variables[name]
         if (wrong := ~variable.domain.holds(values[name])).any():

@@ -13,8 +13,8 @@ from moelaws.analysis.advice.judges import Judge
 from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.analysis.advice.setters import Adviser, Setter
 from moelaws.fitting.diagnostics import Support
+from moelaws.fitting.prediction import product_range
 from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
-from moelaws.fitting.support import product_range
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, JudgeEntry
 from moelaws.spec.errors import UserError
