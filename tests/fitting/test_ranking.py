@@ -151,23 +151,6 @@ def test_a_draw_that_overflows_is_the_worst(rng):
     assert found["tame"]["told_apart"] is False
 
 
-def test_a_rival_that_always_overflows_is_told_apart(rng):
-    observed = rng.uniform(2, 3, 20)
-    wild = HeldOut(np.arange(20), observed, observed + 0.2, np.full((40, 20), np.inf))
-    found = rank({"wild": [wild], "tame": [judged(observed, 0.1, rng, draws=40)]}, 0.9, 0)
-    assert found["wild"]["rmse_excess_interval"] == [None, None]
-    assert found["wild"]["told_apart"] is True
-
-
-def test_no_end_of_an_interval_lies_between_a_finite_and_an_overflowing_draw(rng):
-    """Two of 40 overflow: the 95th percentile by interpolation is 5 % of the way to infinity."""
-    observed = rng.uniform(2, 3, 20)
-    drawn = np.tile(observed + 0.1, (40, 1))
-    drawn[:2] = np.inf
-    found = rank({"law": [HeldOut(np.arange(20), observed, observed, drawn)]}, 0.9, 0)
-    assert found["law"]["rmse_interval"] == [pytest.approx(0.1), pytest.approx(0.1)]
-
-
 def test_judged_rows_are_drawn_apart_from_the_rows_that_the_fits_drew(rng):
     """One stream for both would tie which rows a draw was fitted to to those it is judged on."""
     observed = np.zeros(30)

@@ -59,18 +59,6 @@ def test_a_variable_of_the_law_rolls_out_by_quantiles_where_it_has_many_values(d
             assert entry.n + entry.errors["n"] == len(table)
 
 
-def test_rows_and_split_hold_for_every_roll_out(budgets):
-    table = budgets.assign(part=np.arange(72) % 2 + 1.0)
-    report = _fit(table, rollout="C", rows="N > 6e7", split_by="part")
-    for part in report.parts:
-        chosen = table[(table["N"] > 6e7) & (table["part"] == part.where["part"])]
-        for entry in part.rollout:
-            if entry.errors:
-                assert entry.n == (chosen["C"] <= entry.below).sum()
-                assert entry.errors["n"] == (chosen["C"] > entry.below).sum()
-    assert sum(entry.errors is not None for part in report.parts for entry in part.rollout) >= 2
-
-
 def test_a_column_with_a_variables_name_is_cut_where_a_hold_out_cuts_it(budgets):
     table = budgets.rename(columns={"N": "size"}).assign(N=budgets["C"] * 10)
     own = {"mapping": {"N": "size"}}

@@ -1,10 +1,13 @@
-"""The last steps to an optimum, beside where a law has no value."""
+"""The last steps to an optimum, and what rows determine of it."""
+
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 from fitting_case import fitted_part
 
 from moelaws import laws
+from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.descent import normalised
 
 
@@ -38,3 +41,19 @@ def test_a_hessian_of_rounding_errors_has_eigenvalues():
     scaled, diagonal = normalised(hessian)
     assert np.isfinite(np.linalg.eigh(scaled)[0]).all()
     assert (diagonal > 0).all()
+
+
+ROWS = 12_000
+
+
+def test_many_rows_take_memory_in_proportion(dense):
+    law = laws.fittable("chinchilla")
+    table = dense(sizes=ROWS // 100, tokens=100)
+    columns = {name: table[name].to_numpy() for name in ("N", "D")}
+    tracemalloc.start()
+    try:
+        require_determined(law, law.published, columns, columns)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * 8 * ROWS  # a hundred numbers a row; a square matrix has 12,000
