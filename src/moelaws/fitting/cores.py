@@ -97,14 +97,14 @@ def each(
         for future in futures[len(results) :]:
             results.append(future.result())
             done(len(results))
-    except BrokenProcessPool:
-        raise UserError(
-            "a process of this fit was killed or ended early, perhaps for lack of memory; give "
-            "fewer --threads"
-        ) from None
-    except BaseException:
+    except BaseException as error:
         for process in set(active_children()) - set(others):
             process.kill()
+        if isinstance(error, BrokenProcessPool):
+            raise UserError(
+                "a process of this fit was killed or ended early, perhaps for lack of memory; give "
+                "fewer --threads"
+            ) from None
         raise
     finally:
         pool.shutdown(cancel_futures=True)
