@@ -18,9 +18,8 @@ from moelaws import laws
 from moelaws.fitting.cores import using_cores
 from moelaws.fitting.intervals import bootstrap
 from moelaws.fitting.multistart import REACHED
-from moelaws.fitting.observations import Observations
-from moelaws.fitting.problem import Problem, problem
-from moelaws.fitting.solve import Solution, solve
+from moelaws.fitting.problem import Problem, Solution, problem, solve
+from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array
 from moelaws.records.memory import peak_memory
 from moelaws.records.progress import reporting

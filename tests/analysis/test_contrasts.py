@@ -16,9 +16,8 @@ from moelaws.analysis.contrasts import (
     seed_sd,
 )
 from moelaws.analysis.inputs import Inputs
-from moelaws.fitting.observations import Observations
-from moelaws.fitting.problem import problem
-from moelaws.fitting.solve import solve
+from moelaws.fitting.problem import problem, solve
+from moelaws.fitting.variables import Observations
 from moelaws.records.paired import PairedLosses
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 

@@ -10,9 +10,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from moelaws import laws
-from moelaws.fitting.observations import Observations
-from moelaws.fitting.problem import problem
-from moelaws.fitting.solve import solve
+from moelaws.fitting.problem import problem, solve
+from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Domain, FitProtocol, Parameter, Variable
 from moelaws.laws.forms import LinearLaw, one
 from moelaws.studies.sparsity.laws.loss import optimal_size

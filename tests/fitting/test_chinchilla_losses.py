@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 from fitting_case import fitted, fitted_part, objective_of
-from scipy.optimize import minimize
-from scipy.special import huber as scipy_huber
 
 from moelaws import laws
-from moelaws.fitting.intervals import bootstrap, resampled
-from moelaws.fitting.multistart import descend_all, multistart, starts_of
-from moelaws.fitting.polish import certify
+from moelaws.fitting.descent import certify
+from moelaws.fitting.multistart import multistart, starts_of
 
 LAW = laws.fittable("chinchilla")
 # Half of the last digit printed; beta of all rows is .4530493, printed .4531 by way of .45305.
@@ -81,58 +78,3 @@ def test_bootstrap_standard_errors(chinchilla_losses):
         implied = np.sqrt(np.log1p((printed / draws[name].mean()) ** 2))
         assert np.log(draws[name]).std() == pytest.approx(implied, rel=0.15)
         assert part.params[name].low < part.params[name].estimate < part.params[name].high
-
-
-@pytest.mark.slow
-def test_every_draw_is_the_optimum_of_its_own_resample(chinchilla_losses, solved):
-    """200 resamples refitted by SciPy's L-BFGS-B, from eight places each."""
-    table = chinchilla_losses(5)
-    task, solution = solved(LAW, table, table["L"], sample=60)
-    ours = bootstrap(task, solution, None, 200, seed=11)
-    counts = resampled(240, None, 200, np.random.default_rng(11))
-    ln_N, ln_D, ln_L = (np.log(table[name].to_numpy()) for name in ("N", "D", "L"))
-
-    def objective(x, w):
-        z = np.stack([x[0] - x[3] * ln_N, x[1] - x[4] * ln_D, np.full(240, x[2])])
-        share = np.exp(z - z.max(axis=0))
-        r = z.max(axis=0) + np.log(share.sum(axis=0)) - ln_L
-        share /= share.sum(axis=0)
-        psi = w * np.clip(r, -1e-3, 1e-3)
-        g = share @ psi
-        slopes = [*g, -(share[0] * ln_N) @ psi, -(share[1] * ln_D) @ psi]
-        return 1e3 * (w * scipy_huber(1e-3, r)).sum(), 1e3 * np.array(slopes)
-
-    rng = np.random.default_rng(0)
-    theirs = []
-    for draw, w in zip(ours, counts, strict=True):
-        starts = [
-            solution.phi,
-            *(solution.phi + rng.normal(size=(7, 5)) * [1, 1.5, 0.1, 0.05, 0.08]),
-        ]
-        ends = []
-        for x in starts:
-            for _ in range(3):
-                end = minimize(
-                    objective,
-                    x,
-                    args=(w,),
-                    jac=True,
-                    method="L-BFGS-B",
-                    options={"maxiter": 3000, "maxfun": 6000, "ftol": 1e-15, "gtol": 1e-9},
-                )
-                x = end.x
-            ends.append(end)
-        best = min(ends, key=lambda end: end.fun)
-        theirs.append(best.x)
-        assert objective(draw, w)[0] <= best.fun * (1 + 1e-5)
-    assert ours.std(axis=0) == pytest.approx(np.std(theirs, axis=0), rel=0.03)
-
-
-@pytest.mark.slow
-def test_about_half_of_the_starts_reach_the_optimum_and_the_others_none_near_it(chinchilla_losses):
-    """How many do hangs on the descent: fewer by L-BFGS-B, 34 to 45 %."""
-    objective = objective_of(LAW, chinchilla_losses(5))
-    _, values = descend_all(objective, starts_of(LAW, LAW.protocol, 0), LAW.bounds)
-    reached = values <= values.min() * (1 + 1e-6)
-    assert 0.34 <= reached.mean() <= 0.7
-    assert values[~reached].min() > 10 * values.min()  # a term has vanished there

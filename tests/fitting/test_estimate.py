@@ -37,11 +37,6 @@ def test_an_estimate_that_no_number_holds_is_refused():
         fitted(LINE, table)
 
 
-def test_students_draws_are_not_called_bootstrap_samples():
-    report = fitted(LINE, _line(np.geomspace(1e18, 1e21, 8)), bootstrap=5000)
-    assert not [text for text in report.warnings if "bootstrap samples" in text]
-
-
 def test_criteria_are_of_the_weighted_likelihood(dense):
     """The objective huber_scale is that likelihood; sigma counts as a parameter."""
     table = dense(sizes=6, tokens=6)
@@ -51,21 +46,6 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
         part = fitted_part(DENSE, table, weights=weights, bootstrap=2, protocol=protocol)
         assert part.metrics["aic"] == pytest.approx(2 * 6 + 2 * part.objective, rel=1e-6)
         assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
-
-
-@pytest.mark.slow
-def test_optima_of_a_likelihood_are_compared_by_their_losses_not_their_logarithm(simulated):
-    """exp of the difference a row is the factor between the scales of the residuals."""
-    law = laws.fittable("sparsity.loss")
-    table = simulated().sample(25, random_state=0)
-    excess = {}
-    for objective in ("absolute", "huber_scale"):
-        protocol = {"objective": objective, "sample": 15}
-        part = fitted_part(law, table, bootstrap=1, protocol=protocol)
-        optima = part.diagnostics.near_equivalent.optima
-        excess[objective] = [other.objective_excess for other in optima]
-    assert len(excess["absolute"]) >= 1
-    assert excess["huber_scale"] == pytest.approx(excess["absolute"], rel=1e-2)
 
 
 def test_a_profile_of_a_parameter_that_is_not_there():

@@ -88,15 +88,6 @@ def test_an_entry_that_does_not_fit_the_table(simulated, fields, message):
         _fit(simulated(sizes=4), **fields)
 
 
-def test_all_rows_at_one_size_are_not_identifiable(simulated):
-    table = simulated(sizes=4).assign(N=1e9)
-    with pytest.raises(UserError, match=r"alpha from a, gamma from d .* all have N = 1e\+09"):
-        _fit(table)
-    surface = laws.get("sparsity.isoflop")
-    with pytest.raises(UserError, match=r"cannot tell a1, a2, b1, b2, c1, c2, d apart"):
-        _fit(table, surface, rows="C < 1e20")
-
-
 def test_a_run_that_stands_twice(simulated):
     table = simulated(sizes=4).assign(run_id="abc")
     with pytest.raises(UserError, match="column run_id is abc in both"):
@@ -156,19 +147,6 @@ def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
     assert billions.notes == ("N = 1e+09 x column N (unit B)",)
 
 
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        ({"L": "bits/byte"}, "runs.csv: column L is in bits/byte, and L in nats/token; map a col"),
-        ({"L": "bits/token"}, "column L is in bits/token.*say so with --unit L=bits"),
-        ({"N": "tokens"}, "column N is in tokens, and N in parameters; map a column in param"),
-    ],
-)
-def test_a_column_that_declares_another_quantity(simulated, declared, message):
-    with pytest.raises(UserError, match=message):
-        _parts(simulated(sizes=4), declared=declared)
-
-
 def test_the_standard_error_is_in_the_unit_of_the_loss(simulated):
     table = simulated(sizes=4).assign(bpb=0.01)
     with pytest.raises(UserError, match="column bpb is in bits/byte, and L in nats/token"):
@@ -210,14 +188,6 @@ def test_an_empty_column_of_a_variable_that_nothing_gives_is_named(simulated):
     message = r"the table's column E, for the variable E \(experts a layer; .*\), is empty in all r"
     with pytest.raises(UserError, match=message):
         _parts(table, laws.fittable("wang.loss"))
-
-
-def test_what_cannot_be_derived_says_from_what_it_could(simulated):
-    table = simulated(sizes=4).drop(columns=["S", "C"])
-    with pytest.raises(UserError, match=r"no column 'S' for S .*it can be derived from E and k"):
-        _parts(table)
-    with pytest.raises(UserError, match=r"no column 'D' for D .*from C and N_active"):
-        _parts(table.drop(columns="D"), DENSE)
 
 
 @pytest.mark.parametrize(

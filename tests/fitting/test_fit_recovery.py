@@ -48,23 +48,6 @@ def test_every_objective_finds_the_dense_law(dense, objective):
     assert (part.diagnostics.sigma is not None) == (objective == "huber_scale")
 
 
-def test_standard_errors_put_weight_where_it_belongs(dense):
-    """Half the rows are worthless and say so."""
-    law = laws.fittable("chinchilla")
-    table = dense(noise=0.0)
-    rng = np.random.default_rng(0)
-    se = np.where(np.arange(len(table)) % 2, 0.2, 0.002)
-    table["L"] *= np.exp(se * rng.standard_normal(len(table)))
-    table["se"] = se * table["L"]
-    error = {}
-    for weights in ("", "se"):
-        protocol = {"sample": 60, "objective": "squared"}
-        part = fitted_part(law, table, protocol=protocol, weights=weights)
-        error[weights] = abs(part.params["beta"].estimate - law.published["beta"])
-        assert part.params["beta"].low < law.published["beta"] < part.params["beta"].high
-    assert error["se"] < 0.1 * error[""]
-
-
 def test_the_order_of_the_rows_is_nothing(simulated):
     law = laws.fittable("sparsity.loss")
     table = simulated(sizes=5)

@@ -7,7 +7,6 @@ from fitting_case import entry
 
 from moelaws import laws
 from moelaws.fitting.rows import selected_rows, split_rows, used_columns
-from moelaws.spec.errors import UserError
 
 LAW = laws.fittable("sparsity.loss")
 
@@ -129,30 +128,6 @@ def test_expressions_see_variables_in_their_own_unit_and_derived_ones(simulated)
     assert (fitted.sum(), held.sum()) == (len(chosen.response), len(chosen.held_response))
 
 
-def test_the_columns_that_decide_a_fit(simulated):
-    table = simulated(sizes=4).assign(se=0.01, run="a", width=1).drop(columns="D")
-    spec = entry(LAW, weights="se", resample_by="run", rows="N > 1")
-    assert used_columns(LAW, table, spec) == ["C", "L", "N", "S", "run", "se", "status"]
-
-
-def test_a_variable_with_a_default_needs_no_column(simulated):
-    """Where a law has one: its rows are those of a column that holds the default."""
-    import dataclasses
-
-    law = dataclasses.replace(
-        LAW,
-        variables=tuple(
-            dataclasses.replace(v, default=0.0) if v.name == "S" else v for v in LAW.variables
-        ),
-    )
-    table = simulated(sizes=4)
-    rows = rows_of(table.drop(columns=["S", "C"]), law)
-    given = rows_of(table.assign(S=0.0), law)
-    theta = law.vector(law.published)[None]
-    value, _ = law.model(rows.columns).evaluate(theta)
-    assert value.tolist() == law.model(given.columns).evaluate(theta)[0].tolist()
-
-
 def test_new_fields_leave_the_text_of_old_entries_alone():
     """A fit runs again where its entry's canonical JSON changes, and only there."""
     old = entry(LAW, mapping={"N": "N_total"}, holdout="S >= 0.9")
@@ -176,14 +151,6 @@ def test_a_fit_of_one_sweep_sees_its_rows_alone(simulated):
     assert not held.any()
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"), [({}, "no column sweep"), ({"sweep": ""}, "no row")]
-)
-def test_a_sweep_that_is_not_there_is_refused(simulated, columns, message):
-    with pytest.raises(UserError, match=message):
-        rows_of(simulated(sizes=4).assign(**columns), sweep="sparse")
-
-
 CURVE = laws.fittable("leverage.compute")  # two parameters
 SPLIT = entry(CURVE, split_by="E")
 
@@ -200,8 +167,3 @@ def test_a_part_without_rows_enough_is_left_out_and_counted():
     assert [rows.where["E"] for rows in groups] == [4, 16]
     assert groups[0].left_out == {"fewer than 2 rows at E = 8": 1}
     np.testing.assert_array_equal(groups[1].response, [2, 3])
-
-
-def test_no_part_with_rows_enough_is_an_error():
-    with pytest.raises(UserError, match="1 rows at E = 4 are left to fit the 2 parameters"):
-        split_rows(CURVE, leverages({4.0: 1, 8.0: 1}), SPLIT)

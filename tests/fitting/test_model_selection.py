@@ -46,14 +46,6 @@ def test_the_degrees_that_the_data_came_from_are_found(selection):
     assert selection.best.mse == pytest.approx(0.003**2 * (1 + 7 / 18), rel=0.4)
 
 
-def test_neither_poorer_nor_richer_forms_win(selection):
-    mse = {c.name: c.mse for c in selection.ranked}
-    assert len(mse) == 125
-    assert mse["444"] > 5 * mse["222"]  # though it has the least error on rows that it fits
-    assert mse["111"] > 5 * mse["222"]
-    assert [c.mse for c in selection.ranked] == sorted(mse.values())
-
-
 def test_the_simplest_form_within_one_error_of_the_best():
     """With noise that buries the curvature a smaller form is as good, and is named."""
     noisy = select(laws.variants("sparsity.isoflop"), _surfaces(0.1), k=50)
@@ -84,13 +76,6 @@ def test_errors_are_those_of_one_fit_after_another():
     mse = squared / rows
     assert got.mse == pytest.approx(mse.mean(), rel=1e-6)
     assert got.standard_error == pytest.approx(mse.std(ddof=1) * (1 / k + rows / used) ** 0.5)
-
-
-def test_the_same_seed_gives_the_same_choice():
-    forms = {name: laws.get(f"sparsity.isoflop:{name}") for name in ("111", "222", "311")}
-    parts = _surfaces(0.01)
-    assert select(forms, parts, seed=4, k=20) == select(forms, parts, seed=4, k=20)
-    assert select(forms, parts, seed=4, k=20) != select(forms, parts, seed=5, k=20)
 
 
 def test_forms_that_the_rows_cannot_determine_are_out():

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 
 from moelaws import laws
 from moelaws.fitting import multistart as search
+from moelaws.fitting.descent import certify
 from moelaws.fitting.multistart import descend_all, multistart, starts_of
 from moelaws.fitting.objective import Objective
-from moelaws.fitting.polish import certify
 from moelaws.laws.forms import GeneralModel
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError
@@ -21,12 +21,6 @@ from moelaws.spec.errors import UserError
 
 def _starts(law, sample=None, seed=0):
     return starts_of(law, dataclasses.replace(law.protocol, sample=sample), seed)
-
-
-def _with_experts(table):
-    """Losses that depend on a number of experts, which stands in for a sparsity."""
-    experts = np.resize([1.0, 4.0, 16.0, 64.0], len(table))
-    return table.assign(E=experts, L=table["L"] * experts**-0.02)
 
 
 def test_starts_are_the_whole_grid_or_a_sample_of_it():
@@ -64,25 +58,6 @@ def test_pruning_finds_what_all_starts_run_to_the_end_find(dense):
     _, values = descend_all(objective, starts, law.bounds)
     assert result.value <= values.min() * (1 + 1e-9)
     assert result.certificate.converged
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("law_id", ["chinchilla", "wang.loss"])
-@pytest.mark.parametrize("seed", range(2))
-def test_pruning_finds_what_whole_grids_run_to_the_end_find(dense, law_id, seed):
-    law = laws.fittable(law_id)
-    table = dense(seed=seed)
-    objective = objective_of(law, _with_experts(table) if law_id == "wang.loss" else table)
-    starts = _starts(law)
-    result = multistart(objective, starts, law.bounds)
-    _, values = descend_all(objective, starts, law.bounds)
-    assert result.value <= values.min() * (1 + 1e-9)
-    assert not result.search.pruning_lost
-    # The sample estimates how many of all starts get there.
-    reached = (values <= result.value * (1 + search.REACHED)).mean()
-    n = result.search.sample
-    spread = np.sqrt(max(reached * (1 - reached), 0.01) / n)
-    assert result.search.sample_reached / n == pytest.approx(reached, abs=4 * spread)
 
 
 def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):

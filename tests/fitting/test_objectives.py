@@ -9,7 +9,7 @@ from scipy.special import huber as scipy_huber
 from scipy.stats import norm
 
 from moelaws import laws
-from moelaws.fitting.likelihood import criteria, sigma_huber
+from moelaws.fitting.goodness import criteria, sigma_huber
 from moelaws.fitting.objective import Objective, huber
 from moelaws.laws.forms import LinearModel
 
@@ -150,24 +150,6 @@ def test_absolute_is_a_linear_program(parabola, solved, seed, weighted):
     assert solution.certificate.converged
 
 
-@pytest.mark.parametrize("delta", [1e-3, 0.2])
-def test_huber_of_a_linear_law_is_scipys_minimum(parabola, solved, delta):
-    x, y, w = _rows(5)
-    task, solution = solved(parabola, {"x": x}, y, w, objective="huber", delta=delta)
-    X = np.stack([np.ones_like(x), x, x**2], axis=1)
-    b = np.linalg.lstsq(X, y, rcond=None)[0]
-    for _ in range(5):
-        best = minimize(
-            lambda b: (w * scipy_huber(delta, X @ b - y)).sum() / delta,
-            b,
-            method="Nelder-Mead",
-            options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
-        )
-        b = best.x
-    assert solution.value <= best.fun * delta * (1 + 1e-9)
-    assert task.working(solution.phi) == pytest.approx(b, abs=1e-4)
-
-
 @pytest.mark.parametrize("delta", [1e-3, 1.0])
 def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabola, solved, delta):
     x, y, w = _rows(6)
@@ -213,7 +195,7 @@ def test_huber_likelihood_is_a_density():
 def test_criteria_of_laplace_residuals_are_those_of_the_laplace_likelihood():
     r = np.random.default_rng(0).laplace(size=300)
     nll = 300 * (np.log(2 * np.abs(r).mean()) + 1)
-    ours = criteria(r, 5, 1e-3)
+    ours = criteria(np.ones(300), np.exp(r), 5, 1e-3)
     assert ours["aic"] == pytest.approx(2 * nll + 12, rel=1e-5)
     assert ours["bic"] == pytest.approx(2 * nll + 6 * np.log(300), rel=1e-5)
 

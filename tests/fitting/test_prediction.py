@@ -1,16 +1,21 @@
-"""Predictions with intervals: the textbook's for a linear law, and coverage for others."""
+"""Predictions with intervals, and whether fitted rows surround them, as Delaunay says."""
+
+import dataclasses
+import json
 
 import numpy as np
 import pytest
-from fitting_case import fitted
-from scipy.stats import binom
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Residuals
+from moelaws.fitting.diagnostics import Residuals, Support
+from moelaws.fitting.goodness import describe
 from moelaws.fitting.intervals import student
-from moelaws.fitting.prediction import predict
-from moelaws.fitting.residuals import describe
+from moelaws.fitting.prediction import beyond_ranges, outside, predict, support_of
+from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
 
 
 def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
@@ -44,46 +49,6 @@ def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
     assert (np.abs(got.new_high - (got.value + new_reach)) <= 0.05 * new_reach).all()
 
 
-def _at(law, part, report, columns, level=0.9):
-    draws = report.draws[list(law.names)].to_numpy()
-    return predict(law, part.estimates(), draws, part.residuals, columns, level)
-
-
-def test_the_dense_laws_intervals_hold_the_truth_and_new_losses(dense):
-    """30 tables, at 12 places inside; coverage allows for what few tables and draws can say."""
-    law = laws.fittable("chinchilla")
-    rng = np.random.default_rng(0)
-    places = {"N": 10 ** rng.uniform(8, 9.9, 12), "D": 10 ** rng.uniform(9.2, 11.3, 12)}
-    truth = law.predict(law.published, places)
-    of_mean = of_new = 0
-    for seed in range(30):
-        table = dense(seed=seed, sizes=9, tokens=8)
-        report = fitted(law, table, bootstrap=100, protocol={"grid": _near(law.published)})
-        got = _at(law, report.parts[0], report, places)
-        assert (got.new_low < got.low).all()
-        assert (got.high < got.new_high).all()
-        of_mean += ((got.low <= truth) & (truth <= got.high)).sum()
-        new = truth * np.exp(0.01 * rng.standard_normal(12))
-        of_new += ((got.new_low <= new) & (new <= got.new_high)).sum()
-    # Places of one table err together: some 3 of 12 are worth one that errs on its own.
-    assert of_mean / 360 == pytest.approx(0.9, abs=0.11)
-    least, most = binom.ppf([1e-4, 1 - 1e-4], 360, 0.9)
-    assert least - 8 <= of_new <= most + 8
-
-
-def _near(published):
-    """A few starts about the truth: what is tested here is the interval, not the search."""
-    return {name: [np.log(value) if name in "ABE" else value] for name, value in published.items()}
-
-
-def test_intervals_are_wider_where_rows_are_far(dense):
-    law = laws.fittable("chinchilla")
-    report = fitted(law, dense(), protocol={"sample": 40})
-    away = {"N": np.array([1e9, 1e11, 1e12]), "D": np.array([2e10, 2e12, 2e13])}
-    got = _at(law, report.parts[0], report, away)
-    assert (np.diff(np.log(got.high / got.low)) > 0).all()
-
-
 def test_one_number_without_draws_has_no_interval(dense):
     law = laws.fittable("chinchilla")
     residuals = Residuals()
@@ -95,3 +60,110 @@ def test_one_number_without_draws_has_no_interval(dense):
     known = predict(law, law.published, draws, residuals, {"N": 1e9, "D": 1e10}, 0.9)
     assert known.low == pytest.approx(known.value)
     assert np.isnan(known.new_low).all()
+
+
+SIZE = laws.fittable("chinchilla")  # N and D, each on its logarithm
+SPARSE = laws.fittable("sparsity.loss")  # and S, on -ln(1 - S)
+
+
+def _with(*domains):
+    variables = tuple(Variable(f"x{i}", "1", "", domain) for i, domain in enumerate(domains))
+    return dataclasses.replace(SIZE, variables=variables)
+
+
+def _columns(law, points):
+    """Columns whose own scale is ``points`` (n, V)."""
+    back = {SPARSITY: lambda x: -np.expm1(-x), NOT_NEGATIVE: lambda x: x, POSITIVE: np.exp}
+    return {v.name: back[v.domain](points[:, i]) for i, v in enumerate(law.variables)}
+
+
+@pytest.mark.parametrize(
+    "domains", [(POSITIVE, POSITIVE), (POSITIVE, SPARSITY, POSITIVE), (NOT_NEGATIVE, SPARSITY)]
+)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_random_clouds(domains, seed):
+    law = _with(*domains)
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0.1, 3, (25, len(domains)))
+    queries = rng.uniform(0, 3.2, (300, len(domains)))
+    support = Support(**json.loads(json.dumps(vars(support_of(law, _columns(law, points))))))
+    cloud, centre = Delaunay(points), points.mean(axis=0)
+    beyond, out, into = (
+        cloud.find_simplex(centre + factor * (queries - centre)) < 0
+        for factor in (1, 1 + 1e-4, 1 - 1e-4)
+    )
+    clear = (out == beyond) & (into == beyond)  # not within rounding of the hull itself
+    assert clear.mean() > 0.9
+    assert (outside(law, support, _columns(law, queries)) == beyond)[clear].all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 40), spread=st.floats(1e-3, 20))
+def test_rows_and_what_lies_between_them_are_inside(seed, n, spread):
+    """Whatever the rows: few, on a line, at large or small spread."""
+    rng = np.random.default_rng(seed)
+    points = spread * rng.uniform(0.1, 1, (n, 3)) @ np.diag(rng.integers(0, 2, 3))
+    columns = _columns(SPARSE, points[:, [0, 2, 1]])
+    support = support_of(SPARSE, columns)
+    assert not outside(SPARSE, support, columns).any()
+    shares = rng.dirichlet(np.ones(n), 50)
+    assert not outside(SPARSE, support, _columns(SPARSE, shares @ points[:, [0, 2, 1]])).any()
+
+
+def test_rows_of_one_budget_lie_in_a_plane():
+    """D = C / (6 N): what is off the budget is outside, whatever its N and D."""
+    N = np.geomspace(1e8, 1e10, 9)
+    support = support_of(SIZE, {"N": N, "D": 1e20 / (6 * N)})
+    query = np.array([1e8, 7e8, 1e10, 2e10])
+    on = outside(SIZE, support, {"N": query, "D": 1e20 / (6 * query)})
+    assert on.tolist() == [False, False, False, True]
+    off = outside(SIZE, support, {"N": query, "D": 1.1e20 / (6 * query)})
+    assert off.all()
+    with_sparsity = np.tile([0.0, 0.5, 0.9], 3)
+    columns = {"N": N, "S": with_sparsity, "D": 1e20 / (6 * (1 - with_sparsity) * N)}
+    support = support_of(SPARSE, columns)
+    assert not outside(SPARSE, support, columns).any()
+    between = {"N": 1e9, "S": 0.5, "D": 1e20 / 3e9}
+    assert not outside(SPARSE, support, between).any()
+    assert outside(SPARSE, support, between | {"D": 1.5e20 / 3e9}).all()
+
+
+def test_one_varying_variable_is_a_range():
+    support = support_of(SIZE, {"N": np.geomspace(1e8, 1e10, 5), "D": np.full(5, 1e10)})
+    assert support.variables == ["N"]
+    D = np.array([1e10, 1e10, 1e10, 2e10])
+    query = {"N": np.array([1e8, 3e9, 1.1e10, 3e9]), "D": D}
+    assert outside(SIZE, support, query).tolist() == [False, False, True, True]
+
+
+def test_a_sparsity_is_on_the_scale_of_its_logarithm():
+    """Two ends (N, S): half way between them in ln N and in ln(1 - S), not in S."""
+    columns = {"N": np.array([1e8, 1e10]), "S": np.array([0.0, 0.99]), "D": np.full(2, 1e10)}
+    support = support_of(SPARSE, columns)
+    S = np.array([0.9, 0.495])
+    beyond = outside(SPARSE, support, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
+    assert beyond.tolist() == [False, True]
+
+
+def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
+    """A large sparse model on little data: within each range, and in no corner of the rows."""
+    rng = np.random.default_rng(0)
+    ln_N = rng.uniform(18, 23, 60)
+    support = support_of(SIZE, {"N": np.exp(ln_N), "D": np.exp(ln_N + rng.uniform(1, 3, 60))})
+    corner = {"N": np.exp(22.5), "D": np.exp(20.5)}
+    assert beyond_ranges(support, corner) == []
+    assert outside(SIZE, support, corner).all()
+    assert beyond_ranges(support, {"N": 1e12}) == [
+        f"N = 1e+12 is outside the {support.ranges['N'][0]:.6g} to "
+        f"{support.ranges['N'][1]:.6g} of the fitted rows"
+    ]
+
+
+def test_a_hundred_thousand_rows():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0.1, 3, (100_000, 3))
+    support = support_of(SPARSE, _columns(SPARSE, points))
+    inside = _columns(SPARSE, np.full((1, 3), 1.5))
+    assert not outside(SPARSE, support, inside)[0]
+    assert len(support.normals) > 6

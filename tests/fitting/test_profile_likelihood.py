@@ -93,21 +93,6 @@ def test_curves_of_a_dense_law_rise_on_both_sides(dense):
     assert profiles["beta"].low < law.published["beta"] < profiles["beta"].high
 
 
-def test_a_parameter_without_effect_is_not_held_above():
-    """A_max of the joint leverage law: any large one gives the same leverage."""
-    law = laws.fittable("leverage.joint")
-    rng = np.random.default_rng(0)
-    grid = np.meshgrid([0.01, 0.03, 0.1, 0.3], [2.0, 4.0, 8.0, 16.0], np.geomspace(1e18, 1e22, 4))
-    table = pd.DataFrame(dict(zip("AGC", (x.ravel() for x in grid), strict=True)))
-    truth = law.predict(law.published, table)
-    table["EL"] = truth * np.exp(0.03 * rng.standard_normal(len(table)))
-    profiles = _profile(law, table, "A_max", "a", protocol={"sample": 12})
-    assert profiles["A_max"].high is None
-    low = profiles["A_max"].low
-    assert low is None or low < 1e6
-    assert profiles["a"].low < law.published["a"] < profiles["a"].high
-
-
 def test_a_term_that_vanished_is_not_held_below(dense):
     """Losses without an irreducible part: E may be as small as it likes."""
     law = laws.fittable("chinchilla")

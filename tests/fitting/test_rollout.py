@@ -59,37 +59,6 @@ def test_a_variable_of_the_law_rolls_out_by_quantiles_where_it_has_many_values(d
             assert entry.n + entry.errors["n"] == len(table)
 
 
-def test_rows_and_split_hold_for_every_roll_out(budgets):
-    table = budgets.assign(part=np.arange(72) % 2 + 1.0)
-    report = _fit(table, rollout="C", rows="N > 6e7", split_by="part")
-    for part in report.parts:
-        chosen = table[(table["N"] > 6e7) & (table["part"] == part.where["part"])]
-        for entry in part.rollout:
-            if entry.errors:
-                assert entry.n == (chosen["C"] <= entry.below).sum()
-                assert entry.errors["n"] == (chosen["C"] > entry.below).sum()
-    assert sum(entry.errors is not None for part in report.parts for entry in part.rollout) >= 2
-
-
-def test_each_part_has_budgets_of_its_own(dense):
-    table = dense(sizes=10, tokens=10)
-    table["part"] = np.arange(100) % 2 + 1.0
-    table["C"] = 6 * table["N"] * table["D"] * 1e3 ** table["part"]
-    for part in _fit(table, rollout="C", split_by="part").parts:
-        own = table.loc[table["part"] == part.where["part"], "C"]
-        below = [entry.below for entry in part.rollout]
-        assert len(below) == 8
-        assert set(below) < set(own)
-        assert max(below) < own.max()
-
-
-def test_many_rows_at_the_largest_budget_are_above_all(dense):
-    table = dense(sizes=10, tokens=10)
-    table["C"] = np.minimum(np.arange(100), 60.0)
-    (part,) = _fit(table, rollout="C").parts
-    assert all(entry.errors["n"] >= 40 for entry in part.rollout)
-
-
 def test_a_column_with_a_variables_name_is_cut_where_a_hold_out_cuts_it(budgets):
     table = budgets.rename(columns={"N": "size"}).assign(N=budgets["C"] * 10)
     own = {"mapping": {"N": "size"}}
@@ -103,17 +72,6 @@ def test_a_row_without_a_value_is_neither_below_nor_above(budgets):
     table = budgets.assign(C=budgets["C"].where(np.arange(72) % 9 > 0))
     (part,) = _fit(table, rollout="C").parts
     assert [e.n + e.errors["n"] for e in part.rollout if e.errors] == [64, 64]
-
-
-def test_one_block_of_the_bootstrap_can_be_rolled_out_from(budgets):
-    (part,) = _fit(budgets.query("C >= 1e19"), rollout="C", resample_by="C").parts
-    assert [entry.n for entry in part.rollout] == [22, 47]
-
-
-def test_columns_of_any_name(budgets):
-    table = budgets.rename(columns={"C": "train FLOP"}).assign(**{"my part": 1.0})
-    (part,) = _fit(table, rollout="train FLOP", split_by="my part").parts
-    assert [entry.n for entry in part.rollout] == [None, None, 30, 55]
 
 
 @pytest.mark.parametrize(

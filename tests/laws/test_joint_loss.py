@@ -81,18 +81,3 @@ def test_a_fixed_number_of_experts_is_the_law_with_that_number():
         params = {k: float(v) for k, v in at_experts(LAW.published, E).items()}
         joint = LAW.predict(LAW.published, columns | {"E": E})
         assert VARIANTS[f"E{E}"].predict(params, columns) == pytest.approx(joint, rel=1e-12)
-
-
-def _design():
-    N, D, E = np.meshgrid(np.geomspace(1e8, 2.7e9, 5), np.geomspace(5e8, 3e10, 5), EXPERTS)
-    return {"N_active": N.ravel(), "D": D.ravel(), "E": E.ravel().astype(float)}
-
-
-def test_a_grid_in_all_three_variables_determines_every_parameter():
-    columns = _design()
-    model, theta = LAW.model(columns), LAW.vector(LAW.published)
-    value, state = model.evaluate(theta[None])
-    assert np.exp(value[0]) == pytest.approx(LAW.predict(LAW.published, columns), rel=1e-14)
-    J = model.jacobian(state)[0]
-    s = np.linalg.svd(J / np.linalg.norm(J, axis=1, keepdims=True), compute_uv=False)
-    assert s[-1] / s[0] > 1e-7  # of full rank, if badly conditioned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moelaws.analysis.minimum import Array
-from moelaws.fitting.regression import least_squares
+from moelaws.fitting.quantiles import least_squares
 
 DRAWS = 1000  # of a parabola's coefficients: the ends of a 90 % interval to about 1 % of its mass
 TOO_FEW = "fewer than three sizes"

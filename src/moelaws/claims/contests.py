@@ -8,27 +8,27 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.page import basis
-from moelaws.fitting.judged import JudgedContest, JudgedLaw, JudgedSplit
+from moelaws.fitting.scores import ContestScores, LawScore, SplitScores
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 
 
-def read_contest(path: Path) -> JudgedContest:
+def read_contest(path: Path) -> ContestScores:
     """Reads what `moelaws contest` wrote.
 
     Raises:
         UserError: for a file that is missing, damaged or holds something else.
     """
     try:
-        judged = TypeAdapter(JudgedContest).validate_python(read_json(path))
+        judged = TypeAdapter(ContestScores).validate_python(read_json(path))
         Contest.model_validate(judged["entry"])
     except ValidationError:
         raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
     return judged
 
 
-def page(contests: Sequence[JudgedContest], tier: str) -> str:
+def page(contests: Sequence[ContestScores], tier: str) -> str:
     """Returns the Markdown of judged contests, which begins with the law to use for each purpose.
 
     Args:
@@ -64,7 +64,7 @@ def page(contests: Sequence[JudgedContest], tier: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _advice(each: JudgedContest, split: JudgedSplit) -> str:
+def _advice(each: ContestScores, split: SplitScores) -> str:
     runs = f"[{each['study']}](#{each['study']}-{each['contest'].replace('_', '-')})"
     if not split["laws"]:
         return f"| {split['use']} | {runs} | no law could be judged | | |"
@@ -80,7 +80,7 @@ def _advice(each: JudgedContest, split: JudgedSplit) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _fitted(each: JudgedContest) -> str:
+def _fitted(each: ContestScores) -> str:
     """How the laws were fitted, in a sentence."""
     entry = Contest.model_validate(each["entry"])
     stated = entry.protocol
@@ -106,7 +106,7 @@ def _fitted(each: JudgedContest) -> str:
     )
 
 
-def _section(split: JudgedSplit, entry: Contest) -> list[str]:
+def _section(split: SplitScores, entry: Contest) -> list[str]:
     percent = f"{entry.level:.0%}"
     steps = [
         f"{step['holdout']} ({step['fitted']} runs fitted, {step['judged']} judged)"
@@ -136,7 +136,7 @@ def _section(split: JudgedSplit, entry: Contest) -> list[str]:
     return lines
 
 
-def _row(law: JudgedLaw) -> str:
+def _row(law: LawScore) -> str:
     ranks = law.get("rank_interval")
     cells = (
         f"`{law['law']}`" + ("" if law["converged"] else " (not converged)"),
@@ -151,12 +151,12 @@ def _row(law: JudgedLaw) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _equations(each: JudgedContest) -> list[str]:
+def _equations(each: ContestScores) -> list[str]:
     known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
     return ["The laws as fitted:", "", *map(_equation, known.values())]
 
 
-def _equation(law: JudgedLaw) -> str:
+def _equation(law: LawScore) -> str:
     columns = [f"{name} from column {column}" for name, column in law["columns"].items()]
     return f"- `{law['law']}`: `{law['equation']}`, with {', '.join([*columns, *law['derived']])}"
 
@@ -165,7 +165,7 @@ def _with_interval(value: float, ends: Sequence[float | None] | None) -> str:
     return f"{value:.4f} {_ends(ends)}".strip()
 
 
-def _excess(law: JudgedLaw) -> str:
+def _excess(law: LawScore) -> str:
     if not law["rmse_excess"]:
         return ""
     below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"

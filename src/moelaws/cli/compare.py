@@ -7,16 +7,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.fit import (
-    OBJECTIVES,
-    fitting_on,
-    from_options,
-    map_option,
-    read,
-    seed_option,
-    threads_option,
-    unit_option,
-)
+from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
@@ -27,23 +18,7 @@ from moelaws.spec.errors import located
 @click.option(
     "--laws", "refs", required=True, metavar="A,B,...", help="The laws, each as LAW or LAW:VARIANT."
 )
-@map_option
-@unit_option
-@click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
-@click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
-@click.option(
-    "--objective", type=click.Choice(OBJECTIVES), help="Objective (default: each law's own)."
-)
-@click.option(
-    "--delta", type=float, help="Threshold of the Huber losses (default: each law's own)."
-)
-@click.option("--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss.")
-@click.option("--bootstrap", type=int, help="Number of refits behind the intervals (default 200).")
-@click.option(
-    "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
-)
-@click.option("--level", type=float, help="Level of the intervals (default 0.9).")
-@click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
+@fit_options
 @seed_option
 @threads_option
 @out_option("FILE.json for the comparison.")
@@ -110,15 +85,8 @@ def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
     ]
     if holdout:
         columns += ["held-out rmse", f"low ({percent})", "high", "held-out r2"]
-        columns += [
-            "excess",
-            "excess low",
-            "excess high",
-            "rank",
-            "best rank",
-            "worst rank",
-            "first",
-        ]
+        columns += ["excess", "excess low", "excess high"]
+        columns += ["rank", "best rank", "worst rank", "first"]
         for row, law in zip(rows, entries, strict=True):
             held = law["holdout"]
             nothing = [None, None]

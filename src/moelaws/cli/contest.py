@@ -16,7 +16,7 @@ from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies, load_study
 
 if TYPE_CHECKING:
-    from moelaws.fitting.judged import JudgedSplit
+    from moelaws.fitting.scores import SplitScores
 
 
 @click.command("contest")
@@ -58,7 +58,7 @@ def command(
 
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
-    from moelaws.fitting.judged import JudgedContest
+    from moelaws.fitting.scores import ContestScores
     from moelaws.records.code import digest
     from moelaws.records.files import write_json
     from moelaws.records.layout import Results
@@ -72,7 +72,7 @@ def command(
     frame, declared = read(table)
     with fitting_on(threads), reporting() as progress, located(table):
         splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
-    judged = JudgedContest(
+    judged = ContestScores(
         study=study.study,
         title=study.title,
         contest=name,
@@ -93,7 +93,7 @@ def command(
     click.echo(str(out))
 
 
-def _print(split: JudgedSplit, level: float) -> None:
+def _print(split: SplitScores, level: float) -> None:
     if split["laws"]:
         rows = [
             [

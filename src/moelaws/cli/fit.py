@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.output import (
+    Command,
+    check_out,
+    json_option,
+    out_option,
+    print_json,
+    print_table,
+)
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
 
@@ -20,21 +26,43 @@ if TYPE_CHECKING:
     from moelaws.fitting.report import FitPart, FitReport
     from moelaws.spec.fit import Fit
 
-OBJECTIVES = ("huber", "huber_scale", "squared", "absolute")
-MOST_THREADS = 256  # that may be given; what the workflow gives are fewer
-
-map_option = click.option(
-    *("--map", "mapping"),
-    multiple=True,
-    metavar="VAR=COLUMN",
-    help="Column of a variable, such as L=loss; may be repeated.",
-)
-unit_option = click.option(
-    *("--unit", "units"),
-    multiple=True,
-    metavar="VAR=UNIT",
-    help="Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
-    "or a factor, such as 1e6.",
+_FIT_OPTIONS = (
+    click.option(
+        *("--map", "mapping"),
+        multiple=True,
+        metavar="VAR=COLUMN",
+        help="Column of a variable, such as L=loss; may be repeated.",
+    ),
+    click.option(
+        *("--unit", "units"),
+        multiple=True,
+        metavar="VAR=UNIT",
+        help="Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
+        "or a factor, such as 1e6.",
+    ),
+    click.option("--rows", metavar="EXPR", help="Rows to use, as 'C >= 1e19 and S > 0'."),
+    click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'."),
+    click.option(
+        "--objective",
+        type=click.Choice(("huber", "huber_scale", "squared", "absolute")),
+        help="Objective (default: the law's own).",
+    ),
+    click.option(
+        "--delta", type=float, help="Threshold of the Huber losses (default: the law's own)."
+    ),
+    click.option(
+        "--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss."
+    ),
+    click.option(
+        "--bootstrap", type=int, help="Number of refits behind the intervals (default 200)."
+    ),
+    click.option(
+        "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
+    ),
+    click.option("--level", type=float, help="Level of the intervals (default 0.9)."),
+    click.option(
+        "--max-hours", type=float, help="Refuse a fit that would take longer (default 24)."
+    ),
 )
 seed_option = click.option(
     "--seed",
@@ -43,55 +71,36 @@ seed_option = click.option(
     show_default=True,
     help="Seed of the starts and the bootstrap.",
 )
-
-
-def _thread_count(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= MOST_THREADS):
-        raise UserError(
-            f"--threads is {text!r}; it must be a whole number from 1 to {MOST_THREADS}. More than "
-            f"this machine's {os.cpu_count()} cores make nothing faster"
-        )
-    return int(text)
-
-
 threads_option = click.option(
     "--threads",
-    default="1",
+    type=click.IntRange(1, 256),
+    default=1,
     show_default=True,
-    metavar="N",
-    callback=_thread_count,
     help="Cores to use; the results are the same to the last digit.",
 )
+
+
+def fit_options(command: Command) -> Command:
+    """Adds the options of a fit that one law and several have alike."""
+    for option in reversed(_FIT_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command("fit")
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--law", help="The law, or LAW:VARIANT; `moelaws laws` lists them.")
-@map_option
-@unit_option
-@click.option("--rows", metavar="EXPR", help="Rows to use, such as 'C >= 1e19 and S > 0'.")
-@click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'.")
+@fit_options
 @click.option("--rollout", metavar="COLUMN", help="Fit below each value, predict above.")
 @click.option("--split-by", metavar="COLUMN", help="One fit for each value of a column.")
 @click.option("--select", is_flag=True, help="Choose among the law's forms by cross-validation.")
-@click.option(
-    "--objective", type=click.Choice(OBJECTIVES), help="Objective (default: the law's own)."
-)
-@click.option("--delta", type=float, help="Threshold of the Huber losses (default: the law's own).")
 @click.option("--sample", type=int, help="Run only so many of the law's starts (default: all).")
-@click.option("--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss.")
-@click.option("--bootstrap", type=int, help="Number of refits behind the intervals (default 200).")
-@click.option(
-    "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
-)
 @click.option(
     "--intervals",
     type=click.Choice(("auto", "bootstrap", "student")),
     help="auto takes Student's t for least squares and the bootstrap otherwise.",
 )
-@click.option("--level", type=float, help="Level of the intervals (default 0.9).")
 @click.option("--profile", multiple=True, metavar="PARAMETER", help="Add its profile likelihood.")
-@click.option("--max-hours", type=float, help="Refuse a fit that would take longer (default 24).")
 @seed_option
 @threads_option
 @out_option("FILE.json; draws go beside it.")
@@ -116,10 +125,11 @@ def command(
     A column that has a variable's own name needs no --map; the loss is L. Variables that have no
     column are derived where they can be, such as D = C / (6 N_active), and the output says so.
     """
-    # By identity: 0 == False, and a zero that was asked for is to be refused, not forgotten.
+    # By identity: 0 == False, and a zero that was given is to be refused, not forgotten.
     given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}
     if spec is not None and given:
-        named = ", ".join("--" + _flag(key) for key in given)
+        flags = {"mapping": "map", "units": "unit"}
+        named = ", ".join(f"--{flags.get(key, key.replace('_', '-'))}" for key in given)
         raise UserError(f"--spec holds the whole fit; leave {named} out")
     if spec is None and "law" not in given:
         raise UserError("--law is missing; `moelaws laws` lists the laws")
@@ -150,7 +160,7 @@ def command(
 
 
 def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The table at ``path`` and the units it declares; a fit's report is one of its estimates."""
+    """Returns the table at ``path`` and the units it declares; of a report, its estimates."""
     from moelaws.fitting.report import estimates_table, is_report, read_fit
     from moelaws.tables.foreign import read_any
 
@@ -168,12 +178,8 @@ def fitting_on(cores: int) -> Iterator[None]:
         yield
 
 
-def _flag(key: str) -> str:
-    return {"mapping": "map", "units": "unit"}.get(key, key.replace("_", "-"))
-
-
 def _entry(spec: str) -> Fit:
-    """The fit entry in a JSON text, or in the file that it names."""
+    """Returns the fit entry in a JSON text, or in the file that it names."""
     from moelaws.records.files import read_json
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
@@ -185,7 +191,7 @@ def _entry(spec: str) -> Fit:
 
 
 def from_options(given: dict[str, Any], where: str) -> Fit:
-    """The fit entry in the options that were ``given``; ``where`` is what messages call it."""
+    """Returns the entry of the options ``given``; ``where`` is what messages call it."""
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
 
@@ -196,7 +202,7 @@ def from_options(given: dict[str, Any], where: str) -> Fit:
 
 
 def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
-    """``NAME=VALUE`` options as a dictionary.
+    """Returns ``NAME=VALUE`` options as a dictionary.
 
     Raises:
         UserError: for a text of another form, or a name that is given twice.
@@ -205,9 +211,10 @@ def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UserError(f"{option} {text!r} is not {form}")
+            raise UserError(f"{option} {text!r} is not {form}".lstrip())
         if name in values:
-            raise UserError(f"{option} {name} is given twice: {values[name]!r} and {value!r}")
+            both = f"{values[name]!r} and {value!r}"
+            raise UserError(f"{option} {name} is given twice: {both}".lstrip())
         values[name] = value
     return values
 

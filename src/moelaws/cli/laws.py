@@ -28,7 +28,13 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
     """
     join_own_laws([ref or OF_ALL])
     if ref is None:
-        _list(as_json)
+        known = [laws.get(key) for key in laws.ids()]
+        if as_json:
+            shown = ("id", "kind", "title", "source")
+            print_json([_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known])
+        else:
+            rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
+            print_table(("law", "kind", "variants", "title", "source"), rows)
         return
     law = laws.get(ref)
     if as_json:
@@ -40,7 +46,7 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
 
 
 def differences(law: Law, form: Law) -> dict[str, Any]:
-    """What ``form`` declares otherwise: name -> [of the law, of the form].
+    """Returns what ``form`` declares otherwise: name -> [of the law, of the form].
 
     Of published values only those that differ; None where one of the two has no such value.
     """
@@ -67,16 +73,6 @@ def _traits(law: Law) -> dict[str, str]:
         "parameters": ", ".join(fitted.names) if fitted else "none",
         "objective": _objective(fitted) if fitted else "none",
     }
-
-
-def _list(as_json: bool) -> None:
-    known = [laws.get(key) for key in laws.ids()]
-    if as_json:
-        shown = ("id", "kind", "title", "source")
-        print_json([_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known])
-    else:
-        rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
-        print_table(("law", "kind", "variants", "title", "source"), rows)
 
 
 def _read(of: object, names: Iterable[str]) -> dict[str, Any]:
@@ -141,19 +137,14 @@ def _print(law: Law, latex: bool) -> None:
     if law.variant:
         click.echo(f"\nWhere it differs from {law.id} (after > this form):")
         _print_differences(laws.get(law.id), law, latex)
-    else:
-        _print_variants(law, latex)
-
-
-def _print_variants(law: Law, latex: bool) -> None:
+        return
     forms = list(laws.variants(law.id).values())
     for form in forms[:SHOWN_VARIANTS]:
         click.echo(f"\nVariant {form.ref}: {form.title}; it differs (after >) in")
         _print_differences(law, form, latex)
-    if len(forms) > SHOWN_VARIANTS:
+    if more := forms[SHOWN_VARIANTS:]:
         click.echo(
-            f"\nand {len(forms) - SHOWN_VARIANTS} more variants, {forms[SHOWN_VARIANTS].ref} to "
-            f"{forms[-1].ref}; --json has them all"
+            f"\nand {len(more)} more variants, {more[0].ref} to {more[-1].ref}; --json has them all"
         )
 
 
@@ -166,18 +157,15 @@ def _print_differences(law: Law, form: Law, latex: bool) -> None:
     if any(None not in pair for pair in published.values()):
         rows += [(name, *map(_exactly, pair)) for name, pair in published.items()]
     elif published:  # other parameters, or none printed: in the table of that form
-        rows.append(("published", _published(law), _published(form)))
+        values = [x.published or {} for x in (law, form)]
+        texts = [", ".join(f"{n} {_exactly(v)}" for n, v in each.items()) for each in values]
+        rows.append(("published", *(text or "none" for text in texts)))
     for name, ours, theirs in rows:
         click.echo(f"  {name}: {ours}\n  {'':{len(name)}}> {theirs}")
 
 
-def _published(law: Law) -> str:
-    values = law.published or {}
-    return ", ".join(f"{name} {_exactly(value)}" for name, value in values.items()) or "none"
-
-
 def _exactly(value: float | None) -> str:
-    """A published value with all its digits."""
+    """Writes a published value with all its digits."""
     return "-" if value is None else f"{value:.10g}"
 
 

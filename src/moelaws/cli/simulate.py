@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +41,6 @@ class SimulationOptions:
     repeats: int
     params: str  # published, or the file of a fit's report
 
-    def __post_init__(self) -> None:
-        if self.noise is not None and not (math.isfinite(self.noise) and self.noise >= 0):
-            raise UserError(f"--noise is {self.noise}; it must be a finite number of at least 0")
-        if (self.seed or 0) < 0:
-            raise UserError(f"--seed is {self.seed}; it must be at least 0")
-        if self.repeats < 1:
-            raise UserError(f"--repeats is {self.repeats}; it must be at least 1")
-
 
 # Adds ``--noise``, ``--seed``, ``--repeats`` and ``--params``; the command receives ``options``.
 simulation_options = gathered(
@@ -57,12 +48,22 @@ simulation_options = gathered(
     SimulationOptions,
     click.option(
         "--noise",
-        type=float,
+        type=click.FloatRange(min=0),
         help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
         "0.003 unless the study says otherwise.",
     ),
-    click.option("--seed", type=int, help="Seed of the noise; 1 unless the study says otherwise."),
-    click.option("--repeats", default=1, show_default=True, help="Seeds of each run of the grid."),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Seed of the noise; 1 unless the study says otherwise.",
+    ),
+    click.option(
+        "--repeats",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Seeds of each run of the grid.",
+    ),
     click.option(
         "--params",
         default="published",
@@ -148,14 +149,12 @@ def simulated(
     """
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
-    mapping = (fitted or entry.mapping) | dict(mapped)
-    simulation = simulate(
-        frame, law, coefficients, mapping=mapping, noise=entry.noise, seed=entry.seed
-    )
+    mapping, noise = (fitted or entry.mapping) | dict(mapped), entry.noise
+    simulation = simulate(frame, law, coefficients, mapping=mapping, noise=noise, seed=entry.seed)
     about = {
         "law": law.ref,
         "params": coefficients,
-        "noise": entry.noise,
+        "noise": noise,
         "seed": entry.seed,
         "study": sweep.study.study,
         "tier": sweep.tier,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import core_count, each
 from moelaws.fitting.fit import fit
-from moelaws.fitting.identifiability import require_determined
 from moelaws.fitting.multistart import batches
 from moelaws.fitting.prediction import of_draws
+from moelaws.fitting.ranking import HeldOut, rank
 from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
-from moelaws.fitting.standings import Judged, standings
 from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, FittableLaw
 from moelaws.laws.mapping import check_comparable
@@ -32,26 +31,21 @@ NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts a
 
 
 class Fitted(NamedTuple):
-    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows.
-
-    ``columns`` are what it reads of the table, as variable -> column, and ``derived`` what it
-    derives from them, such as "C = 6 N_active D".
-    """
+    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows."""
 
     ref: str
     law: FittableLaw
-    columns: dict[str, str]
-    derived: list[str]
+    columns: dict[str, str]  # variable -> column, of what it reads of the table
+    derived: list[str]  # what it derives from them, such as "C = 6 N_active D"
     rows: Rows
     report: FitReport
 
-    def judged(self, rows: NDArray[np.intp] | None = None) -> Judged:
-        """Its predictions of the rows held out, which are numbered ``rows`` where others follow."""
+    def held_out(self, rows: NDArray[np.intp] | None = None) -> HeldOut:
+        """Predicts the rows held out, which are numbered ``rows`` where others follow."""
         params, held = self.report.parts[0].estimates(), self.rows.held_columns
-        assert self.report.draws is not None
         draws = self.report.draws[list(self.law.names)].to_numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return Judged(
+            return HeldOut(
                 np.arange(len(self.rows.held_response)) if rows is None else rows,
                 self.rows.held_response,
                 self.law.predict(params, held),
@@ -60,7 +54,7 @@ class Fitted(NamedTuple):
             )
 
     def entry(self) -> dict[str, Any]:
-        """What a comparison tells of the fit."""
+        """Returns what a comparison says of the fit."""
         (part,) = self.report.parts
         return {
             "law": self.law.ref,
@@ -90,7 +84,7 @@ def compare(
     Returns the laws that were fitted, best held-out (else AIC) first, and for each law that was
     refused, why. Of each of the first:
         law, n, n_params, converged, params (as of a fit), r2, rmse, aic, bic and their excess over
-        the least, warnings; and where rows are held out, ``holdout``: as of ``standings``.
+        the least, warnings; and where rows are held out, ``holdout``: as of ``ranking.rank``.
 
     Raises:
         UserError: for fewer than two laws, laws of different responses, and where every law is
@@ -110,10 +104,10 @@ def compare(
             value = entry[criterion]
             entry[f"{criterion}_excess"] = None if value is None else value - min(values)
     if spec.holdout:
-        standing = standings({one.ref: [one.judged()] for one in fitted}, spec.level, seed)
+        scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
-            entry["holdout"] = standing[one.ref]
-    return sorted(entries, key=_rank), refused
+            entry["holdout"] = scores[one.ref]
+    return sorted(entries, key=_order), refused
 
 
 def fit_each(
@@ -126,7 +120,7 @@ def fit_each(
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
 ) -> tuple[list[Fitted], dict[str, str]]:
-    """Fits each law that the table can feed, and tells of the others why it cannot.
+    """Fits each law that the table can feed, and says of the others why it cannot.
 
     ``mappings`` are what single laws, by their names, map otherwise than ``spec`` does.
 
@@ -136,8 +130,6 @@ def fit_each(
     """
     owns = [own_entry(law, spec, mappings) for law in candidates]
     apart = core_count() > 1 and _are_short(candidates, owns, len(table))
-    # The longest first, which as a rule have the most parameters.
-    order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         def shown(stage: str, done: int, total: int) -> None:
@@ -146,24 +138,20 @@ def fit_each(
 
         return _attempt(candidates[k], table, owns[k], seed, units, shown)
 
-    outcomes: dict[int, tuple[Rows, FitReport] | str] = {}
+    # The longest first, which as a rule have the most parameters.
+    order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
     if apart:
-        passed = count(1)
-        ended = each(
-            attempt, order, len(order), lambda k: progress("laws", next(passed), len(order))
-        )
-        outcomes = dict(zip(order, ended, strict=True))
+        ended = each(attempt, order, len(order), lambda n: progress("laws", n, len(order)))
     else:
-        outcomes = {k: attempt(k) for k in range(len(candidates))}
+        ended = [attempt(k) for k in order]
     fitted: list[Fitted] = []
     refused: dict[str, str] = {}
-    for k, outcome in sorted(outcomes.items()):
+    for k, outcome in sorted(zip(order, ended, strict=True), key=lambda pair: pair[0]):
         if isinstance(outcome, str):
             refused[candidates[k].ref] = outcome
         else:
-            form = _form(candidates[k], table, owns[k], units)
-            names = _read(form, table, owns[k])
-            fitted.append(Fitted(candidates[k].ref, form, *names, *outcome))
+            form = _form(candidates[k], table, owns[k], units)  # no other process can send it
+            fitted.append(Fitted(candidates[k].ref, form, *_read(form, table, owns[k]), *outcome))
     for one in fitted[1:]:
         if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
@@ -198,11 +186,19 @@ def _attempt(
 
 
 def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:
-    return reduced(law, _constant(law, table, own, units))
+    """Returns the law's form without exponents of variables that hardly vary over all rows."""
+    fitted, held = selected_rows(table, law, own, {})
+    given, constant = read_variables(law, table, own, units).values, set()
+    for variable in (v for v in law.variables if v.name in given):
+        x = given[variable.name][fitted | held]
+        x = 1 - x if variable.domain is SPARSITY else x
+        if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
+            constant.add(variable.name)
+    return reduced(law, constant)
 
 
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
-    """Whether no fit has so many batches of work that it would keep the cores busy by itself."""
+    """Tells whether no fit has so many batches of work that it would keep the cores busy."""
     descents = [
         max(overridden(law, own.protocol, own.name).n_run, 0 if own.resample_by else own.bootstrap)
         for law, own in zip(candidates, owns, strict=True)
@@ -211,7 +207,7 @@ def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int
 
 
 def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:
-    """The columns behind the law's variables, and the derivations; a mapping may name others."""
+    """Returns the columns behind the law's variables, and the derivations."""
     origins = column_sources(law, table, spec)
     names = {v.name for v in law.variables} | {n for d in origins.derivations for n in d.needs}
     columns = {name: column for name, column in origins.columns.items() if name in names}
@@ -230,22 +226,8 @@ def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -
         )
 
 
-def _constant(
-    law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str]
-) -> set[str]:
-    """The variables that hardly vary over all rows, so that no exponent of theirs can be told."""
-    fitted, held = selected_rows(table, law, spec, {})
-    given, names = read_variables(law, table, spec, units).values, set()
-    for variable in (v for v in law.variables if v.name in given):
-        x = given[variable.name][fitted | held]
-        x = 1 - x if variable.domain is SPARSITY else x
-        if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
-            names.add(variable.name)
-    return names
-
-
 def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, str]] = {}) -> Fit:
-    """The entry for one of the laws: what of the mapping and the protocol concerns it."""
+    """Returns the entry for one of the laws: what of the mapping and the protocol concerns it."""
     known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
     columns = {**spec.mapping, **mappings.get(law.ref, {})}
     mapping = {name: column for name, column in columns.items() if name in known}
@@ -255,7 +237,6 @@ def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, s
     return spec.model_copy(update=own)
 
 
-def _rank(entry: Mapping[str, Any]) -> tuple[float, float]:
-    held = entry["holdout"]
-    aic = entry["aic"]
+def _order(entry: Mapping[str, Any]) -> tuple[float, float]:
+    held, aic = entry["holdout"], entry["aic"]
     return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)

@@ -1,8 +1,8 @@
-"""A contest of laws: which one predicts best what was kept from it, split by split."""
+"""A contest of laws: which one predicts best the rows that were held out, split by split."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,19 +10,27 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, Progress, fit_each
-from moelaws.fitting.judged import JudgedLaw, JudgedSplit, Standing, Step
-from moelaws.fitting.rollout import ROWS_PER_PARAMETER, thresholds
-from moelaws.fitting.standings import standings
+from moelaws.fitting.estimate import ROWS_PER_PARAMETER, thresholds
+from moelaws.fitting.ranking import rank
+from moelaws.fitting.scores import LawScore, SplitScores, Step
 from moelaws.fitting.variables import numbers, require_column
-from moelaws.laws.base import Array, Mask
+from moelaws.laws.base import Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
 from moelaws.tables.sweeps import in_sweep
 
-MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for judged ones
+MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for held-out ones
 Round = tuple[list[Fitted], dict[str, str]]  # the laws that were fitted, and why others were not
+
+
+class Kept(NamedTuple):
+    """Which rows of the table are fitted and which are held out, masks (n,)."""
+
+    holdout: str  # in words, which ones are held out
+    fitted: Mask
+    held: Mask
 
 
 def contest(
@@ -32,8 +40,8 @@ def contest(
     seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
-) -> list[JudgedSplit]:
-    """Judges the laws of ``entry`` at each of its splits.
+) -> list[SplitScores]:
+    """Ranks the laws of ``entry`` at each of its splits.
 
     Rows are chosen by the table's own columns, so that they are the same for all laws. A roll-out
     goes from the largest value of its column down, as long as every law that was fitted at the
@@ -47,52 +55,35 @@ def contest(
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
     rows = _Rows(entry, table)
-    judged = []
+    scores = []
     known: dict[bytes, Round] = {}  # two splits may keep the same rows
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:
-            key = kept.fitted.tobytes() + kept.held.tobytes()
-            if key in known:
-                return known[key]
-
             def shown(stage: str, done: int, total: int) -> None:
                 progress(f"{split.name}: {stage}", done, total)
 
-            marked = table.assign(**{MARK: np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)})
-            known[key] = fit_each(
-                candidates,
-                marked,
-                entry.fit(split, MARK),
-                entry.mappings,
-                seed=seed,
-                units=units,
-                progress=shown,
-            )
+            key = kept.fitted.tobytes() + kept.held.tobytes()
+            if key not in known:
+                mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
+                marked, spec = table.assign(**{MARK: mark}), entry.fit(split, MARK)
+                known[key] = fit_each(
+                    candidates, marked, spec, entry.mappings,
+                    seed=seed, units=units, progress=shown,
+                )  # fmt: skip
             return known[key]
 
         try:
             kept = rows.kept(split)
         except KeepsNothingError as error:  # such as one budget: the other splits go on
-            judged.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
+            scores.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
         else:
-            judged.append(_judged(entry, split, kept, fitted, seed))
-    return judged
+            scores.append(_scores(entry, split, kept, fitted, seed))
+    return scores
 
 
 class KeepsNothingError(UserError):
-    """A split that leaves no row to fit, or none to judge."""
-
-
-class Kept(NamedTuple):
-    """Which rows of the table are fitted and which are held out, masks (n,).
-
-    ``holdout`` says in words which ones are held out.
-    """
-
-    holdout: str
-    fitted: Mask
-    held: Mask
+    """A split that leaves no row to fit, or holds none out."""
 
 
 class _Rows:
@@ -112,14 +103,18 @@ class _Rows:
             self.used = self.used & in_sweep(table, entry.sweep)
 
     def kept(self, split: Split) -> list[Kept]:
-        """The hold-outs of a split, of the most fitted rows first."""
+        """Returns the hold-outs of a split, of the most fitted rows first."""
         used = self.used & select(self.columns, split.rows)
         if not split.column:
             held = used & select(self.columns, split.holdout)
-            return [_not_empty(Kept(split.holdout, used & ~held, held))]
+            for mask, what in ((held, "selects none"), (used & ~held, "selects all")):
+                if not mask.any():
+                    total = int(used.sum())
+                    raise KeepsNothingError(f"holdout {split.holdout!r} {what} of the {total} rows")
+            return [Kept(split.holdout, used & ~held, held)]
         require_column(self.table, split.column, "the split")
         values = self.columns.get(split.column, np.full(len(used), np.nan))
-        finite = _finite(values[used])
+        finite = values[used & np.isfinite(values)]
         cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
         if not len(cuts):
             raise KeepsNothingError(f"all of its {used.sum()} rows have one {split.column}")
@@ -135,26 +130,14 @@ class _Rows:
 
 
 def _number(value: float, digits: int) -> str:
-    """As people write it: 3.68e8."""
+    """Returns a number as people write it: 3.68e8."""
     return f"{value:.{digits}g}".replace("e+0", "e").replace("e+", "e")
 
 
-def _finite(values: Array) -> Array:
-    return values[np.isfinite(values)]
-
-
-def _not_empty(kept: Kept) -> Kept:
-    for mask, what in ((kept.held, "selects none"), (kept.fitted, "selects all")):
-        if not mask.any():
-            total = int((kept.held | kept.fitted).sum())
-            raise KeepsNothingError(f"holdout {kept.holdout!r} {what} of the {total} rows")
-    return kept
-
-
-def _judged(
+def _scores(
     entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
-) -> JudgedSplit:
-    """The laws at one split; ``fitted`` fits them all but for the rows of a hold-out."""
+) -> SplitScores:
+    """Ranks the laws at one split; ``fitted`` fits them all but for the rows of a hold-out."""
     first, refused = fitted(kept[0])
     rounds = [(kept[0], first)]
     needed = ROWS_PER_PARAMETER * max((len(one.law.names) for one in first), default=0)
@@ -166,21 +149,32 @@ def _judged(
             break
         rounds.append((below, fits))
     # The laws go in the contest's order in every round.
-    by_law = {steps[0].ref: steps for steps in zip(*(fits for _, fits in rounds), strict=True)}
+    by_law = {fits[0].ref: fits for fits in zip(*(fits for _, fits in rounds), strict=True)}
     rows = [np.flatnonzero(below.held) for below, _ in rounds]
-    judged = {
-        ref: [one.judged(own) for one, own in zip(steps, rows, strict=True)]
-        for ref, steps in by_law.items()
+    predictions = {
+        ref: [one.held_out(own) for one, own in zip(fits, rows, strict=True)]
+        for ref, fits in by_law.items()
     }
     blocks = {
         str(name)
-        for steps in judged.values()
-        for one in steps
+        for held_out in predictions.values()
+        for one in held_out
         if one.blocks is not None
         for name in one.blocks
     }
-    standing = standings(judged, entry.level, seed) if judged else {}
-    entries = [_standing(by_law[ref], numbers) for ref, numbers in standing.items()]
+    scores = rank(predictions, entry.level, seed) if predictions else {}
+    entries = [
+        LawScore(
+            law=by_law[ref][0].law.ref,
+            equation=by_law[ref][0].law.equation,
+            columns=by_law[ref][0].columns,
+            derived=by_law[ref][0].derived,
+            parameters=len(by_law[ref][0].law.names),
+            converged=all(part.converged for one in by_law[ref] for part in one.report.parts),
+            **score,
+        )
+        for ref, score in scores.items()
+    ]
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
@@ -191,19 +185,6 @@ def _judged(
     }
 
 
-def _without_laws(split: Split, refused: dict[str, str]) -> JudgedSplit:
+def _without_laws(split: Split, refused: dict[str, str]) -> SplitScores:
     use = " ".join(split.use.split())
-    return JudgedSplit(name=split.name, use=use, steps=[], blocks=0, laws=[], refused=refused)
-
-
-def _standing(steps: Sequence[Fitted], numbers: Standing) -> JudgedLaw:
-    law = steps[0].law
-    return JudgedLaw(
-        law=law.ref,
-        equation=law.equation,
-        columns=steps[0].columns,
-        derived=steps[0].derived,
-        parameters=len(law.names),
-        converged=all(part.converged for one in steps for part in one.report.parts),
-        **numbers,
-    )
+    return SplitScores(name=split.name, use=use, steps=[], blocks=0, laws=[], refused=refused)

@@ -1,18 +1,38 @@
 """What a fit's report says of its optimum, its residuals and its rows, as plain data.
 
-Nothing here is imported but the standard library, so that what only reads a fit depends on no code
-that makes one. The fields are the keys of the report's JSON, in their order.
+The fields are the keys of the report's JSON, in their order. Nothing that makes a fit is imported
+here, so that what only reads a fit depends on no engine.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, PlainValidator
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("it is not a number")
+    return value
+
+
+# As JSON writes it: an int stays one, and null is NaN.
+Number = Annotated[float, PlainValidator(_number)]
+
+
+class Checked:
+    """What is read from a file has the fields' types and no other keys."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(Checked):
     """What became of the starts: how many were run, survived pruning and reached the optimum."""
 
     run: int
@@ -31,34 +51,34 @@ class Starts(Search):
 
 
 @dataclass(frozen=True)
-class NearOptimum:
+class NearOptimum(Checked):
     """An optimum that is nearly as good as the best and far from it."""
 
-    params: dict[str, float]  # natural scale
-    objective_excess: float  # over the best's, relatively
-    parameters_differ: float  # at most from the best's; of coefficients, their logarithms
-    prediction_differs: float  # at most over the fitted rows; relatively, for a law of logarithms
+    params: dict[str, Number]  # natural scale
+    objective_excess: Number  # over the best's, relatively
+    parameters_differ: Number  # at most from the best's; of coefficients, their logarithms
+    prediction_differs: Number  # at most over the fitted rows; relatively, for a law of logarithms
 
 
 @dataclass(frozen=True)
-class NearOptima:
+class NearOptima(Checked):
     """The near optima, best first, whose objective is within a factor of ``within`` of the best."""
 
-    within: float
+    within: Number
     optima: list[NearOptimum]
 
 
 @dataclass(frozen=True)
-class Subsamples:
+class Subsamples(Checked):
     """Errors of the rows that refits to a random ``share`` of them left out, on the law's scale."""
 
-    share: float
-    mse: float
-    pearson: float | None
+    share: Number
+    mse: Number
+    pearson: Number | None
 
 
 @dataclass(frozen=True)
-class DrawCount:
+class DrawCount(Checked):
     """How many draws the fit's entry requests, and how many the intervals rest on."""
 
     requested: int
@@ -66,34 +86,21 @@ class DrawCount:
 
 
 @dataclass(frozen=True)
-class Diagnostics:
-    """How a fit's optimum was looked for and how well the rows determine it.
+class Diagnostics(Checked):
+    """How a fit's optimum was looked for and how well the rows determine it."""
 
-    Attributes:
-        seed: of samples of starts and of the draws.
-        objective, delta: the protocol's.
-        newton_decrease: what a Newton step would gain, relative to the objective.
-        condition_number: of the scaled Hessian; None in a report read back where it was infinite.
-        at_bounds: parameters that a bound holds.
-        sigma: scale of the residuals, for the objective ``huber_scale``; else None.
-        starts, near_equivalent: of the search; None for a linear law, which needs none.
-        subsamples: of a linear law whose random subsamples determine it; else None.
-        draws: how many draws the intervals rest on.
-        unidentified: parameters whose intervals say that these rows do not determine them.
-    """
-
-    seed: int
-    objective: str
-    delta: float
-    newton_decrease: float
-    condition_number: float | None
-    at_bounds: list[str] = field(default_factory=list)
-    sigma: float | None = None
-    starts: Starts | None = None
+    seed: int  # of samples of starts and of the draws
+    objective: str  # the protocol's, as delta
+    delta: Number
+    newton_decrease: Number  # what a Newton step would gain, relative to the objective
+    condition_number: Number | None  # of the scaled Hessian; None where a file could not hold it
+    at_bounds: list[str] = field(default_factory=list)  # parameters that a bound holds
+    sigma: Number | None = None  # scale of the residuals, for the objective ``huber_scale``
+    starts: Starts | None = None  # none for a linear law, as near optima
     near_equivalent: NearOptima | None = None
-    subsamples: Subsamples | None = None
+    subsamples: Subsamples | None = None  # of a linear law whose random subsamples determine it
     draws: DrawCount = DrawCount(0, 0)
-    unidentified: list[str] = field(default_factory=list)
+    unidentified: list[str] = field(default_factory=list)  # parameters that rows do not determine
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, without those that the law or objective lacks."""
@@ -104,55 +111,42 @@ class Diagnostics:
 
 
 @dataclass(frozen=True)
-class Residuals:
+class Residuals(Checked):
     """Spread, normality and quantiles of residuals on the law's scale, observed minus fitted.
 
-    Attributes:
-        sd: standard deviation; None where no degree of freedom is left, as the quantiles then are.
-        skew, excess_kurtosis, normal_p: moments and the p-value of Jarque-Bera's test of normality;
-            None for fewer than 8 rows.
-        quantiles: of a new observation's error at evenly spaced levels from 0.5 % to 99.5 %.
+    Without a degree of freedom there is no standard deviation and no quantile; for fewer than 8
+    rows there is nothing on normality.
     """
 
-    sd: float | None = None
-    skew: float | None = None
-    excess_kurtosis: float | None = None
-    normal_p: float | None = None
-    quantiles: list[float] | None = None
+    sd: Number | None = None  # standard deviation
+    skew: Number | None = None
+    excess_kurtosis: Number | None = None
+    normal_p: Number | None = None  # of Jarque-Bera's test
+    quantiles: list[Number] | None = None  # of a new observation's error, 0.5 % to 99.5 %
 
 
 @dataclass(frozen=True)
-class ProfileInterval:
-    """A parameter's profile-likelihood interval (see ``fitting.profile``), natural scale.
+class ProfileInterval(Checked):
+    """A parameter's profile-likelihood interval, natural scale."""
 
-    Attributes:
-        estimate: where the likelihood is greatest.
-        low, high: None where the rows do not hold the parameter on that side.
-        curve: [value, negative log-likelihood], by rising value; the interval is read from it.
-    """
-
-    estimate: float
-    low: float | None
-    high: float | None
-    curve: list[list[float]]
+    estimate: Number  # where the likelihood is greatest
+    low: Number | None  # None where the rows do not hold the parameter on that side
+    high: Number | None
+    curve: list[list[Number]]  # [value, negative log-likelihood], by rising value
 
 
 @dataclass(frozen=True)
-class Rollout:
+class Rollout(Checked):
     """What the rows up to one value of the roll-out's column say of the rows above it.
 
-    Attributes:
-        below: the largest value that is fitted.
-        reason: why the law could not be fitted; None where it was.
-        n, params: rows fitted, and the estimates; None where it was not fitted.
-        errors: on the rows above (see ``fitting.goodness.errors``); None where it was not fitted.
+    It holds either the reason why the law could not be fitted or the fit.
     """
 
-    below: float
+    below: Number  # the largest value that is fitted
     reason: str | None = None
-    n: int | None = None
-    params: dict[str, float] | None = None
-    errors: dict[str, float | None] | None = None
+    n: int | None = None  # rows fitted
+    params: dict[str, Number] | None = None  # estimates
+    errors: dict[str, Number | None] | None = None  # on the rows above, as ``goodness.errors``
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, without those that are None."""
@@ -160,19 +154,13 @@ class Rollout:
 
 
 @dataclass(frozen=True)
-class Support:
-    """Where a fit's rows lie: their convex hull (see ``fitting.support``).
+class Support(Checked):
+    """Where a fit's rows lie: their convex hull, as half-spaces normal . x <= offset."""
 
-    Attributes:
-        ranges: variable -> its least and its largest value.
-        variables: those (V) that vary, each scaled to its range in what follows.
-        normals, offsets: (K, V) and (K,) of the half-spaces normal . x <= offset.
-    """
-
-    ranges: dict[str, list[float]]
-    variables: list[str]
-    normals: list[list[float]] = field(default_factory=list)
-    offsets: list[float] = field(default_factory=list)
+    ranges: dict[str, list[Number]]  # variable -> its least and its largest value
+    variables: list[str]  # those (V) that vary, each scaled to its range in what follows
+    normals: list[list[Number]] = field(default_factory=list)  # (K, V)
+    offsets: list[Number] = field(default_factory=list)  # (K,)
 
     def __post_init__(self) -> None:
         numbers = [self.offsets, *self.ranges.values(), *self.normals]

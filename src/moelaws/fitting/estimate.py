@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from moelaws.fitting import model_selection, residuals
-from moelaws.fitting.caveats import caveats, unidentified
-from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Starts, Subsamples
-from moelaws.fitting.goodness import errors
-from moelaws.fitting.identifiability import near_optima
-from moelaws.fitting.intervals import bootstrap, delta_method, student
-from moelaws.fitting.likelihood import criteria
-from moelaws.fitting.problem import Problem, problem
-from moelaws.fitting.profile import profile
+from moelaws.fitting import model_selection
+from moelaws.fitting.caveats import caveats, near_optima, require_identifiable, unidentified
+from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Rollout, Starts, Subsamples
+from moelaws.fitting.goodness import criteria, describe, errors
+from moelaws.fitting.intervals import bootstrap, delta_method, profile, student
+from moelaws.fitting.prediction import support_of
+from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval
 from moelaws.fitting.report import Estimate, FitPart
 from moelaws.fitting.rows import Rows
-from moelaws.fitting.solve import Solution, solve
-from moelaws.fitting.support import support_of
-from moelaws.laws.base import Array, FitProtocol, FittableLaw
+from moelaws.fitting.variables import Observations
+from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000  # they cost nothing
+# Of a roll-out: rows below a threshold for each parameter, and fits.
+ROWS_PER_PARAMETER, MAX_FITS = 2, 8
 MAX_LOG = 700.0  # of a coefficient, either way, that a float holds
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
@@ -52,24 +51,34 @@ def fit_part(
     }
     predicted = law.predict(estimates, rows.columns)
     residual = law.on_scale(rows.response) - law.on_scale(predicted)
-    squared = protocol.objective == "squared"
+    metrics = errors(rows.response, predicted, protocol.delta)
+    metrics |= criteria(rows.response, predicted, len(law.names), protocol.delta, rows.weights)
+    holdout = None
+    if len(rows.held_response):
+        held = law.predict(estimates, rows.held_columns)
+        holdout = errors(rows.held_response, held, protocol.delta)
     fitted = FitPart(
         where=rows.where,
         n=len(rows.response),
         objective=solution.value,
         converged=solution.certificate.converged,
         params=params,
-        metrics=_metrics(law, rows, predicted, protocol),
-        holdout=_held_out(law, rows, estimates, protocol),
-        diagnostics=replace(
-            _diagnostics(rows, task, solution, seed),
+        metrics=metrics,
+        holdout=holdout,
+        diagnostics=Diagnostics(
+            seed=seed,
+            objective=protocol.objective,
+            delta=protocol.delta,
+            newton_decrease=solution.certificate.decrease,
+            sigma=solution.sigma,
             draws=DrawCount(spec.bootstrap, len(draws)),
             unidentified=unidentified(law, params, exact),
+            **_of_the_kind(rows, task, solution, seed),
         ),
         intervals=method,
         delta_method=exact,
         profile=profile(task, solution, spec, progress),
-        residuals=residuals.describe(residual, len(law.names), rows.weights, squared),
+        residuals=describe(residual, len(law.names), rows.weights, protocol.objective == "squared"),
         support=support_of(law, rows.columns),
         left_out=rows.left_out,
         notes=list(rows.notes),
@@ -81,26 +90,22 @@ def fit_part(
 def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
-    """Working-scale draws (B, P) and how they were made."""
+    """Returns working-scale draws (B, P) and how they were made."""
     squared = task.protocol.objective == "squared"
     if spec.uses_student(task.protocol.objective):
         drawn = student(task, solution, STUDENT_DRAWS, seed)
         of = "least-squares estimates" if squared else "estimates, by the delta method"
         return task.working(drawn), f"Student-t distribution of the {of}"
     blocks = f"blocks of rows by {spec.resample_by}" if spec.resample_by else "rows"
+    total = spec.bootstrap
     phi = bootstrap(
-        task,
-        solution,
-        rows.groups,
-        spec.bootstrap,
-        seed,
-        lambda done: progress("bootstrap", done, spec.bootstrap),
+        task, solution, rows.groups, total, seed, lambda done: progress("bootstrap", done, total)
     )
     return task.working(phi), f"percentile bootstrap over {blocks}"
 
 
 def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
-    """Draws (B, P) whose coefficients a float holds: others are drawn in towards the estimates.
+    """Returns draws (B, P) whose coefficients a float holds: others move towards the estimates.
 
     So their predictions stay between those of the draw and of the estimates.
 
@@ -115,53 +120,28 @@ def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
             f"{law.ref}: the estimate of {law.names[i]} is exp({theta[i]:.4g}), which no number "
             f"holds: the rows' {', '.join(v.name for v in law.variables)} vary too little"
         )
-    way = draws - theta
-    room = np.where(is_log, MAX_LOG - np.sign(way) * theta, np.inf)
-    share = (room / np.maximum(np.abs(way), 1.0)).min(axis=1, initial=1.0)
-    return np.asarray(theta + way * share[:, None])
+    step = draws - theta
+    room = np.where(is_log, MAX_LOG - np.sign(step) * theta, np.inf)
+    factor = (room / np.maximum(np.abs(step), 1.0)).min(axis=1, initial=1.0)
+    return np.asarray(theta + step * factor[:, None])
 
 
-def _metrics(
-    law: FittableLaw, rows: Rows, predicted: Array, protocol: FitProtocol
-) -> dict[str, float | None]:
-    metrics = errors(rows.response, predicted, protocol.delta)
-    if not ((predicted > 0).all() and (rows.response > 0).all()):
-        return metrics | {"aic": None, "bic": None}
-    ln_residual = np.log(predicted) - np.log(rows.response)
-    return metrics | criteria(ln_residual, len(law.names), protocol.delta, rows.weights)
-
-
-def _held_out(
-    law: FittableLaw, rows: Rows, params: dict[str, float], protocol: FitProtocol
-) -> dict[str, float | None] | None:
-    if not len(rows.held_response):
-        return None
-    return errors(rows.held_response, law.predict(params, rows.held_columns), protocol.delta)
-
-
-def _diagnostics(rows: Rows, task: Problem, solution: Solution, seed: int) -> Diagnostics:
-    law, certificate, protocol = task.law, solution.certificate, task.protocol
-    optimum = Diagnostics(
-        seed=seed,
-        objective=protocol.objective,
-        delta=protocol.delta,
-        newton_decrease=certificate.decrease,
-        condition_number=certificate.condition,
-        sigma=solution.sigma,
-    )
+def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> dict[str, Any]:
+    """Returns those diagnostics that a linear law alone has, or that it lacks."""
+    law, certificate = task.law, solution.certificate
     if isinstance(law, LinearLaw):
         condition = _standardised_condition(law.design(rows.columns))
-        subsamples = _subsamples(law, rows, seed)
-        return replace(optimum, condition_number=condition, subsamples=subsamples)
+        return {"condition_number": condition, "subsamples": _subsamples(law, rows, seed)}
     values = solution.end_values
     if solution.sigma is not None:  # a likelihood: the factor of the losses' sum that it stands for
         values = np.exp((values - values[0]) / task.model.n)
-    return replace(
-        optimum,
-        at_bounds=[n for n, held in zip(law.names, certificate.at_bound, strict=True) if held],
-        starts=Starts(**vars(solution.search), grid=protocol.n_starts),
-        near_equivalent=near_optima(law, task.working(solution.ends), values, rows.columns),
-    )
+    ends = task.working(solution.ends)
+    return {
+        "condition_number": certificate.condition,
+        "at_bounds": [n for n, held in zip(law.names, certificate.at_bound, strict=True) if held],
+        "starts": Starts(**vars(solution.search), grid=task.protocol.n_starts),
+        "near_equivalent": near_optima(law, ends, values, rows.columns),
+    }
 
 
 def _subsamples(law: LinearLaw, rows: Rows, seed: int) -> Subsamples | None:
@@ -174,7 +154,7 @@ def _subsamples(law: LinearLaw, rows: Rows, seed: int) -> Subsamples | None:
 
 
 def _standardised_condition(X: Array) -> float:
-    """Condition number of the Hessian of least squares, columns centred and of unit spread."""
+    """Returns least squares' condition number for columns centred and of unit spread."""
     varying = X[:, np.ptp(X, axis=0) > 0]
     Z = (varying - varying.mean(axis=0)) / varying.std(axis=0)
     s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
@@ -184,7 +164,7 @@ def _standardised_condition(X: Array) -> float:
 def _delta_method(
     task: Problem, solution: Solution, level: float
 ) -> dict[str, dict[str, float | None]]:
-    """Standard error and interval of each parameter, natural scale; empty without freedom."""
+    """Returns each parameter's standard error and interval, natural scale; none without freedom."""
     covariance = delta_method(task, solution.path[-1], solution.phi, solution.certificate.at_bound)
     if covariance is None:
         return {}
@@ -204,3 +184,61 @@ def _delta_method(
 
 def _or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def roll_out(
+    law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
+) -> list[Rollout]:
+    """Fits the rows below each value of ``rows.rollout`` but the largest, and predicts the others.
+
+    Of more than eight values eight quantiles are taken. ``name`` is what messages call the column.
+    A row whose value is NaN is neither below nor above.
+
+    Raises:
+        UserError: where no value can be fitted.
+    """
+    assert rows.rollout is not None
+    cuts = thresholds(rows.rollout)
+    rollouts: list[Rollout] = []
+    for i, below in enumerate(cuts):
+        progress("roll-out", i, len(cuts))
+        fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
+        try:
+            require_identifiable(law, fitted.columns)
+            n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
+            if n < needed:
+                raise UserError(
+                    f"{n} rows are too few for {len(law.names)} parameters; at least {needed} are "
+                    "needed"
+                )
+        except UserError as error:
+            rollouts.append(Rollout(below, reason=str(error)))
+            continue
+        task = problem(law, fitted, protocol, seed)
+        theta = task.working(solve(task, seed).phi)
+        params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
+        predicted = law.predict(params, above.columns)
+        own_errors = errors(above.response, predicted, protocol.delta)
+        rollouts.append(Rollout(below, n=n, params=params, errors=own_errors))
+    progress("roll-out", len(cuts), len(cuts))
+    if all(rollout.reason for rollout in rollouts):
+        reason = rollouts[-1].reason if rollouts else f"{name} has one value"
+        raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
+    return rollouts
+
+
+def _where(rows: Rows, mask: Mask) -> Observations:
+    weights = None if rows.weights is None else rows.weights[mask] / rows.weights[mask].mean()
+    columns = {name: x[mask] for name, x in rows.columns.items()}
+    return Observations(columns=columns, response=rows.response[mask], weights=weights)
+
+
+def thresholds(values: Array) -> list[float]:
+    """Returns where a roll-out cuts: the finite ``values`` but the largest, or eight quantiles."""
+    values = values[np.isfinite(values)]
+    below: Array = np.unique(values)[:-1]
+    if len(below) > MAX_FITS:
+        levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
+        chosen = np.quantile(values, levels, method="lower")
+        below = np.intersect1d(chosen, below)
+    return [float(value) for value in below]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -12,18 +14,31 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from moelaws import laws
-from moelaws.fitting.cost import check_cost
-from moelaws.fitting.estimate import Progress, fit_part
-from moelaws.fitting.identifiability import require_identifiable
+from moelaws.fitting.caveats import require_identifiable
+from moelaws.fitting.cores import cores_at_work
+from moelaws.fitting.descent import descend
+from moelaws.fitting.estimate import Progress, fit_part, roll_out
 from moelaws.fitting.model_selection import select
+from moelaws.fitting.multistart import SECOND, descents
+from moelaws.fitting.problem import problem
 from moelaws.fitting.report import FitPart, FitReport, place
-from moelaws.fitting.rollout import roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
+from moelaws.records.progress import announce, duration
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
+
+# What a fit costs: a few starts descend over a few of the rows; time grows from there.
+MEASURED_ABOVE = 5e6  # rows times descents: what is below takes some twenty seconds at most
+SAID_ABOVE = 60.0  # seconds
+ROWS, STARTS = 1000, 64  # of the sample that is timed
+REFIT = 0.6  # of a descent from a start: a refit begins near its end
+PATH = 3.0  # refits, where the objective is reached by way of smoother ones
+SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
+PROFILE = 100  # descents a parameter's profile takes
+EFFICIENCY = 0.8  # of each further core
 
 
 def fit(
@@ -111,7 +126,7 @@ def _fit_rows(
 def _selected(
     law: FittableLaw, prepared: list[Rows], seed: int
 ) -> tuple[FittableLaw, dict[str, Any]]:
-    """The law's variant of least cross-validated error, common to all parts."""
+    """Returns the law's variant of least cross-validated error, common to all parts."""
     forms = laws.variants(law.id)
     candidates = {name: form for name, form in forms.items() if isinstance(form, LinearLaw)}
     if not candidates or len(candidates) < len(forms):
@@ -137,7 +152,7 @@ def _draws_frame(law: FittableLaw, fitted: FitPart, draws: Array) -> pd.DataFram
 
 
 def source_of(table: pd.DataFrame) -> str:
-    """Where the losses come from; a table that does not say is somebody else's."""
+    """Says where the losses come from; a table that does not say is somebody else's."""
     if "source" not in table.columns:
         return "imported"
     return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
@@ -145,3 +160,53 @@ def source_of(table: pd.DataFrame) -> str:
 
 def _place(rows: Rows) -> str:
     return f"at {place(rows.where)}" if rows.where else ""
+
+
+def check_cost(
+    law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
+) -> None:
+    """Says on standard error how long a fit of more than a minute will take.
+
+    Raises:
+        UserError: where that is more than the entry's ``max_hours``.
+    """
+    with threadpool_limits(1):  # as the fit itself
+        seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
+    seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)
+    if seconds < SAID_ABOVE:
+        return
+    n, starts = sum(len(rows.response) for rows in prepared), _starts(law, protocol)
+    takes = f"fitting {law.ref} to {n:,} rows takes about {duration(seconds)} on this machine"
+    shorter = f"a lower bootstrap (now {spec.bootstrap:,} refits) or sample (now {starts:,} starts)"
+    if seconds > 3600 * spec.max_hours:
+        allowed = f"max_hours allows {spec.max_hours:g} h"
+        raise UserError(
+            f"{takes}; {allowed}. Choose {shorter}, or fewer rows, or a higher max_hours"
+        )
+    announce(f"{takes}; shorter by {shorter}, or fewer rows")
+
+
+def _starts(law: FittableLaw, protocol: FitProtocol) -> int:
+    return 1 if isinstance(law, LinearLaw) else protocol.n_run
+
+
+def _seconds(law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int) -> float:
+    """Estimates how long the fit to ``rows`` takes; 0 where that is too short to measure."""
+    n, sample = len(rows.response), min(STARTS, protocol.sample or STARTS)
+    pruned, whole = descents(_starts(law, protocol))
+    refits = REFIT * (0 if spec.uses_student(protocol.objective) else spec.bootstrap)
+    if n * (pruned + whole + refits) < MEASURED_ABOVE:
+        return 0.0
+    task = problem(law, rows, replace(protocol, sample=sample), seed)
+    path = task.path()
+    some = path[0].rows(np.linspace(0, n - 1, min(n, ROWS)).astype(np.intp))
+    began = time.perf_counter()
+    theta, value = descend(some, task.starts, task.bounds, SECOND[0])
+    middle = time.perf_counter()
+    best = theta[np.argsort(value)[: max(1, len(theta) // 8)]]
+    descend(some, best, task.bounds)
+    of_whole = (time.perf_counter() - middle) / (len(best) * some.model.n)
+    of_pruned = (middle - began) / (len(theta) * some.model.n)
+    rolled = 4.0 if spec.rollout else 0.0  # eight fits of half the rows
+    refits = refits * (PATH if len(path) > 1 else 1.0) + PROFILE * len(spec.profile)
+    return SLOWER * n * ((1 + rolled) * (pruned * of_pruned + whole * of_whole) + refits * of_whole)

@@ -1,28 +1,36 @@
-"""Draws from the estimates' sampling distribution, and what the delta method says of it.
+"""How far estimates may be off: draws of them, the delta method and the profile likelihood.
 
-Two ways to draw. The bootstrap refits to rows, or blocks of rows, drawn with replacement. For least
-squares the estimates' Student-t distribution is drawn from instead: exact for a linear law with
-normal errors, and right for the handful of rows of a law over optima, where a bootstrap is far too
-narrow.
+There are two ways to draw. The bootstrap refits to rows, or blocks of rows, drawn with replacement.
+For least squares the estimates' Student-t distribution is drawn from instead: exact for a linear
+law with normal errors, and right for the handful of rows of a law over optima, where a bootstrap is
+far too narrow.
+
+The profile likelihood says how far a parameter can be moved when all others make up for it. It
+rests on the Huber likelihood with a fitted scale, whatever the fit's own objective: its optimum is
+near the fit's and not the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
-from moelaws.fitting.cores import each, shared
+from moelaws.fitting.cores import each
 from moelaws.fitting.descent import descend
+from moelaws.fitting.diagnostics import ProfileInterval
+from moelaws.fitting.goodness import sigma_huber
 from moelaws.fitting.multistart import batches
 from moelaws.fitting.objective import Objective
-from moelaws.fitting.problem import Problem
-from moelaws.fitting.regression import student_t
-from moelaws.fitting.solve import Solution, follow
+from moelaws.fitting.problem import Problem, Solution, follow, problem
+from moelaws.fitting.quantiles import student_t
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.forms import LinearLaw
+from moelaws.spec.fit import Fit
 
 FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
 
@@ -54,6 +62,8 @@ def bootstrap(
     alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
     parameters of a linear law apart is left out: fewer come back.
     """
+    if not draws:
+        return np.empty((0, len(solution.phi)))
     n, rng = problem.model.n, np.random.default_rng(seed)
     blocks = n if groups is None else int(groups.max()) + 1
     place, counts_RB = np.arange(draws), np.empty((0, 0))
@@ -63,35 +73,32 @@ def bootstrap(
         drawn = resampled(blocks, None, draws, rng)
         counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
     refits = len(counts_RB) if are_few else draws
-    phi, used = shared((refits, len(solution.phi))), shared((refits,), bool)
-    used[:] = True
-    of_draws = batches(refits, n)
+    slices = batches(refits, n)
 
-    def resamples() -> Iterator[tuple[slice, Array]]:
-        for batch in of_draws:
+    def resamples() -> Iterator[Array]:
+        for batch in slices:
             if are_few:
-                yield batch, counts_RB[batch][:, groups]
+                yield counts_RB[batch][:, groups]
             else:
-                yield batch, resampled(n, groups, batch.stop - batch.start, rng)
+                yield resampled(n, groups, batch.stop - batch.start, rng)
 
-    def work(resample: tuple[slice, Array]) -> None:
-        batch, counts = resample
+    def work(counts: Array) -> tuple[Array, Mask]:
+        phi, used = np.zeros((len(counts), len(solution.phi))), np.ones(len(counts), dtype=bool)
         if isinstance(problem.law, LinearLaw):
-            used[batch] = _identified(problem, counts)
-        if used[batch].any():
-            phi[batch][used[batch]] = _refitted(problem, solution, counts[used[batch]])
+            used = _identified(problem, counts)
+        if used.any():
+            phi[used] = _refitted(problem, solution, counts[used])
+        return phi, used
 
-    each(
-        work,
-        resamples(),
-        len(of_draws),
-        lambda resample: progress(resample[0].stop * draws // refits),
-    )
+    def ended(count: int) -> None:
+        progress(slices[count - 1].stop * draws // refits)
+
+    phi, used = map(np.concatenate, zip(*each(work, resamples(), len(slices), ended), strict=True))
     return np.asarray(phi[place][used[place]])
 
 
 def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:
-    """Coordinates (B, P) of refits to rows that stand ``counts`` (B, n) times in each resample."""
+    """Returns coordinates (B, P) of refits to rows that stand ``counts`` (B, n) times."""
     weights = counts * solution.path[-1].weights
     path = [o.at(o.delta, o.unit, weights) for o in solution.path]
     tries = [
@@ -104,7 +111,7 @@ def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:
-    """Which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
+    """Tells which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
     _, state = problem.model.evaluate(problem.starts[:1])
     J = problem.model.jacobian(state)[0]
     gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / (J[0] @ J[0])
@@ -113,15 +120,13 @@ def _identified(problem: Problem, counts: Array) -> Mask:
 
 def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Array:
     """Returns draws (draws, P) of a least-squares fit's t distribution; none without freedom."""
-    covariance = delta_method(
-        problem, solution.path[-1], solution.phi, solution.certificate.at_bound
-    )
-    freedom = problem.model.n - len(solution.phi)
+    at_bound, P = solution.certificate.at_bound, len(solution.phi)
+    covariance = delta_method(problem, solution.path[-1], solution.phi, at_bound)
     if covariance is None:
-        return np.empty((0, len(solution.phi)))
+        return np.empty((0, P))
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    t = student_t(root, freedom, draws, seed)
+    t = student_t(root, problem.model.n - P, draws, seed)
     return np.asarray(np.clip(solution.phi + t, *problem.bounds.T))
 
 
@@ -164,3 +169,106 @@ def delta_method(
     covariance = np.zeros((P, P))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
+
+
+POINTS = 16  # on each side of the optimum
+DELTA = 1e-3  # of the likelihood, in units of its scale
+
+
+def profile(
+    fitted: Problem, solution: Solution, spec: Fit, progress: Callable[[str, int, int], None]
+) -> dict[str, ProfileInterval]:
+    """Returns the interval of each parameter of ``spec.profile``.
+
+    An end is None where the likelihood does not fall far enough before the bound or within twenty
+    standard errors.
+    """
+    law, theta = fitted.law, fitted.working(solution.phi)
+    likelihood = dataclasses.replace(fitted.protocol, objective="huber_scale", sample=1)
+    profiles = {}
+    for done, name in enumerate(spec.profile):
+        progress("profile", done, len(spec.profile))
+        place = law.names.index(name)
+        task = problem(law, fitted.rows, likelihood, fitted.seed, last=place)
+        profiles[name] = _one(task, place, theta, solution, spec.level)
+    if spec.profile:
+        progress("profile", len(spec.profile), len(spec.profile))
+    return profiles
+
+
+def _one(
+    task: Problem, place: int, theta: Array, solution: Solution, level: float
+) -> ProfileInterval:
+    law, path = task.law, task.path()
+    linear = isinstance(law, LinearLaw)
+    axis = len(theta) - 1 if linear else place
+    starts = task.coordinates(theta)[None] if linear else solution.ends
+    centre = follow(path, starts, task.bounds)
+    best = centre[np.argmin([_nll(task, phi) for phi in centre])]
+    least = _nll(task, best)
+    step = _standard_error(task, path[-1], best, axis)
+    drop = 0.5 * float(chi2.ppf(level, 1))
+    curve, ends = [(best, least)], []
+
+    def natural(phi: Array) -> float:
+        return float(law.natural(task.working(phi))[place])
+
+    for sign in (-1.0, 1.0):
+        edge, points = None, []
+        for reach in (3.0, 20.0):
+            last = np.clip(best[axis] + sign * reach * step, *task.bounds[axis])
+            values = np.linspace(best[axis], last, POINTS + 1)[1:]
+            points = _along(task, path, centre, axis, values)
+            rises = np.array([nll - least for _, nll in points])
+            if (rises > drop).any():
+                edge = _crossing(float(best[axis]), values, rises, drop)
+                break
+        along = np.arange(len(best)) == axis
+        ends.append(None if edge is None else natural(best + (edge - best[axis]) * along))
+        curve += points
+    curve.sort(key=lambda point: float(point[0][axis]))
+    if natural(curve[0][0]) > natural(curve[-1][0]):  # a coordinate that runs the other way
+        ends.reverse()
+    return ProfileInterval(
+        estimate=natural(best),
+        low=ends[0],
+        high=ends[1],
+        curve=[[natural(phi), nll] for phi, nll in curve],
+    )
+
+
+def _along(
+    task: Problem, path: list[Objective], centre: Array, axis: int, values: Array
+) -> list[tuple[Array, float]]:
+    """Finds the likelihood's optimum with the coordinate ``axis`` at each of ``values`` (K,)."""
+    starts = np.repeat(centre[None], len(values), axis=0)  # (K, ends, P)
+    starts[:, :, axis] = values[:, None]
+    starts = starts.reshape(-1, centre.shape[1])
+    bounds = np.broadcast_to(task.bounds, (*starts.shape, 2)).copy()
+    bounds[:, axis] = starts[:, axis, None]
+    ends = follow(path, starts, bounds)
+    nll = np.array([_nll(task, phi) for phi in ends]).reshape(len(values), len(centre))
+    ends = ends.reshape(len(values), len(centre), -1)
+    return [(ends[k, i], float(nll[k, i])) for k, i in enumerate(nll.argmin(axis=1))]
+
+
+def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
+    """Returns where the likelihood has fallen by ``drop``, between the points that bracket it.
+
+    The square root of the fall is close to linear in the parameter, so that one is interpolated.
+    """
+    k = int(np.argmax(rises > drop))
+    inner, x = (0.0, centre) if k == 0 else (max(rises[k - 1], 0.0), float(values[k - 1]))
+    fraction = (np.sqrt(drop) - np.sqrt(inner)) / (np.sqrt(rises[k]) - np.sqrt(inner))
+    return x + float(fraction) * (float(values[k]) - x)
+
+
+def _nll(task: Problem, phi: Array) -> float:
+    residual = task.model.evaluate(phi[None])[0][0] - task.observed
+    return sigma_huber(residual, DELTA, task.rows.weights)[0]
+
+
+def _standard_error(task: Problem, objective: Objective, phi: Array, axis: int) -> float:
+    covariance = delta_method(task, objective, phi, np.zeros(len(phi), dtype=bool))
+    variance = 0.0 if covariance is None else float(covariance[axis, axis])
+    return float(np.sqrt(variance)) or 0.1 * max(abs(float(phi[axis])), 1.0)

@@ -30,21 +30,15 @@ Part = tuple[Mapping[str, ArrayLike], ArrayLike]  # a law's columns and the resp
 class Candidate:
     """How well one form predicts, on the scale that the law is fitted on.
 
-    Attributes:
-        name: the form's name among the candidates.
-        n_params: number of its parameters.
-        mse: mean squared error over held-out rows of all parts, averaged over resamples.
-        standard_error: of ``mse``. Resamples share rows, so that it is
-            sd sqrt(1/k + held-out rows/fitted rows) rather than sd/sqrt(k) (Nadeau & Bengio 2003).
-        pearson: correlation of held-out predictions with what was measured, within each part and
-            averaged over parts; NaN where a response is constant.
+    Resamples share rows, so that the standard error of ``mse`` is
+    sd sqrt(1/k + held-out rows/fitted rows) rather than sd/sqrt(k) (Nadeau & Bengio 2003).
     """
 
-    name: str
+    name: str  # of the form among the candidates
     n_params: int
-    mse: float
+    mse: float  # over held-out rows of all parts, averaged over resamples
     standard_error: float
-    pearson: float
+    pearson: float  # of held-out rows within each part, averaged; NaN for a constant response
 
 
 @dataclass(frozen=True)
@@ -65,18 +59,11 @@ class Selection:
 
 
 def select(
-    candidates: Mapping[str, LinearLaw],
-    parts: Sequence[Part],
-    seed: int = 0,
-    k: int = 100,
+    candidates: Mapping[str, LinearLaw], parts: Sequence[Part], seed: int = 0, k: int = 100
 ) -> Selection:
     """Cross-validates ``candidates`` over the same ``k`` random resamples of every part.
 
-    Args:
-        candidates: forms of one law by name, such as ``laws.variants("sparsity.isoflop")``.
-        parts: columns (n,) and response (n,) of each part.
-        seed: of the resamples.
-        k: number of resamples.
+    The candidates are forms of one law by name, such as ``laws.variants("sparsity.isoflop")``.
 
     Raises:
         UserError: for a part of fewer than two rows, or where no candidate is identified.
@@ -95,15 +82,10 @@ def select(
             continue
         mse_k = sum(((p - y) ** 2).sum(axis=1) for p, y in errors) / n_held
         spread = float(np.std(mse_k, ddof=1)) if k > 1 else math.nan
-        ranked.append(
-            Candidate(
-                name,
-                len(law.parameters),
-                float(np.mean(mse_k)),
-                spread * math.sqrt(1 / k + n_held / n_fitted),
-                float(np.mean([_pearson(p, y) for p, y in errors])),
-            )
-        )
+        standard_error = spread * math.sqrt(1 / k + n_held / n_fitted)
+        pearson = float(np.mean([_pearson(p, y) for p, y in errors]))
+        mse = float(np.mean(mse_k))
+        ranked.append(Candidate(name, len(law.parameters), mse, standard_error, pearson))
     if not ranked:
         rows = ", ".join(str(np.size(response)) for _, response in parts)
         raise UserError(
@@ -144,7 +126,7 @@ def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp],
 def _held_out(
     law: LinearLaw, part: Part, fitted: NDArray[np.intp], held: NDArray[np.intp]
 ) -> tuple[Array, Array] | None:
-    """Predictions of the held-out rows (k, .) and their responses, on the law's own scale.
+    """Returns predictions and responses (k, .) of held-out rows, on the law's own scale.
 
     None where a resample does not tell the parameters apart.
     """
@@ -161,7 +143,7 @@ def _held_out(
 
 
 def _standardised(X: Array) -> Array:
-    """The same span in better condition: unit columns, centred where one of them is constant."""
+    """Returns columns of that span in better condition: of unit size, centred beside a constant."""
     constant = (np.ptp(X, axis=0) == 0) & (X[0] != 0)
     if constant.any():
         X = np.where(constant, X, X - X.mean(axis=0))

@@ -17,22 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.fitting.cores import each, shared
-from moelaws.fitting.descent import descend
+from moelaws.fitting.cores import each
+from moelaws.fitting.descent import Certificate, certify, descend, polish
 from moelaws.fitting.diagnostics import Search
 from moelaws.fitting.objective import Objective
-from moelaws.fitting.polish import Certificate, certify, polish
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.spec.errors import UserError
 
 # Starts of a batch, at most; rows times starts, that they stay in the processor's cache; the least
 # starts, where rows are many, for each call has its price; rows times these, for memory.
-BATCH, CACHED, FEW, MOST = 250, 16_000, 8, 125_000
+BATCH, CACHED, FEW, MAX_SIZE = 250, 16_000, 8, 125_000
 MAX_UNPRUNED = 400  # up to so many starts all descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; share and least number of those that go on
 SECOND = (12, 0.05, 100)  # steps on all rows; likewise
 SAMPLE = 256  # starts that are never pruned, at most
-WHOLE = 60  # steps that a descent to the end takes, as the progress has it
 REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
 NEARLY = 1.5  # the objective of another end that is still of interest, relatively
 APART = 1.0  # between parameters of different ends: a factor e of a coefficient
@@ -43,23 +41,14 @@ Progress = Callable[[int, int], None]  # done, total
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a multistart ended.
+    """Where a multistart ended."""
 
-    Attributes:
-        phi: (P,) the optimum, in the objective's coordinates.
-        value: the objective at it.
-        certificate: whether it is a stationary point.
-        search: what became of the starts.
-        ends: (K, P) the optimum and a few ends far from it that are nearly as good, best first.
-        end_values: (K,) their objectives.
-    """
-
-    phi: Array
-    value: float
-    certificate: Certificate
-    search: Search
-    ends: Array
-    end_values: Array
+    phi: Array  # (P,) the optimum, in the objective's coordinates
+    value: float  # the objective at it
+    certificate: Certificate  # whether it is a stationary point
+    search: Search  # what became of the starts
+    ends: Array  # (K, P) the optimum and ends far from it that are nearly as good, best first
+    end_values: Array  # (K,) their objectives
 
 
 def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
@@ -82,7 +71,7 @@ def descents(total: int) -> tuple[int, int]:
     if total <= MAX_UNPRUNED:
         return 0, total
     second = _survivors(FIRST, total)
-    return second, _survivors(SECOND, second) + _checked(total)
+    return second, _survivors(SECOND, second) + _sample_size(total)
 
 
 def multistart(
@@ -94,27 +83,28 @@ def multistart(
 ) -> Optimum:
     """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
 
+    ``progress`` counts descents: a start that goes on to the next rung counts again there.
+
     Raises:
         UserError: where the objective is a finite number nowhere that they lead to.
     """
-    rng = np.random.default_rng(seed)
-    total, milestones = len(starts), _milestones(objective.model.n, *starts.shape)
-    if total <= MAX_UNPRUNED:
-        survivors, sample = starts, starts[:0]
-    else:
-        sample = starts[rng.choice(total, _checked(total), replace=False)]
-
-        def pruning(rung: int, share: float) -> None:
-            before, after = milestones[rung : rung + 2]
-            progress(int((before + (after - before) * share) * total), total)
-
-        survivors = _pruned(objective, starts, bounds, rng, pruning)
-    last = np.concatenate([survivors, sample])
+    rng, total = np.random.default_rng(seed), len(starts)
+    second, whole = descents(total)
+    pruned = total + second if second else 0
 
     def shown(done: int) -> None:
-        progress(int((milestones[2] + (1 - milestones[2]) * done / len(last)) * total), total)
+        progress(done, pruned + whole)
 
-    theta_BP, value_B = descend_all(objective, last, bounds, progress=shown)
+    survivors, sample = starts, starts[:0]
+    if second:
+        sample = starts[rng.choice(total, _sample_size(total), replace=False)]
+        survivors = _pruned(objective, starts, bounds, rng, shown)
+    theta_BP, value_B = descend_all(
+        objective,
+        np.concatenate([survivors, sample]),
+        bounds,
+        progress=lambda done: shown(pruned + done),
+    )
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
         raise UserError(
@@ -152,19 +142,19 @@ def descend_all(
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[Array, Array]:
     """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
-    ends, values = shared(starts.shape), shared((len(starts),))
 
-    def work(batch: slice) -> None:
-        ends[batch], values[batch] = descend(objective, starts[batch], bounds, iterations)
+    def work(batch: slice) -> tuple[Array, Array]:
+        return descend(objective, starts[batch], bounds, iterations)
 
-    of_starts = batches(len(starts), objective.model.n)
-    each(work, of_starts, len(of_starts), lambda batch: progress(batch.stop))
-    return ends, values
+    slices = batches(len(starts), objective.model.n)
+    ended = each(work, slices, len(slices), lambda count: progress(slices[count - 1].stop))
+    ends, values = zip(*ended, strict=True)
+    return np.concatenate(ends), np.concatenate(values)
 
 
 def batches(count: int, n: int) -> list[slice]:
     """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
-    size = max(1, min(BATCH, max(CACHED // n, min(FEW, MOST // n))))
+    size = max(1, min(BATCH, max(CACHED // n, min(FEW, MAX_SIZE // n))))
     return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
@@ -173,18 +163,15 @@ def _pruned(
     starts: Array,
     bounds: Array,
     rng: np.random.Generator,
-    progress: Callable[[int, float], None],
+    progress: Callable[[int], None],
 ) -> Array:
-    """Where the starts that survive both rungs have come to; of a rung, the share is told."""
-    steps, total = FIRST[0], len(starts)
-    some = objective.rows(_some_rows(objective, starts.shape[1], rng))
-    theta, value = descend_all(some, starts, bounds, steps, lambda done: progress(0, done / total))
-    theta = theta[_best(value, _survivors(FIRST, total))]
-    steps, second = SECOND[0], len(theta)
-    theta, value = descend_all(
-        objective, theta, bounds, steps, lambda done: progress(1, done / second)
-    )
-    return theta[_best(value, _survivors(SECOND, second))]
+    """Returns where the starts that survive both rungs have come to."""
+    (B, P), n = starts.shape, objective.model.n
+    some = objective.rows(np.sort(rng.choice(n, min(n, max(40, 4 * P)), replace=False)))
+    theta, value = descend_all(some, starts, bounds, FIRST[0], progress)
+    theta = theta[_best(value, _survivors(FIRST, B))]
+    theta, value = descend_all(objective, theta, bounds, SECOND[0], lambda done: progress(B + done))
+    return theta[_best(value, _survivors(SECOND, len(theta)))]
 
 
 def _survivors(rung: tuple[int, float, int], count: int) -> int:
@@ -192,26 +179,9 @@ def _survivors(rung: tuple[int, float, int], count: int) -> int:
     return min(count, max(least, int(share * count)))
 
 
-def _checked(total: int) -> int:
-    """How many starts are not pruned, to see whether pruning lost the optimum."""
+def _sample_size(total: int) -> int:
+    """Returns how many starts are not pruned, to see whether pruning lost the optimum."""
     return min(SAMPLE, max(32, total // 70))
-
-
-def _some_rows(objective: Objective, n_params: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    n = objective.model.n
-    return np.sort(rng.choice(n, _few(n, n_params), replace=False))
-
-
-def _few(n: int, n_params: int) -> int:
-    return min(n, max(40, 4 * n_params))
-
-
-def _milestones(n: int, total: int, n_params: int) -> list[float]:
-    """The share of all work, in steps times rows, that lies before each rung and the descents."""
-    second, whole = descents(total)
-    few = total * FIRST[0] * _few(n, n_params) if second else 0
-    work = np.cumsum([0, few, second * SECOND[0] * n, whole * WHOLE * n])
-    return [float(share) for share in work / work[-1]]
 
 
 def _best(value: Array, count: int) -> NDArray[np.intp]:
@@ -221,7 +191,7 @@ def _best(value: Array, count: int) -> NDArray[np.intp]:
 def _distinct(
     objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
 ) -> tuple[Array, Array]:
-    """The polished optimum and up to ``ENDS - 1`` others, far from each other, best first."""
+    """Returns the polished optimum and up to ``ENDS - 1`` far others, and values, best first."""
     near = theta_BP[value_B <= np.nanmin(value_B) * NEARLY + 1e-15]
     chosen = [polish(objective, theta_BP[np.nanargmin(value_B)], bounds)]
     while len(chosen) < ENDS and len(near):

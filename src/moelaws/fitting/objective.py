@@ -26,22 +26,15 @@ def huber(residual: Any, delta: float) -> Array:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An objective at a batch of vectors.
+    """An objective at a batch of vectors."""
 
-    Attributes:
-        theta: (B, P) the vectors.
-        residual: (B, n) predictions minus observations.
-        value: (B,) the objective.
-        state: the model's.
-    """
-
-    theta: Array
-    residual: Array
-    value: Array
-    state: State
+    theta: Array  # (B, P) the vectors
+    residual: Array  # (B, n) predictions minus observations
+    value: Array  # (B,) the objective
+    state: State  # the model's
 
     def take(self, index: NDArray[np.intp]) -> Evaluation:
-        """The evaluation of the vectors at ``index``."""
+        """Returns the evaluation of the vectors at ``index``."""
         return Evaluation(
             self.theta[index],
             self.residual[index],
@@ -50,7 +43,7 @@ class Evaluation:
         )
 
     def moved(self, other: Evaluation, moves_B: Mask) -> Evaluation:
-        """The evaluation with the vectors of ``other`` where ``moves_B``; writes to no array."""
+        """Returns that with the vectors of ``other`` where ``moves_B``; writes to no array."""
         if moves_B.all():
             return other
         moves_B1 = moves_B[:, None]
@@ -65,21 +58,17 @@ class Evaluation:
 class Slopes(NamedTuple):
     """An objective's derivatives at a batch of vectors.
 
-    Attributes:
-        value: (B,) the objective.
-        gradient: (B, P).
-        curvature: (B, P, P).
-        scale: (B,) the largest diagonal element of the quadratic that touches the objective from
-            above, in units of the model's metric.
+    ``scale`` is the largest diagonal element of the quadratic that touches the objective from
+    above, in units of the model's metric.
     """
 
-    value: Array
-    gradient: Array
-    curvature: Array
-    scale: Array
+    value: Array  # (B,)
+    gradient: Array  # (B, P)
+    curvature: Array  # (B, P, P)
+    scale: Array  # (B,)
 
     def take(self, index: NDArray[np.intp]) -> Slopes:
-        """The derivatives of the vectors at ``index``."""
+        """Returns the derivatives of the vectors at ``index``."""
         return Slopes(*(array[index] for array in self))
 
 
@@ -109,36 +98,31 @@ class Objective:
         self.weights = np.ones((1, model.n)) if weights is None else np.atleast_2d(weights)
 
     def take(self, index: NDArray[np.intp]) -> Objective:
-        """The objective of the vectors at ``index`` of a batch."""
+        """Returns the objective of the vectors at ``index`` of a batch."""
         if len(self.weights) == 1:
             return self
         return Objective(self.model, self.observed, self.delta, self.weights[index], self.unit)
 
     def rows(self, index: NDArray[np.intp]) -> Objective:
-        """The objective over some of the rows."""
-        return Objective(
-            self.model.rows(index),
-            self.observed[index],
-            self.delta,
-            self.weights[:, index],
-            self.unit,
-        )
+        """Returns the objective over some of the rows."""
+        model, weights = self.model.rows(index), self.weights[:, index]
+        return Objective(model, self.observed[index], self.delta, weights, self.unit)
 
     def at(self, delta: float, unit: float = 1.0, weights: Array | None = None) -> Objective:
-        """The same with another threshold, unit or weights."""
+        """Returns the same with another threshold, unit or weights."""
         kept = self.weights if weights is None else weights
         return Objective(self.model, self.observed, delta, kept, unit)
 
     def residual(self, theta_BP: Array) -> Array:
-        """Predictions minus observations on the law's scale, (B, n)."""
+        """Returns predictions minus observations on the law's scale, (B, n)."""
         return self.evaluate(theta_BP).residual
 
     def value(self, theta_BP: Array) -> Array:
-        """f, shape (B,)."""
+        """Returns f, shape (B,)."""
         return self.evaluate(theta_BP).value
 
     def evaluate(self, theta_BP: Array) -> Evaluation:
-        """The objective at each vector, with what its derivatives there are made of."""
+        """Evaluates the objective at each vector, with what its derivatives there are made of."""
         prediction, state = self.model.evaluate(theta_BP)
         residual = prediction - self.observed
         losses = huber(residual, self.delta)
@@ -149,7 +133,7 @@ class Objective:
         return Evaluation(theta_BP, residual, self.unit * value, state)
 
     def pull(self, theta: Array) -> Array:
-        """How large the gradient at ``theta`` (P,) were if no row's part cancelled another's."""
+        """Returns the gradient's size at ``theta`` (P,) if no row cancelled another's share."""
         point = self.evaluate(theta[None])
         psi_n = np.minimum(np.abs(point.residual[0]), self.delta)
         J_Pn = self.model.jacobian(point.state)[0]
@@ -157,7 +141,7 @@ class Objective:
         return pull
 
     def derivatives(self, point: Evaluation | Array, exact_B: Mask) -> Slopes:
-        """Value, gradient and curvature at each vector.
+        """Returns value, gradient and curvature at each vector.
 
         Args:
             point: the evaluation of a batch, or its parameter vectors (B, P).
@@ -189,7 +173,7 @@ class Objective:
 
 
 def _products(J_PBn: Array, psi_Bn: Array, q_Bn: Array) -> tuple[Array, Array]:
-    """J psi (B, P) and J diag(q) J' (B, P, P), in one product."""
+    """Returns J psi (B, P) and J diag(q) J' (B, P, P), in one product."""
     P = len(J_PBn)
     weighted = np.empty((P + 1, *q_Bn.shape))
     np.multiply(J_PBn, q_Bn, out=weighted[:P])

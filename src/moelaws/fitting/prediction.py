@@ -1,19 +1,21 @@
-"""A fitted law at query points, with intervals of its mean and of a new observation.
+"""A fitted law at query points: its intervals there, and whether fitted rows surround them.
 
-Needs NumPy alone, so that one prediction is quick.
+Each variable is taken on the scale on which laws see it: ln of a positive quantity, -ln(1 - S) of a
+sparsity. The support, the fitted rows' convex hull, is kept as half-spaces, so that one prediction
+needs NumPy alone and is quick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from moelaws.fitting.diagnostics import Residuals
+from moelaws.fitting.diagnostics import Residuals, Support
 from moelaws.fitting.quantiles import percentiles
-from moelaws.laws.base import Array, Columns, FittableLaw
+from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw, Law, Mask, Variable
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,8 @@ def predict(
 ) -> Prediction:
     """Evaluates the fitted law at ``columns`` (numbers or arrays of one shape (n,)).
 
-    Args:
-        law: the fitted law.
-        params: its estimates, natural scale.
-        draws: (B, P) of the parameters, natural scale.
-        residuals: the fit's residuals as ``residuals.describe`` gives them.
-        columns: a value for each variable.
-        level: of the intervals.
+    ``params`` are its estimates and ``draws`` (B, P) those of the fit, natural scale; ``level`` is
+    that of the intervals.
     """
     flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
     value = law.predict(params, flat)
@@ -72,3 +69,106 @@ def of_draws(law: FittableLaw, draws: Array, columns: Columns) -> Array:
 
 def _natural(law: FittableLaw, values: Array) -> Array:
     return np.exp(values) if law.log_response else values
+
+
+SLACK = 1e-6  # of each variable's range: the hull's own corners are inside
+MAX_HALF_SPACES = 2000  # kept; of more than these, the box of the ranges alone
+
+
+def support_of(law: Law, columns: Columns) -> Support:
+    """Returns the hull of rows ``columns`` (n,), or the box of their ranges where it has none."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    ranges = {
+        v.name: [float(columns[v.name].min()), float(columns[v.name].max())] for v in law.variables
+    }
+    x, vary = _scaled(law, ranges, columns)
+    x, names = x[:, vary], [v.name for v, varies in zip(law.variables, vary, strict=True) if varies]
+    box = Support(ranges, names)
+    if len(names) < 2:
+        return box
+    # Rows of one budget, say, lie in a plane of the space: the hull is one within that plane.
+    centre = x.mean(axis=0)
+    _, s, axes = np.linalg.svd(np.linalg.qr(x - centre, mode="r"), full_matrices=True)
+    rank = int((s > 1e-6 * s[0]).sum())
+    inner = (x - centre) @ axes[:rank].T
+    flat = axes[rank:]
+    normals = [*flat, *-flat]
+    offsets = [*(flat @ centre), *-(flat @ centre)]
+    if rank > 1:
+        try:
+            equations = ConvexHull(inner).equations
+        except QhullError:
+            return box
+    else:
+        equations = np.array([[1.0, -inner.max()], [-1.0, inner.min()]])
+    if len(equations) > MAX_HALF_SPACES:
+        return box
+    outward = equations[:, :-1] @ axes[:rank]
+    normals += [*outward]
+    offsets += [*(outward @ centre - equations[:, -1])]
+    return replace(box, normals=np.array(normals).tolist(), offsets=np.array(offsets).tolist())
+
+
+def outside(law: Law, support: Support, columns: Columns) -> Mask:
+    """Returns which query points (n,) lie outside the support."""
+    x, vary = _scaled(law, support.ranges, columns)
+    beyond = np.asarray(((x < -SLACK) | (x > vary + SLACK)).any(axis=1))
+    if support.normals:
+        names = [v.name for v in law.variables]
+        inside_of = x[:, [names.index(name) for name in support.variables]]
+        excess = inside_of @ np.array(support.normals).T - np.array(support.offsets)
+        beyond = beyond | (excess > SLACK).any(axis=1)
+    return beyond
+
+
+def product_range(law: Law, support: Support, powers: Mapping[str, float]) -> tuple[float, float]:
+    """Returns the least and the largest product of ``powers`` of the variables over the support.
+
+    The variables are positive; of a sparsity S it is the power of 1 / (1 - S).
+    """
+    from scipy.optimize import linprog
+
+    ends = {
+        v.name: _own_scale(v, np.array(support.ranges[v.name]))
+        for v in law.variables
+        if v.name in powers
+    }
+    weights = [
+        powers.get(name, 0.0) * np.ptp(ends[name]) if name in ends else 0.0
+        for name in support.variables
+    ]
+    inside = {"A_ub": support.normals, "b_ub": support.offsets} if support.normals else {}
+    low, high = (sign * linprog(sign * np.array(weights), **inside, bounds=(0, 1)).fun
+                 for sign in (1.0, -1.0))  # fmt: skip
+    least = sum(power * ends[name][0] for name, power in powers.items())
+    return float(np.exp(least + low)), float(np.exp(least + high))
+
+
+def beyond_ranges(support: Support, values: Mapping[str, float]) -> list[str]:
+    """Returns sentences on the variables of one query that lie outside the rows' range."""
+    return [
+        f"{name} = {values[name]:.6g} is outside the {low:.6g} to {high:.6g} of the fitted rows"
+        for name, (low, high) in support.ranges.items()
+        if name in values and not low - 1e-9 * abs(low) <= values[name] <= high + 1e-9 * abs(high)
+    ]
+
+
+def _scaled(law: Law, ranges: Mapping[str, list[float]], columns: Columns) -> tuple[Array, Mask]:
+    """Returns columns as (n, V) from 0 to 1 over their ranges, 0 if constant, and which vary."""
+    scaled, vary = [], []
+    for variable in law.variables:
+        low, high = _own_scale(variable, np.array(ranges[variable.name]))
+        x = _own_scale(variable, np.atleast_1d(columns[variable.name]))
+        varies = bool(high - low > 1e-12 * max(abs(low), abs(high), 1.0))
+        scaled.append((x - low) / (high - low) if varies else (x - low))
+        vary.append(varies)
+    return np.stack(np.broadcast_arrays(*scaled), axis=1), np.array(vary)
+
+
+def _own_scale(variable: Variable, values: Array) -> Array:
+    if variable.domain is SPARSITY:
+        return np.asarray(-np.log1p(-values))
+    if variable.domain.holds(np.zeros(1))[0]:
+        return values
+    return np.asarray(np.log(values))

@@ -1,4 +1,4 @@
-"""FitReport: what a fit found, and its files.
+"""FitReport: what a fit estimates, and its files.
 
 ``FILE.json`` holds the report; ``FILE.bootstrap.parquet`` beside it the bootstrap's draws. Reading
 a report imports no pandas, so that a prediction from one is quick.
@@ -10,11 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from moelaws.fitting.decode import decode
+from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+
 from moelaws.fitting.diagnostics import (
+    Checked,
     Diagnostics,
+    Number,
     ProfileInterval,
     Residuals,
     Rollout,
@@ -35,59 +38,50 @@ def place(where: Mapping[str, float]) -> str:
     return ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
 
 
+def _finite(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("it is not a finite number")
+    return value
+
+
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Checked):
     """One parameter on its natural scale, with its interval (None where there is none)."""
 
-    estimate: float
-    low: float | None
-    high: float | None
+    estimate: Annotated[float, PlainValidator(_finite)]
+    low: Number | None
+    high: Number | None
 
 
 @dataclass(frozen=True)
-class FitPart:
+class FitPart(Checked):
     """One law fitted to one set of rows: the whole table's, or those of one ``split_by`` value.
 
-    Attributes:
-        where: the split column's value, such as {"C": 1e11}; empty for a fit that is not split.
-        n: rows fitted.
-        objective: the protocol's, at the estimates.
-        converged: whether the estimates are a certified stationary point of the objective.
-        params: parameter -> estimate and interval, natural scale.
-        metrics: errors on the fitted rows (see ``fitting.goodness.errors``).
-        holdout: the same errors on the held-out rows; None where nothing is held out.
-        diagnostics: starts, bounds, condition number, near-equivalent optima, draws.
-        intervals: how the parameters' intervals were made.
-        delta_method: parameter -> standard error and interval for large n, for comparison.
-        profile: parameter -> profile-likelihood interval, for those that the entry names.
-        residuals: their spread, normality and quantiles, on the law's scale.
-        support: where the fitted rows lie; None where that is not known. Its JSON key is ``hull``.
-        rollout: the fit below each budget and its errors above, or why there is none.
-        left_out: reason -> number of rows, over the whole table.
-        notes: how columns became variables: unit conversions and derivations.
-        warnings: what limits the trust in this fit, in sentences.
+    ``delta_method`` has standard errors and intervals for large n, for comparison; ``profile`` has
+    the profile likelihood of those parameters that the entry names. The JSON key of ``support`` is
+    ``hull``.
     """
 
-    where: dict[str, float]
-    n: int
-    objective: float
-    converged: bool
-    params: dict[str, Estimate]
-    metrics: dict[str, float | None]
-    holdout: dict[str, float | None] | None
+    where: dict[str, Number]  # the split column's value, such as {"C": 1e11}; empty without split
+    n: int  # rows fitted
+    objective: Number  # the protocol's, at the estimates
+    converged: bool  # whether the estimates are a certified stationary point of the objective
+    params: dict[str, Estimate]  # natural scale
+    metrics: dict[str, Number | None]  # errors on the fitted rows, as ``goodness.errors``
+    holdout: dict[str, Number | None] | None  # the same of the held-out rows
     diagnostics: Diagnostics
-    intervals: str = ""
-    delta_method: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    intervals: str = ""  # how the parameters' intervals were made
+    delta_method: dict[str, dict[str, Number | None]] = field(default_factory=dict)
     profile: dict[str, ProfileInterval] = field(default_factory=dict)
     residuals: Residuals = field(default_factory=Residuals)
     support: Support | None = None
     rollout: list[Rollout] = field(default_factory=list)
-    left_out: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
+    notes: list[str] = field(default_factory=list)  # unit conversions and derivations
+    warnings: list[str] = field(default_factory=list)  # what limits the trust in this fit
 
     def estimates(self) -> dict[str, float]:
-        """Parameter -> estimate, as ``Law.predict`` takes it."""
+        """Returns parameter -> estimate, as ``Law.predict`` takes it."""
         return {name: p.estimate for name, p in self.params.items()}
 
     def to_json(self) -> dict[str, Any]:
@@ -100,41 +94,33 @@ class FitPart:
 
 
 @dataclass(frozen=True)
-class FitReport:
+class FitReport(Checked):
     """A law fitted to a table, in one part or in one for each value of ``split_by``.
 
-    Attributes:
-        law: the law's id, with its variant: ``sparsity.isoflop:2-1-1``.
-        name: the fit's name in its study.
-        source: where the losses come from: trained, simulated, imported or, mixed, several of
-            them joined by a plus sign.
-        split_by: the column that splits the fit; empty for one part.
-        level: of the intervals.
-        parts: one FitPart for each value of the split column, in rising order.
-        spec: the fit as it was asked for (``spec.study.Fit``).
-        table: digest of the used columns' content, and those columns.
-        selection: how the law's variant was chosen by cross-validation; None where it was given.
-        versions: of the packages that the numbers rest on.
-        draws: columns of ``where``, ``draw``, parameters; None in a report that was read back.
-        draws_digest: SHA-256 of the draws' file, in a report that was read back.
+    ``draws`` is a data frame with the columns of ``where``, ``draw`` and the parameters; a report
+    that was read back has the SHA-256 of its file instead, ``draws_digest``.
     """
 
-    law: str
-    name: str
-    source: str
-    split_by: str
-    level: float
-    parts: list[FitPart]
-    spec: dict[str, Any]
-    table: dict[str, Any]
-    versions: dict[str, str]
-    selection: dict[str, Any] | None = None
-    draws: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    law: str  # the law's id, with its variant: ``sparsity.isoflop:2-1-1``
+    name: str  # of the fit in its study
+    source: str  # of the losses: trained, simulated, imported, or several joined by a plus sign
+    split_by: str  # the column that splits the fit; empty for one part
+    level: Annotated[float, Field(gt=0, lt=1)]  # of the intervals
+    parts: list[FitPart]  # one for each value of the split column, in rising order
+    spec: dict[str, Any]  # the fit's entry (``spec.fit.Fit``)
+    table: dict[str, Any]  # digest of the used columns' content, and those columns
+    versions: dict[str, str]  # of the packages that the numbers rest on
+    selection: dict[str, Any] | None = None  # how cross-validation chose the law's variant
+    draws: Any = field(default=None, compare=False, repr=False)
     draws_digest: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if any(set(part.where) != {self.split_by} - {""} for part in self.parts):
+            raise ValueError(f"a part's where does not say its {self.split_by}")
 
     @property
     def warnings(self) -> list[str]:
-        """Every part's warnings, each named by its part."""
+        """Lists every part's warnings, each named by its part."""
         return [
             f"{place(part.where)}: {text}" if part.where else text
             for part in self.parts
@@ -176,24 +162,7 @@ class FitReport:
         return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
 
 
-@dataclass(frozen=True)
-class _Head:
-    """What a report's file holds beside its parts."""
-
-    law: str
-    name: str
-    source: str
-    split_by: str
-    level: float
-    selection: dict[str, Any] | None
-    spec: dict[str, Any]
-    table: dict[str, Any]
-    versions: dict[str, str]
-    draws_digest: str
-
-
-_HEAD = tuple(own.name for own in fields(_Head))
-_PART = tuple(own.name for own in fields(FitPart))
+_HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
 
 
 def draws_path(path: Path) -> Path:
@@ -229,36 +198,31 @@ def read_fit(path: Path) -> FitReport:
     """
     data = read_json(path)
     try:
-        head = decode(_Head, {key: data.get(key) for key in _HEAD})
-        if not 0 < head.level < 1:
-            raise ValueError("level is not between 0 and 1")
-        if head.split_by:
-            parts = [_part(part, f"part {n}") for n, part in enumerate(data["parts"], 1)]
-        else:
-            parts = [_part({**data, "where": {}}, "")]
-        if any(set(part.where) != {head.split_by} - {""} for part in parts):
-            raise ValueError(f"a part's where does not say its {head.split_by}")
-        return FitReport(parts=parts, **vars(head))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise UserError(
-            f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
-            f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
-        ) from None
+        parts = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
+        head = {key: data[key] for key in _HEAD}
+        return TypeAdapter(FitReport).validate_python(head | {"parts": list(map(_part, parts))})
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = list(first["loc"])
+        if keys[:1] == ["parts"] and not data["split_by"]:
+            del keys[:2]
+        reason = f"{'.'.join(map(str, keys))}: {first['msg'].removeprefix('Value error, ')}"
+    except KeyError as error:
+        reason = f"the key {error} is missing"
+    except TypeError:
+        reason = "parts is not a list of mappings"
+    raise UserError(
+        f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
+        f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
+    )
 
 
-def _part(data: Mapping[str, Any], key: str) -> FitPart:
-    """Returns the part that ``FitPart.to_json`` gave.
-
-    Raises:
-        KeyError, TypeError, ValueError: for data of another form, or an estimate that is no number.
-    """
-    own = {name: data["hull" if name == "support" else name] for name in _PART}
-    part = decode(FitPart, own | {"support": own["support"] or None}, key)
-    for name, estimate in part.estimates().items():
-        if not math.isfinite(estimate):
-            raise ValueError(f"params.{name}.estimate is not a finite number")
-    return part
+def _part(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a FitPart in what ``FitPart.to_json`` gave."""
+    return {
+        own.name: (data["hull"] or None) if own.name == "support" else data[own.name]
+        for own in fields(FitPart)
+    }
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:
@@ -285,9 +249,7 @@ def is_report(path: Path) -> bool:
 
 
 def read_draws(path: Path) -> pd.DataFrame:
-    """Returns the draws of the report at ``path``: split column, ``draw``, parameters.
-
-    ``path`` is the report's JSON file or the Parquet file itself.
+    """Returns the draws of the report at ``path``, or at their own: split column, draw, parameters.
 
     Raises:
         UserError: where the file is missing or damaged.
@@ -300,8 +262,10 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
     """Returns the draws (B, P) of one ``part`` of the ``report`` at ``path``.
 
     The parameters are in the part's order. No pandas is imported, so that an interval of one
-    prediction is quick. Errors as of ``read_draws``,
-    and where the draws' file is of another fit.
+    prediction is quick.
+
+    Raises:
+        UserError: as ``read_draws``, and where the draws' file is of another fit.
     """
     import numpy as np
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.fitting.observations import Observations
 from moelaws.fitting.report import place
 from moelaws.fitting.variables import (
+    Observations,
     Variables,
     check_values,
     column_sources,
@@ -36,26 +36,17 @@ class Rows(Observations):
     """The rows of one part of a fit.
 
     The fitted rows are sorted, so that the table's order is nothing. Their weights are relative to
-    the standard errors that the fit names.
-
-    Attributes:
-        where: the split column's value; empty where the fit is not split.
-        held_columns, held_response: columns and response of the held-out rows.
-        left_out: reason -> number of rows, over the whole table.
-        notes: unit conversions and derivations, such as "D = C / (6 N_active)".
-        groups: (n,) the bootstrap's block of each fitted row, counted from 0; None for rows.
-        held_blocks: of the held-out rows, the value that names the block; None for rows.
-        rollout: (n,) of the fitted rows, what a roll-out cuts at; None where there is none.
+    the standard errors that the fit names. What the entry does not ask for is None.
     """
 
-    where: dict[str, float]
-    held_columns: dict[str, Array]
+    where: dict[str, float]  # the split column's value; empty where the fit is not split
+    held_columns: dict[str, Array]  # of the held-out rows
     held_response: Array
-    left_out: dict[str, int]
-    notes: tuple[str, ...] = ()
-    groups: NDArray[np.intp] | None = None
-    held_blocks: NDArray[np.object_] | None = None
-    rollout: Array | None = None
+    left_out: dict[str, int]  # reason -> number of rows, over the whole table
+    notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
+    groups: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
+    held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
+    rollout: Array | None = None  # (n,) of the fitted rows, what a roll-out cuts at
 
 
 def split_rows(
@@ -83,12 +74,7 @@ def split_rows(
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
     groups = _determined(groups, held, len(law.parameters), left_out)
     check_values(reader.given, table, used, spec, units)
-    marks = _Marks(
-        reader.standard_errors(used & ~held), reader.blocks(used & ~held), reader.rollout()
-    )
-    return [
-        reader.rows(where, group & ~held, group & held, marks, left_out) for where, group in groups
-    ]
+    return [reader.rows(where, group & ~held, group & held, left_out) for where, group in groups]
 
 
 def selected_rows(
@@ -136,15 +122,6 @@ _Groups = list[tuple[dict[str, float], Mask]]  # the split column's value, and i
 
 
 @dataclass(frozen=True)
-class _Marks:
-    """What the entry names of each row of the table, (n,) each; None where it names none."""
-
-    standard_errors: Array | None
-    blocks: NDArray[np.object_] | None
-    rollout: Array | None
-
-
-@dataclass(frozen=True)
 class _Reader:
     """A table as one fit's entry reads it; all masks are over the table's rows (n,)."""
 
@@ -155,7 +132,7 @@ class _Reader:
     given: Variables
 
     def used(self, left_out: dict[str, int]) -> Mask:
-        """Which rows completed, are of the sweep and are selected; counts the others."""
+        """Returns which rows completed, are of the sweep and are selected; counts the others."""
         used = np.ones(len(self.table), dtype=bool)
         if "status" in self.table.columns:
             status = self.table["status"].astype(str)
@@ -186,18 +163,18 @@ class _Reader:
             )
 
     def held_out(self) -> Mask:
-        """Which rows the hold-out selects, used or not."""
+        """Returns which rows the hold-out selects, used or not."""
         if not self.spec.holdout.strip():
             return np.zeros(len(self.table), dtype=bool)
         return self.select(self.spec.holdout)
 
     def select(self, expression: str) -> Mask:
-        """``spec.rows.select`` over the numeric columns and the variables."""
+        """Returns ``spec.rows.select`` over the numeric columns and the variables."""
         mask = np.asarray(select(self.numeric(), expression), dtype=bool)
         return np.array(np.broadcast_to(mask, len(self.table)))
 
     def numeric(self) -> dict[str, Array]:
-        """What a row expression may name: the variables and the numeric columns.
+        """Returns what a row expression may name: the variables and the numeric columns.
 
         Where a column has a variable's name but another one stands for it, the column is meant.
         """
@@ -211,7 +188,7 @@ class _Reader:
         return values | numeric | own
 
     def split(self, used: Mask, left_out: dict[str, int]) -> _Groups:
-        """The rows of each value of the split column, in rising order; one group without one."""
+        """Returns the rows of each value of the split column, in rising order."""
         column = self.spec.split_by
         if not column:
             return [({}, used)]
@@ -221,7 +198,7 @@ class _Reader:
         return [({column: float(value)}, used & (split == value)) for value in values]
 
     def standard_errors(self, fitted: Mask) -> Array | None:
-        """Each row's standard error on the objective's scale but for a factor."""
+        """Returns each row's standard error on the objective's scale but for a factor."""
         column, response = self.spec.weights, self.law.response
         if not column:
             return None
@@ -238,7 +215,7 @@ class _Reader:
             return se / self.given.values[response.name] if self.law.log_response else se
 
     def blocks(self, fitted: Mask) -> NDArray[np.object_] | None:
-        """The value of ``resample_by`` in each row, as text or number."""
+        """Returns the value of ``resample_by`` in each row, as text or number."""
         name = self.spec.resample_by
         if not name:
             return None
@@ -255,9 +232,9 @@ class _Reader:
         return column.astype(str).to_numpy(dtype=object)
 
     def rollout(self) -> Array | None:
-        """What a roll-out cuts at in each row, read as a hold-out reads it.
+        """Returns what a roll-out cuts at in each row, read as a hold-out reads it.
 
-        Refused is what is not known before a training: the response, and other measures of a loss.
+        What is not known before a training is refused: the response, and other measures of a loss.
         """
         name = self.spec.rollout
         if not name:
@@ -274,14 +251,9 @@ class _Reader:
         return known[name] if name in known else numbers(self.table, name, "rollout")
 
     def rows(
-        self,
-        where: dict[str, float],
-        fitted: Mask,
-        held: Mask,
-        marks: _Marks,
-        left_out: dict[str, int],
+        self, where: dict[str, float], fitted: Mask, held: Mask, left_out: dict[str, int]
     ) -> Rows:
-        """The rows of the part ``where``, the fitted ones sorted."""
+        """Returns the rows of the part ``where``, the fitted ones sorted."""
         n, needed = int(fitted.sum()), len(self.law.parameters)
         at = f" at {place(where)}" if where else ""
         if n < needed:
@@ -293,7 +265,8 @@ class _Reader:
         values = self.given.values
         names = [v.name for v in self.law.variables if v.name in values]
         response = values[self.law.response.name]
-        se, blocks, rollout = marks.standard_errors, marks.blocks, marks.rollout
+        se, blocks = self.standard_errors(fitted), self.blocks(fitted)
+        rollout = self.rollout()
         weights = None if se is None else _weights(se[fitted])
         groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
         if groups is not None and not groups.any():
@@ -321,7 +294,7 @@ class _Reader:
 
 
 def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, int]) -> _Groups:
-    """The parts of a split fit with rows enough for its parameters; all where none has (refused).
+    """Returns the parts with rows enough for the parameters; all where none has (refused).
 
     A budget that lost runs must not take the others' fits with it.
     """
@@ -335,7 +308,7 @@ def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, in
 
 
 def _weights(se: Array) -> Array:
-    """(s / se)^2 with s such that their mean is 1, to the last digit in any order of the rows."""
+    """Returns (s / se)^2 of mean 1, to the last digit in any order of the rows."""
     weights = (se.min() / se) ** 2
     return np.asarray(weights / np.sort(weights).mean())
 

@@ -1,4 +1,4 @@
-"""A table's columns as a law's variables: numbers, units, derived ones, and what they may be."""
+"""A table's columns as a law's variables: numbers, units, derivations and allowed values."""
 
 from __future__ import annotations
 
@@ -17,19 +17,12 @@ from moelaws.spec.fit import Fit
 
 @dataclass(frozen=True)
 class Variables:
-    """A law's variables and response over all rows of a table, and those they are derived from.
+    """A law's variables and response over all rows of a table, and those they are derived from."""
 
-    Attributes:
-        values: variable -> (n,) in its own unit; NaN where the table has no value.
-        sources: which column stands for which, and what is derived.
-        factors: variable -> what its column was multiplied by, where a unit was given.
-        notes: unit conversions and derivations, as they are printed.
-    """
-
-    values: dict[str, Array]
-    sources: Sources
-    factors: dict[str, float]
-    notes: tuple[str, ...]
+    values: dict[str, Array]  # variable -> (n,) in its own unit; NaN where the table has no value
+    sources: Sources  # which column stands for which, and what is derived
+    factors: dict[str, float]  # variable -> what its column was multiplied by for its unit
+    notes: tuple[str, ...]  # unit conversions and derivations, as they are printed
 
 
 def read_variables(
@@ -60,7 +53,7 @@ def read_variables(
 
 
 def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
-    """Where the law's variables come from in ``table``; an empty column stands for none.
+    """Returns where the law's variables come from in ``table``; an empty column stands for none.
 
     Tables of imported runs have every column of a study's table, and most are empty: these must not
     keep a variable from being derived. A mapped column is taken as it is.
@@ -164,3 +157,12 @@ def _check_unit(variable: Variable, column: str, values: Array) -> None:
         raise UserError(
             f"column {column} for {name} is {text}; if the column is right, say --unit {name}=1"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """What a law is fitted to."""
+
+    columns: dict[str, Array]  # variable -> (n,)
+    response: Array  # (n,) in its natural unit
+    weights: Array | None = None  # (n,) of the squared residuals on the objective's scale, mean 1

@@ -57,23 +57,16 @@ class Variable:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a fit estimates.
-
-    Attributes:
-        low, high: its bounds, on the natural scale.
-        scale: ``log`` for a positive number, which is fitted as its logarithm.
-        published: the paper's value, on the natural scale; None where the paper prints none.
-        starts: where fits start, on the working scale.
-    """
+    """A number that a fit estimates."""
 
     name: str
     unit: str
-    low: float
+    low: float  # its bounds, on the natural scale
     high: float
     description: str
-    scale: Literal["log", "linear"] = "linear"
-    published: float | None = None
-    starts: tuple[float, ...] = ()
+    scale: Literal["log", "linear"] = "linear"  # log: positive, and fitted as its logarithm
+    published: float | None = None  # the paper's value, on the natural scale
+    starts: tuple[float, ...] = ()  # where fits start, on the working scale
 
     def working(self, value: float) -> float:
         return math.log(value) if self.scale == "log" else value
@@ -86,14 +79,14 @@ def signed(
     published: float | None = None,
     starts: tuple[float, ...] = (),
 ) -> Parameter:
-    """A parameter that is a pure number between ``-bound`` and ``bound``."""
+    """Returns a parameter that is a pure number between ``-bound`` and ``bound``."""
     return Parameter(name, "1", -bound, bound, description, "linear", published, starts)
 
 
 def with_published(
     parameters: Iterable[Parameter], values: Mapping[str, float]
 ) -> tuple[Parameter, ...]:
-    """The same parameters with the values that a paper prints for another form of the law."""
+    """Returns the parameters with the values that a paper prints for another form of the law."""
     return tuple(replace(p, published=values.get(p.name)) for p in parameters)
 
 
@@ -101,33 +94,27 @@ def with_published(
 class FitProtocol:
     """How a law is fitted.
 
-    Attributes:
-        objective: over residuals on the law's scale (ln L for a loss): ``huber``, the sum of Huber
-            losses; ``huber_scale``, the negative Huber log-likelihood whose scale sigma is fitted
-            too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values.
-        delta: the Huber threshold, in units of the residual (of sigma for ``huber_scale``).
-        grid: start values of each parameter on the working scale; the starts are their product.
-            A law fills in the starts of its parameters where this is empty.
-        sample: how many of them are run, a seeded sample; None for all.
-        holdout: the paper's own hold-out, for reference: a fit holds out what its user asks for.
-        source: where the paper states all this.
+    The objective is over residuals on the law's scale (ln L for a loss): ``huber``, the sum of
+    Huber losses; ``huber_scale``, the negative Huber log-likelihood whose scale sigma is fitted
+    too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values. The starts are
+    the product of the ``grid``; a law fills in the starts of its parameters where it is empty.
     """
 
     objective: Objective
-    delta: float = 1e-3
-    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    sample: int | None = None
-    holdout: str = ""
-    source: str = ""
+    delta: float = 1e-3  # the Huber threshold, in units of the residual (sigma for huber_scale)
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # on the working scale
+    sample: int | None = None  # how many starts are run, a seeded sample; None for all
+    holdout: str = ""  # the paper's own, for reference: a fit holds out what its user asks for
+    source: str = ""  # where the paper states all this
 
     @property
     def n_starts(self) -> int:
-        """Number of starts of the whole grid; 1 where a law has none and needs none."""
+        """Counts the starts of the whole grid; 1 where a law has none and needs none."""
         return math.prod(len(values) for values in self.grid.values())
 
     @property
     def n_run(self) -> int:
-        """Number of starts that are run: the sample, or all."""
+        """Counts the starts that are run: the sample, or all."""
         return min(self.n_starts, self.sample or self.n_starts)
 
 
@@ -158,22 +145,22 @@ class Law(ABC):
 
     @property
     def ref(self) -> str:
-        """What names this law and form: ``allocation.loss`` or ``allocation.loss:sqlog``."""
+        """Names this law and form: ``allocation.loss`` or ``allocation.loss:sqlog``."""
         return f"{self.id}:{self.variant}" if self.variant else self.id
 
     @property
     @abstractmethod
     def results(self) -> tuple[Variable, ...]:
-        """What the law results in."""
+        """Declares what the law results in."""
 
     @property
     @abstractmethod
     def published(self) -> Mapping[str, float] | None:
-        """The paper's coefficients, natural scale; None where it prints none."""
+        """Gives the paper's coefficients, natural scale; None where it prints none."""
 
     @abstractmethod
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
-        """Every result by name, in its natural unit.
+        """Returns every result by name, in its natural unit.
 
         Args:
             params: value of every parameter, natural scale.
@@ -184,7 +171,7 @@ class Law(ABC):
         """
 
     def columns(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """The law's variables out of ``values``, as float arrays of one shape.
+        """Takes the law's variables out of ``values``, as float arrays of one shape.
 
         Raises:
             UserError: for a variable that is missing and has no default.
@@ -222,7 +209,7 @@ class Formula(Law):
         return self.constants
 
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
-        """Every result by name; ``params`` is not used: a formula's constants are its own."""
+        """Returns every result by name; ``params`` is not used, for constants are its own."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
         outputs = self.function(values)
@@ -251,20 +238,20 @@ class Model(Protocol):
     log_of_sum: bool
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
-        """Predictions (B, n) and the state that :meth:`jacobian` and :meth:`curvature` need."""
+        """Returns predictions (B, n) and the state that ``jacobian`` and ``curvature`` need."""
 
     def jacobian(self, state: State) -> Array:
-        """d prediction / d parameter, (B, P, n); best a view of (P, B, n)."""
+        """Returns d prediction / d parameter, (B, P, n); best a view of (P, B, n)."""
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """Sum over rows of psi times second derivatives, (B, P, P).
+        """Sums psi times second derivatives over rows, (B, P, P).
 
-        Those of the prediction, or of the sum where the prediction is a ``log_of_sum``. No vector's
-        are needed whose psi is 0 in all rows.
+        These are of the prediction, or of the sum where the prediction is a ``log_of_sum``. None
+        are needed of a vector whose psi is 0 in all rows.
         """
 
     def rows(self, index: NDArray[np.intp]) -> Model:
-        """The same over some of the rows."""
+        """Returns the same over some of the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +273,7 @@ class FittableLaw(Law):
 
     @abstractmethod
     def model(self, columns: Columns) -> Model:
-        """The law over rows: ``columns`` of shape (n,)."""
+        """Returns the law over rows: ``columns`` of shape (n,)."""
 
     @property
     def results(self) -> tuple[Variable, ...]:
@@ -301,12 +288,12 @@ class FittableLaw(Law):
         return {self.response.name: self.predict(params, columns)}
 
     def predict(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> Array:
-        """The response in its natural unit; arguments and errors as of :meth:`evaluate`."""
+        """Returns the response in its natural unit; arguments and errors as of ``evaluate``."""
         one: Array = self.predict_batch(self.vector(params)[None], columns)[0]
         return one
 
     def predict_batch(self, theta_BP: Array, columns: Mapping[str, Any]) -> Array:
-        """The response of each working-scale vector: (B, *shape of the columns)."""
+        """Returns the response of each working-scale vector: (B, *shape of the columns)."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
         model = self.model({name: value.reshape(-1) for name, value in values.items()})
@@ -315,29 +302,29 @@ class FittableLaw(Law):
         return natural.reshape(len(theta_BP), *shape)
 
     def on_scale(self, response: Any) -> Array:
-        """The response on the scale of the objective's residuals."""
+        """Returns the response on the scale of the objective's residuals."""
         return np.asarray(np.log(response) if self.log_response else response, float)
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        """Coefficient of a term -> its share (n,) of the prediction; empty for a law without."""
+        """Maps a term's coefficient to its share (n,) of the prediction; no terms, no entries."""
         return {}
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs of parameters that these rows cannot tell apart, whatever the responses."""
+        """Pairs parameters that these rows cannot tell apart, whatever the responses."""
         return []
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters' names, in the order of every parameter vector."""
+        """Lists the parameters' names, in the order of every parameter vector."""
         return tuple(p.name for p in self.parameters)
 
     @property
     def bounds(self) -> Array:
-        """Bounds on the working scale, shape (P, 2)."""
+        """Gives the bounds on the working scale, shape (P, 2)."""
         return np.array([[p.working(p.low), p.working(p.high)] for p in self.parameters])
 
     def vector(self, params: Mapping[str, float]) -> Array:
-        """Working-scale vector (P,) of natural-scale ``params``.
+        """Returns the working-scale vector (P,) of natural-scale ``params``.
 
         Raises:
             UserError: for a missing parameter, or one of a log scale that is not positive.
@@ -356,6 +343,6 @@ class FittableLaw(Law):
         return np.array([p.working(float(params[p.name])) for p in self.parameters])
 
     def natural(self, theta: Array) -> Array:
-        """Natural-scale values of working-scale vectors, shape (..., P)."""
+        """Returns natural-scale values of working-scale vectors, shape (..., P)."""
         is_log = np.array([p.scale == "log" for p in self.parameters])
         return np.where(is_log, np.exp(np.where(is_log, theta, 0.0)), theta)

@@ -44,7 +44,7 @@ class PowerLawSum(FittableLaw):
         return {t.coefficient.name: x for t, x in zip(self.terms, share_TBn[:, 0], strict=True)}
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs (exponent, coefficient): the exponent's feature is the same in all rows."""
+        """Pairs exponents with coefficients where an exponent's feature is one in all rows."""
         values = self.columns(columns)
         return [
             (power.exponent.name, term.coefficient.name)
@@ -55,13 +55,11 @@ class PowerLawSum(FittableLaw):
 
 
 def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: Any) -> PowerLawSum:
-    """The sum of ``terms`` as a law of the loss, with all that follows from them.
+    """Returns the sum of ``terms`` as a law of the loss, with all that follows from them.
 
-    Args:
-        terms: in the order of the equation; they give parameters, starts, variables and texts.
-        order: the parameters' names in the order of every vector and report; that of the terms
-            where it is empty.
-        stated: the law's other fields, and what it states otherwise than the terms give it.
+    The terms give parameters, starts, variables and texts; ``order`` is that of the parameters'
+    names where it is not that of the terms. ``stated`` are the law's other fields, and what it
+    states otherwise than the terms give it.
 
     Raises:
         ValueError: for a parameter that two terms declare differently.
@@ -72,7 +70,7 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
 
 
 def power_law(term: Term, **stated: Any) -> LinearLaw:
-    """One term as a law, which is a straight line in logarithms; ``stated`` as above."""
+    """Returns one term as a law, which is a straight line in logarithms; ``stated`` as above."""
     features: dict[str, Feature] = {p.exponent.name: p.feature for p in term.powers}
     return LinearLaw(
         parameters=tuple(replace(p, starts=()) for p in term.parameters),
@@ -128,7 +126,7 @@ class PowerLawModel:
         return PowerLawModel(terms, self.n_params)
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
-        """ln prediction (B, n) and each term's share of the prediction (T, B, n)."""
+        """Returns ln prediction (B, n) and each term's share of the prediction (T, B, n)."""
         z_TBn = theta_BP @ self._design
         return log_sum_exp(z_TBn), (z_TBn,)
 
@@ -146,7 +144,7 @@ class PowerLawModel:
         return jacobian_PBn.swapaxes(0, 1)
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """The second moments of the terms' design under their shares."""
+        """Returns the second moments of the terms' design under their shares."""
         (share_TBn,) = state
         moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
         for share_Bn, (index, _), outer in zip(share_TBn, self._terms, self._outer, strict=True):
@@ -168,7 +166,7 @@ class LinearLaw(FittableLaw):
         return LinearModel(self.design(columns))
 
     def design(self, columns: Columns) -> Array:
-        """The design matrix, shape (n, P)."""
+        """Returns the design matrix, shape (n, P)."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
         rows = [np.broadcast_to(self.features[name](values), shape) for name in self.names]
@@ -247,7 +245,7 @@ class GeneralModel:
         return curvature
 
     def _differences(self, theta_BP: Array, psi_Bn: Array) -> Array:
-        """Central differences of the exact gradient: an error of 1e-10 or so, relatively."""
+        """Takes central differences of the exact gradient: an error of 1e-10 or so, relatively."""
         B, P = theta_BP.shape
         curvature = np.empty((B, P, P))
         # The 2 P neighbours of as many vectors together as make few calls, of arrays in cache.

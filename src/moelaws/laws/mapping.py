@@ -6,48 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from moelaws.laws.base import Derivation, FittableLaw, Variable
-from moelaws.laws.vocabulary import (
-    VOCABULARY,
-    factor,
-    plan,
-    refuse_unit,
-    same_quantity,
-    ways,
-)
+from moelaws.laws.vocabulary import VOCABULARY, factor, plan, refuse_unit, same_quantity, ways
 from moelaws.spec.errors import UserError, listed
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where each variable of a fit comes from.
+    """Where each variable of a fit comes from: a column (as what others need) or a derivation."""
 
-    Attributes:
-        columns: variable -> the table's column, of the response, of the law's variables and of
-            those that others are derived from.
-        derivations: of the rest, in their order.
-        variables: name -> declaration of every one of them.
-    """
-
-    columns: dict[str, str]
-    derivations: tuple[Derivation, ...]
-    variables: dict[str, Variable]
-
-
-def _mapped(law: FittableLaw, mapping: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(variable, column) for each variable and the response; a variable is its own column.
-
-    Raises:
-        UserError: for a mapping of something that is neither a variable of the law nor one that
-            its variables are derived from.
-    """
-    known = [variable.name for variable in (*law.variables, law.response)]
-    for name in mapping:
-        if name not in known and name not in VOCABULARY:
-            raise UserError(
-                f"mapping: {name!r} is not a variable of {law.ref}; it has {', '.join(known)} "
-                f"(others may be derived from {', '.join(n for n in VOCABULARY if n not in known)})"
-            )
-    return [(name, mapping.get(name, name)) for name in known]
+    columns: dict[str, str]  # variable -> the table's column
+    derivations: tuple[Derivation, ...]  # of the rest, in their order
+    variables: dict[str, Variable]  # name -> declaration of every one of them
 
 
 def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) -> None:
@@ -81,7 +50,7 @@ def sources(
     available: Collection[str],
     empty: Collection[str] = (),
 ) -> Sources:
-    """Where the law's variables come from in a table whose columns are ``available``.
+    """Returns where the law's variables come from in a table of ``available`` columns.
 
     A mapped column comes before one that has the variable's own name, that before a derivation,
     and that before the variable's default, which is not in the result. Columns without a value are
@@ -91,12 +60,15 @@ def sources(
         UserError: for a mapping of an unknown variable, a mapped column that is not there, or
             a variable that has no column and cannot be derived.
     """
-    columns = {
-        name: column
-        for name, column in _mapped(law, mapping)
-        if name in mapping or column in available
-    }
     declared = {v.name: v for v in (*law.variables, law.response)}
+    for name in mapping:
+        if name not in declared and name not in VOCABULARY:
+            others = ", ".join(n for n in VOCABULARY if n not in declared)
+            raise UserError(
+                f"mapping: {name!r} is not a variable of {law.ref}; it has {', '.join(declared)} "
+                f"(others may be derived from {others})"
+            )
+    columns = {n: mapping.get(n, n) for n in declared if n in mapping or n in available}
     helpers = {name: mapping.get(name, name) for name in VOCABULARY if name not in declared}
     missing = [v for v in law.variables if v.name not in columns and v.default is None]
     known = {name for name in columns if same_quantity(declared[name])}
@@ -133,12 +105,10 @@ def sources(
 def unit_factors(
     origins: Sources, units: Mapping[str, str], declared: Mapping[str, str]
 ) -> dict[str, float]:
-    """Variable -> what its column is multiplied by, of those whose unit the fit states.
+    """Returns what a variable's column is multiplied by, of those whose unit the fit states.
 
-    Args:
-        origins: which columns are used.
-        units: variable -> a word or number as ``vocabulary.factor`` takes it.
-        declared: column -> the unit that its table declares, where it does.
+    ``units`` maps variables to words or numbers as ``vocabulary.factor`` takes them, ``declared``
+    columns to the unit that their table declares.
 
     Raises:
         UserError: for a unit of something that has no column, a word that is not allowed, or a

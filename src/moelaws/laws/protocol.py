@@ -16,13 +16,13 @@ OBJECTIVES = get_args(Objective)
 
 
 def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """What concerns ``law`` of overrides for several laws: a linear one has no starts."""
+    """Returns what concerns ``law`` of overrides for several: a linear one has no starts."""
     starts = ("sample", "grid") if isinstance(law, LinearLaw) else ()
     return {key: value for key, value in overrides.items() if key not in starts}
 
 
 def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> FitProtocol:
-    """The law's protocol with a fit's overrides: ``objective``, ``delta``, ``sample``, ``grid``.
+    """Returns the law's protocol with a fit's overrides, which may name any of its traits.
 
     ``sample`` is how many starts are run, all of the grid for null; ``grid`` maps parameters to
     start values on the working scale and replaces theirs alone. A linear law has one optimum and

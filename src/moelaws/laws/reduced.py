@@ -43,7 +43,7 @@ def reduced(law: FittableLaw, constant: Collection[str]) -> FittableLaw:
 
 
 def _merged(law: PowerLawSum, constant: Collection[str]) -> PowerLawSum:
-    """The sum with one term for each set of powers that vary."""
+    """Returns the sum with one term for each set of powers that vary."""
     terms: dict[frozenset[tuple[str, str, bool]], Term] = {}
     for term in law.terms:
         powers = tuple(p for p in term.powers if p.base.variable.name not in constant)
@@ -62,7 +62,7 @@ def _merged(law: PowerLawSum, constant: Collection[str]) -> PowerLawSum:
 
 
 def _held(law: GeneralLaw, names: Collection[str]) -> GeneralLaw:
-    """The law with the parameters ``names`` held: exponents at 0, positive numbers at 1."""
+    """Returns the law with the parameters ``names`` at fixed values: exponents 0, others 1."""
     free = [i for i, parameter in enumerate(law.parameters) if parameter.name not in names]
 
     def function(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:

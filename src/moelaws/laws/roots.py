@@ -11,7 +11,7 @@ from moelaws.laws.base import Array
 
 
 def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
-    """Where ``function`` turns from negative to positive between ``low`` and ``high``.
+    """Returns where ``function`` turns from negative to positive between ``low`` and ``high``.
 
     ``low`` and ``high`` broadcast to the shape of the result; ``function`` takes and gives arrays
     of that shape. NaN where it is not negative at ``low`` and positive at ``high``.
@@ -22,7 +22,7 @@ def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayL
 
 
 def bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """The same without the check: the end that it keeps to where there is no such crossing."""
+    """Returns the same without the check: an end, where there is no such crossing."""
     for _ in range(100):
         middle = 0.5 * (low + high)
         below = function(middle) < 0

@@ -48,7 +48,7 @@ class Power:
     inverse: bool
 
     def feature(self, columns: Columns) -> Array:
-        """The derivative of the factor's logarithm by the exponent, shape (n,)."""
+        """Returns the derivative of the factor's logarithm by the exponent, shape (n,)."""
         log_base = self.base.log(columns)
         return -log_base if self.inverse else log_base
 
@@ -62,12 +62,12 @@ class Term:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The coefficient and the exponents."""
+        """Lists the coefficient and the exponents."""
         return (self.coefficient, *(power.exponent for power in self.powers))
 
     @property
     def equation(self) -> str:
-        """The term as text, such as ``d/((1-S)^delta * N^gamma)``."""
+        """Writes the term as text, such as ``d/((1-S)^delta * N^gamma)``."""
         above, below = self._factors(lambda base, exponent: f"{base}^{exponent}")
         numerator = "*".join([self.coefficient.name, *above])
         if len(below) > 1:
@@ -76,7 +76,7 @@ class Term:
 
     @property
     def latex(self) -> str:
-        """The term in LaTeX."""
+        """Writes the term in LaTeX."""
         above, below = self._factors(lambda base, power: f"{symbol(base)}^{{{symbol(power)}}}")
         numerator = symbol(self.coefficient.name)
         if above:
@@ -84,7 +84,7 @@ class Term:
         return rf"\frac{{{numerator}}}{{{' '.join(below)}}}" if below else numerator
 
     def _factors(self, write: Callable[[str, str], str]) -> tuple[list[str], list[str]]:
-        """The powers as text: those above the fraction bar, and those below it."""
+        """Writes the powers: those above the fraction bar, and those below it."""
         written = [(write(p.base.text, p.exponent.name), p.inverse) for p in self.powers]
         return [text for text, below in written if not below], [t for t, below in written if below]
 
@@ -97,16 +97,11 @@ def term(
     bounds: Range = (1e-6, 1e40),
     starts: Starts = LOGS,
 ) -> Term:
-    """A term of a loss in nats/token.
+    """Returns a term of a loss in nats/token, with its factors ``powers``.
 
-    Args:
-        name: the coefficient's.
-        published: the coefficient's value, natural scale; None where the paper prints none.
-        what: the term in words; descriptions are "coefficient of ..." and, of a power that has
-            none of its own, "exponent of ...".
-        powers: its factors, of :func:`over` and :func:`times`.
-        bounds: the coefficient's, natural scale.
-        starts: the coefficient's, of its logarithm.
+    ``what`` is the term in words; descriptions are "coefficient of ..." and, of a power that has
+    none of its own, "exponent of ...". The other arguments are the coefficient's: its published
+    value and bounds on the natural scale, starts of its logarithm.
     """
     unit, described = "nats/token", []
     for power in powers:
@@ -121,7 +116,7 @@ def term(
 
 
 def irreducible_loss(name: str, published: float | None, starts: Starts = (1.5,)) -> Term:
-    """The constant term of a loss in nats/token, with starts of its logarithm."""
+    """Returns the constant term of a loss in nats/token, with starts of its logarithm."""
     described = "irreducible loss"
     return Term(Parameter(name, "nats/token", 1e-3, 1e3, described, "log", published, starts))
 
@@ -134,7 +129,7 @@ def over(
     bounds: Range = (0.0, 4.0),
     starts: Starts = QUARTERS,
 ) -> Power:
-    """The factor ``1 / base^name`` of a term, by which the loss falls where ``name`` is positive.
+    """Returns the factor ``1 / base^name`` of a term: the loss falls where ``name`` is positive.
 
     Arguments as of :class:`Parameter`; without a description the term gives one.
     """
@@ -151,17 +146,17 @@ def times(
     bounds: Range = (-4.0, 0.0),
     starts: Starts = MINUS_QUARTERS,
 ) -> Power:
-    """The factor ``base^name`` of a term; arguments as of :func:`over`."""
+    """Returns the factor ``base^name`` of a term; arguments as of :func:`over`."""
     return replace(over(base, name, published, description, bounds, starts), inverse=False)
 
 
 def one_minus(variable: Variable) -> Base:
-    """The base ``1 - variable`` of a power, exact for small values."""
+    """Returns the base ``1 - variable`` of a power, exact for small values."""
     return Base(variable, f"(1-{variable.name})", lambda c: np.log1p(-c[variable.name]))
 
 
 def parameters_of(terms: Iterable[Term]) -> dict[str, Parameter]:
-    """Name -> parameter of the terms, each at its first place.
+    """Returns name -> parameter of the terms, each at its first place.
 
     Raises:
         ValueError: for a parameter that two terms declare differently.
@@ -174,17 +169,17 @@ def parameters_of(terms: Iterable[Term]) -> dict[str, Parameter]:
 
 
 def symbol(name: str) -> str:
-    """A name in LaTeX: ``alpha`` and ``N_active`` as ``\\alpha`` and ``N_{act}``."""
+    """Returns a name in LaTeX: ``alpha`` and ``N_active`` as ``\\alpha`` and ``N_{act}``."""
     stem, _, index = name.partition("_")
     stem = rf"\{stem}" if stem in _GREEK else stem
     return f"{stem}_{{{'act' if index == 'active' else index}}}" if index else stem
 
 
 def log(name: str) -> Feature:
-    """The feature of an exponent of the variable ``name``."""
+    """Returns the feature of an exponent of the variable ``name``."""
     return lambda columns: np.log(columns[name])
 
 
 def one(columns: Columns) -> Array:
-    """The feature of an intercept, or of ln of a coefficient."""
+    """Gives the feature of an intercept, or of ln of a coefficient."""
     return np.ones_like(next(iter(columns.values())))

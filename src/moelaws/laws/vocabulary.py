@@ -48,7 +48,7 @@ LOSS = Variable("L", "nats/token", "held-out loss")
 
 
 def variable(name: str, description: str = "") -> Variable:
-    """The variable of that name; with ``description``, a law's own wording of it."""
+    """Returns the variable of that name; with ``description``, in a law's own wording."""
     shared = VOCABULARY[name]
     return replace(shared, description=description) if description else shared
 
@@ -78,7 +78,7 @@ DERIVATIONS = (
 def plan(
     available: Collection[str], targets: Iterable[str], own: Sequence[Derivation] = ()
 ) -> tuple[Derivation, ...]:
-    """The derivations, in their order, that give ``targets`` from ``available``.
+    """Returns the derivations, in their order, that give ``targets`` from ``available``.
 
     A law's ``own`` derivations count too. What is available is never derived; what cannot be
     derived is left out. A derivation does not rest on its own result, so that no chain runs in a
@@ -88,7 +88,7 @@ def plan(
     known = set(available)
 
     def reach(name: str, above: frozenset[str]) -> list[Derivation] | None:
-        """The further steps to ``name``; None where there is no way."""
+        """Returns the further steps to ``name``; None where there is no way."""
         if name in known:
             return []
         for derivation in (*DERIVATIONS, *own):
@@ -110,13 +110,10 @@ def plan(
 def derive(
     given: Mapping[str, Array], targets: Iterable[str], own: Sequence[Derivation] = ()
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """Derives the columns ``targets`` and all that lead to them; gives them and their texts.
+    """Derives the columns ``targets`` and all that lead to them; returns them and their texts.
 
-    Args:
-        given: variable -> its values, of one shape; by the names and in the units of
-            ``VOCABULARY``.
-        targets: variables; those that are given or cannot be derived are not in the result.
-        own: derivations of the law that needs them.
+    ``given`` has values of one shape in the units of ``VOCABULARY``; a law may have derivations of
+    its ``own``. What is given or cannot be derived is not in the result.
     """
     derived: dict[str, Array] = {}
     notes: dict[str, str] = {}
@@ -129,13 +126,13 @@ def derive(
 
 
 def ways(name: str, own: Sequence[Derivation] = ()) -> str:
-    """What ``name`` can be derived from, as the end of a message; empty where from nothing."""
+    """Says what ``name`` can be derived from, as the end of a message; empty if from nothing."""
     texts = [" and ".join(d.needs) for d in (*DERIVATIONS, *own) if d.result == name]
     return f"; it can be derived from {', or from '.join(texts)}" if texts else ""
 
 
 def same_quantity(variable: Variable) -> bool:
-    """Whether a law's variable is the vocabulary's one of that name: laws reuse letters."""
+    """Tells whether a law's variable is the vocabulary's of that name: laws reuse letters."""
     known = VOCABULARY.get(variable.name)
     pure = {"1", "experts"}  # a count is a pure number to some
     return known is not None and (
@@ -154,7 +151,7 @@ _WORDS: Mapping[str, Mapping[str, float]] = {
 
 
 def factor(variable: Variable, word: str) -> float:
-    """What a column in the unit ``word`` is multiplied by to be in the variable's own unit.
+    """Returns what a column in the unit ``word`` is multiplied by to be in the variable's own.
 
     ``word`` is a number, the variable's own unit, or a word of that unit: M (millions of parameters
     or tokens), PF-days, percent, bits (a loss in bits per token).
@@ -191,7 +188,7 @@ def refuse_unit(
     word: str | None,
     statement: str = "--unit {name}={word}",
 ) -> None:
-    """Refuse a column whose declared unit is another quantity than the variable's.
+    """Refuses a column whose declared unit is another quantity than the variable's.
 
     Also refused is a ``word`` that would convert a column which declares the variable's own unit.
     ``statement`` is how the user states a unit, for messages.

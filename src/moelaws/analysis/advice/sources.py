@@ -12,8 +12,8 @@ from moelaws import laws
 from moelaws.analysis.advice.candidates import CandidateLaw
 from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.fitting.diagnostics import Support
+from moelaws.fitting.prediction import product_range
 from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
-from moelaws.fitting.support import product_range
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, CandidateEntry
 from moelaws.spec.errors import UserError

@@ -11,7 +11,7 @@ from moelaws.explore.fits import LossFit
 from moelaws.explore.material import Material
 from moelaws.explore.studies import verdicts_of
 from moelaws.explore.words import answer, listed, table
-from moelaws.fitting.judged import JudgedContest, JudgedSplit
+from moelaws.fitting.scores import ContestScores, SplitScores
 
 BASES = {
     "simulated": " (simulated losses)",
@@ -49,7 +49,7 @@ def support(material: Material, fits: Sequence[LossFit]) -> dict[str, Any]:
     return answer(heading, paragraphs, [*points, *shaky], _claims_table(judged))
 
 
-def _contest(material: Material, study: str, name: str) -> JudgedContest | None:
+def _contest(material: Material, study: str, name: str) -> ContestScores | None:
     return material.read(read_contest, material.folder.contest(study, name))
 
 
@@ -79,13 +79,13 @@ def _claims_table(judged: Sequence[JudgedStudy]) -> dict[str, Any] | None:
     return table(("study", "claim", "verdict"), rows, text=3) if rows else None
 
 
-def _contest_lines(contest: JudgedContest) -> Iterator[str]:
+def _contest_lines(contest: ContestScores) -> Iterator[str]:
     for split in contest["splits"]:
         if split["laws"]:
             yield f"{contest['study']}{BASES.get(contest['source'], '')}: {_split(split)}"
 
 
-def _split(split: JudgedSplit) -> str:
+def _split(split: SplitScores) -> str:
     first, *others = split["laws"]
     ends = first.get("rmse_interval") or []
     known = len(ends) == 2 and all(end is not None for end in ends)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.minimum import Array, Minima, minima, percentile_interval
-from moelaws.fitting.regression import Regression, least_squares
+from moelaws.fitting.quantiles import Regression, least_squares
 
 DRAWS = 2000
 

@@ -21,7 +21,7 @@ from moelaws.analysis.derive import table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.scores import MEASURES
-from moelaws.fitting.regression import Regression, least_squares
+from moelaws.fitting.quantiles import Regression, least_squares
 from moelaws.tables.column import Column
 
 LEVEL = 0.9

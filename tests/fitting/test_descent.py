@@ -1,12 +1,14 @@
-"""The last steps to an optimum, beside where a law has no value."""
+"""The last steps to an optimum, and what rows determine of it."""
+
+import tracemalloc
 
 import numpy as np
 import pandas as pd
-import pytest
 from fitting_case import fitted_part
 
 from moelaws import laws
-from moelaws.fitting.polish import normalised
+from moelaws.fitting.caveats import require_determined
+from moelaws.fitting.descent import normalised
 
 
 def test_a_step_to_where_the_law_has_no_value_is_refused():
@@ -41,9 +43,17 @@ def test_a_hessian_of_rounding_errors_has_eigenvalues():
     assert (diagonal > 0).all()
 
 
-def test_a_minimums_hessian_is_divided_by_its_diagonal():
-    """No element of a positive definite matrix exceeds the root of its two diagonal elements."""
-    J = np.random.default_rng(0).normal(size=(9, 4)) * [1e-9, 1.0, 1e3, 1e12]
-    scaled, diagonal = normalised(J.T @ J)
-    assert np.outer(diagonal, diagonal) * scaled == pytest.approx(J.T @ J)
-    assert np.diag(scaled) == pytest.approx(np.ones(4))
+ROWS = 12_000
+
+
+def test_many_rows_take_memory_in_proportion(dense):
+    law = laws.fittable("chinchilla")
+    table = dense(sizes=ROWS // 100, tokens=100)
+    columns = {name: table[name].to_numpy() for name in ("N", "D")}
+    tracemalloc.start()
+    try:
+        require_determined(law, law.published, columns, columns)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * 8 * ROWS  # a hundred numbers a row; a square matrix has 12,000

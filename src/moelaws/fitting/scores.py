@@ -7,27 +7,25 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 
-class Standing(TypedDict):
-    """How well a law predicts; a law without draws has no intervals.
+class Score(TypedDict):
+    """How well a law predicts held-out rows; a law without draws has no intervals.
 
-    ``n`` rows were judged; ``first`` is how often the law is the best one. ``told_apart`` says of
-    every law but the best whether its error is above the best law's beyond chance: an infinite end
-    of an interval is null, whatever its sign.
+    An infinite end of an interval is null, whatever its sign.
     """
 
-    n: int
+    n: int  # rows
     rmse: float
     r2: float | None
     rmse_excess: float
     rank: int
     rmse_interval: NotRequired[list[float | None]]
     rank_interval: NotRequired[list[int]]
-    first: NotRequired[float]
+    first: NotRequired[float]  # how often the law is the best one
     rmse_excess_interval: NotRequired[list[float | None]]
-    told_apart: NotRequired[bool]
+    told_apart: NotRequired[bool]  # not of the best law: whether it is worse beyond chance
 
 
-class JudgedLaw(Standing):
+class LawScore(Score):
     """One law at one split."""
 
     law: str
@@ -41,23 +39,23 @@ class JudgedLaw(Standing):
 class Step(TypedDict):
     """The rows of one round of fits."""
 
-    holdout: str  # in words, which rows were judged
+    holdout: str  # in words, which rows were held out
     fitted: int
     judged: int
 
 
-class JudgedSplit(TypedDict):
+class SplitScores(TypedDict):
     """The laws at one split, best first, and the refused ones with the reason."""
 
     name: str
     use: str
     steps: list[Step]
-    blocks: int  # of judged rows that err together (resample_by); 0 where rows err by themselves
-    laws: list[JudgedLaw]
+    blocks: int  # of held-out rows that err together (resample_by); 0 if rows err by themselves
+    laws: list[LawScore]
     refused: dict[str, str]
 
 
-class JudgedContest(TypedDict):
+class ContestScores(TypedDict):
     """All of a contest."""
 
     study: str
@@ -67,5 +65,5 @@ class JudgedContest(TypedDict):
     runs: str  # what imported runs are called
     entry: dict[str, Any]  # of the study, as ``spec.fit.Contest`` dumps it
     seed: int
-    splits: list[JudgedSplit]
+    splits: list[SplitScores]
     made_of: dict[str, Any]

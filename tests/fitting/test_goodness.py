@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student_t
 
-from moelaws.fitting.goodness import errors
-from moelaws.fitting.residuals import TAILS, describe
+from moelaws.fitting.goodness import TAILS, describe, errors
 
 LEVELS = np.linspace(0.005, 0.995, TAILS)
 
