@@ -6,6 +6,7 @@ Light enough for the Snakefile: laws import NumPy alone, and a study's own code 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from moelaws import laws
 from moelaws.laws.mapping import check_comparable, sources, unit_factors
@@ -17,9 +18,9 @@ from moelaws.spec.fit import Contest, Fit
 from moelaws.spec.importing import Mapping
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Reader, Simulation, Study, sweep_of
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
 from moelaws.tables.mapping import columns_of, read_mapping
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, TRAINED_COLUMNS
 from moelaws.workflow.reads import reads
 
 NUMBERS = ("int", "float")
@@ -156,15 +157,19 @@ def _filled(mapping: Mapping) -> tuple[Column, ...]:
     return tuple(column for column in columns_of(mapping) if column.name in names)
 
 
-def _declared_columns(function: ast.FunctionDef) -> list[tuple[str, str, str]]:
-    """Returns name, type and unit of each ``Column`` in a derived table's decorator ``@table``."""
+def _declared_columns(function: ast.FunctionDef) -> Iterator[tuple[str, str, str]]:
+    """Yields name, type and unit of each column in a derived table's decorator ``@table``."""
     calls = [node for decorator in function.decorator_list for node in ast.walk(decorator)]
-    texts = [
-        [a.value for a in call.args[:3] if isinstance(a, ast.Constant)]
-        for call in calls
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Column"
-    ]
-    return [(str(name), str(kind), str(unit)) for name, kind, unit in texts]
+    for call in (call for call in calls if isinstance(call, ast.Call)):
+        texts = [str(a.value) if isinstance(a, ast.Constant) else "" for a in call.args]
+        match getattr(call.func, "id", ""):
+            case "Column":
+                yield texts[0], texts[1], texts[2]
+            case "of_runs":
+                yield from ((c.name, c.type, c.unit) for c in TRAINED_COLUMNS if c.name in texts)
+            case "estimated":
+                names = (column.name for column in estimated(*texts))
+                yield from ((name, "float", texts[1]) for name in names)
 
 
 def _check_fit(study: Study, fit: Fit) -> None:
