@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
-from moelaws.figures.draw import make
-from moelaws.figures.sheet import Sheet
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.tables.describe import describe
-from moelaws.tables.parquet import write_table
-from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY
+from study_case import Case, filled
 
 STUDY = load_study("hyperparameters", REPOSITORY)
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
@@ -78,11 +71,7 @@ def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd
     frame = frame.assign(
         source=source, status="completed", study="hyperparameters", tier=tier, L_se=0.004
     )
-    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
-    for column in COLUMNS:
-        if column.name not in frame:
-            frame[column.name] = fill[column.type]
-    return frame[[c.name for c in COLUMNS]]
+    return filled(frame)
 
 
 def _loss(row: pd.Series, truth: Truth) -> float:
@@ -98,46 +87,18 @@ def _loss(row: pd.Series, truth: Truth) -> float:
     return float(L)
 
 
-@dataclass(frozen=True)
-class Case:
-    """The study with its files written, and its figures, each drawn once."""
-
-    table: Path
-    fits: dict[str, Path] = field(default_factory=dict)
-    derived: dict[str, Path] = field(default_factory=dict)
-    sheets: dict[str, Sheet] = field(default_factory=dict)
-
-    @property
-    def inputs(self) -> FittedInputs:
-        return FittedInputs(
-            frame=read_runs(self.table), fits=self.fits, derived_tables=self.derived
-        )
-
-    def sheet(self, figure: str) -> Sheet:
-        if figure not in self.sheets:
-            self.sheets[figure] = make(STUDY, figure, self.inputs)
-        return self.sheets[figure]
-
-
 def write_case(root: Path, frame: pd.DataFrame, every_fit: bool = True) -> Case:
     """Derive and fit everything that the study declares, as the workflow would.
 
     Where not ``every_fit`` is possible, those that the runs do not allow are left out.
     """
-    case = Case(root / "tables" / "hyperparameters.parquet")
-    write_table(frame, COLUMNS, case.table, {"study": "hyperparameters"})
-    for entry in STUDY.derived:
-        out = root / "derived" / f"{entry.name}.parquet"
-        derive(STUDY, entry.name, case.inputs, out)
-        case.derived[entry.name] = out
+    case = Case.of(STUDY, root, frame)
+    case.derive(*(entry.name for entry in STUDY.derived))
     for spec in STUDY.fits:
         rows = pd.read_parquet(case.derived[spec.table])
-        out = root / "fits" / f"{spec.name}.json"
         try:
-            write_fit(fit(laws.fittable(spec.law), rows, spec), out)
+            case.add(fit(laws.fittable(spec.law), rows, spec))
         except UserError:
             if every_fit:
                 raise
-        else:
-            case.fits[spec.name] = out
     return case

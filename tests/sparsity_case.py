@@ -9,18 +9,13 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
 from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.goodness import errors
-from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.fitting.report import Estimate, FitPart, FitReport
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Study
-from moelaws.tables.parquet import write_table
-from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY
+from study_case import Case, filled
 
 
 @dataclass(frozen=True)
@@ -72,12 +67,8 @@ def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
         source=setting.source, status="completed", study="sparsity", tier="demo",
         n_seeds=setting.seeds, k=2, E=(2 / (1 - frame["S"])).round().astype(int),
     )  # fmt: skip
-    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
-    for column in COLUMNS:
-        if column.name not in frame:
-            frame[column.name] = fill[column.type]
     frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
-    return frame[[c.name for c in COLUMNS]]
+    return filled(frame)
 
 
 def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> FitReport:
@@ -174,36 +165,13 @@ def _report(spec: Fit, parts: list[FitPart], draws: pd.DataFrame, frame: pd.Data
     )
 
 
-@dataclass(frozen=True)
-class Case:
-    """A study with its files written below ``root``."""
-
-    study: Study
-    root: Path
-    table: Path
-    fits: dict[str, Path]
-    derived: dict[str, Path]
-
-    @property
-    def inputs(self) -> FittedInputs:
-        return FittedInputs(
-            frame=read_runs(self.table), fits=self.fits, derived_tables=self.derived
-        )
-
-
 def write_case(root: Path, frame: pd.DataFrame, setting: Setting) -> Case:
     """Fit, derive and write everything that the figures read."""
     rng = np.random.default_rng(7)
-    study, table = load_study("sparsity", REPOSITORY), root / "tables" / "sparsity.parquet"
-    write_table(frame, COLUMNS, table)
+    study = load_study("sparsity", REPOSITORY)
+    case = Case.of(study, root, frame)
     done = frame[frame["status"] == "completed"]
-    reports = [fit_surface(done, "N_total", rng), fit_surface(done, "N_active", rng)]
-    reports += [true_loss(done, setting), *baselines(done, setting)]
-    fits = {report.name: root / "fits" / f"{report.name}.json" for report in reports}
-    for report in reports:
-        write_fit(report, fits[report.name])
-    derived = {d.name: root / "derived" / f"{d.name}.parquet" for d in study.derived}
-    case = Case(study, root, table, fits, derived)
-    for name, path in derived.items():
-        derive(study, name, case.inputs, path)
+    case.add(fit_surface(done, "N_total", rng), fit_surface(done, "N_active", rng))
+    case.add(true_loss(done, setting), *baselines(done, setting))
+    case.derive(*(entry.name for entry in study.derived))
     return case

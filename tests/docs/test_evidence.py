@@ -15,7 +15,7 @@ from moelaws.records.layout import DOCUMENTS, Results
 from moelaws.records.parquet import read_origin
 from moelaws.records.runs import all_records
 from moelaws.spec.project import load_study
-from moelaws.studies.sectional.derived.arms import derive as arms
+from moelaws.studies.sectional.derived.arms import arms
 from moelaws.tables.parquet import read_study
 from repository import REPOSITORY
 

@@ -15,6 +15,7 @@ from moelaws.spec.references import resolve
 from moelaws.spec.study import Derived, Study
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import TRAINED_COLUMNS
 
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
@@ -51,6 +52,12 @@ class DerivedTable:
     def warnings(self, frame: pd.DataFrame) -> list[str]:
         """Returns what limits the trust in the table ``frame``."""
         return self._limits(frame)
+
+
+def of_runs(*names: str) -> tuple[Column, ...]:
+    """Returns columns that a derived table has of the study's table, as that declares them."""
+    known = {column.name: column for column in TRAINED_COLUMNS}
+    return tuple(known[name] for name in names)
 
 
 def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:

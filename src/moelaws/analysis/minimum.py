@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.fitting.quantiles import percentiles
+from moelaws.fitting.quantiles import least_squares, percentiles
 
 Array = NDArray[np.float64]
 
 AT_LOW_END = "at the low end of the measured range"
 AT_HIGH_END = "at the high end of the measured range"
 NOT_CONVEX = "the curve is not convex"
+DRAWS = 1000  # of a parabola's coefficients: the ends of a 90 % interval to about 1 % of its mass
+TOO_FEW = "fewer than three sizes"
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,18 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN where none is."""
     low, high = percentiles(draws[np.isfinite(draws)], level)
     return float(low), float(high)
+
+
+def parabola(
+    u: Array, L: Array, u_3: Array, draws: int = DRAWS, seed: int = 0
+) -> tuple[Array, Array]:
+    """Fits a least-squares parabola of ``L`` (n,) on ``u`` (n,), read at ``u_3`` (3,).
+
+    Returns its values (3,) and ``draws`` rows (draws, 3) from their sampling distribution under
+    independent normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact,
+    nothing is known of the error, and the draws are empty.
+    """
+    centre, half = u_3[1], (u_3[2] - u_3[0]) / 2
+    fitted = least_squares(np.vander((u - centre) / half, 3), L, draws=draws, seed=seed)
+    at_3 = np.vander((u_3 - centre) / half, 3)
+    return at_3 @ fitted.coefficients, fitted.draws @ at_3.T

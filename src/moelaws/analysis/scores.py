@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from moelaws.tables.column import Column
 
 # What a row is about, in the column ``by``; all is the mean of all tasks.
 TASK, GROUP, ALL = "task", "group", "all"
-# Columns of a table of scores, beside ``by`` and those of the run.
+# Columns of a table of scores, beside those of the run.
 COLUMNS = (
+    Column("by", "string", "1", "task: one task; group: the mean of its tasks; all: of all groups"),
     Column("skill", "string", "1", "the task or the group"),
     Column("group", "string", "1", "the group"),
     Column("tasks", "int", "tasks", "tasks behind it"),
@@ -25,6 +27,14 @@ COLUMNS = (
 )
 # Column of a score -> the axis of a figure that shows it.
 MEASURES = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
+
+
+def by_skill(tasks: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yields the scores of each group of ``tasks``, as their mean, and of each task in it."""
+    for group, own in tasks.groupby("group", sort=False):
+        yield {"by": GROUP, "skill": group, "group": group, **mean_of(own)}
+        for skill, one in own.groupby("task", sort=False):
+            yield {"by": TASK, "skill": skill, "group": group, **mean_of(one)}
 
 
 def mean_of(tasks: pd.DataFrame) -> dict[str, Any]:

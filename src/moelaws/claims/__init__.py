@@ -1,1 +1,1 @@
-"""Claims of the papers, each with a decision rule in code: one module a study."""
+"""Claims of the papers: verdicts by rule, and the pages of verdicts and of contests."""

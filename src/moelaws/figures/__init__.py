@@ -1,1 +1,1 @@
-"""Figures: one package a paper, in one style, drawn from tables, fits and derived tables."""
+"""Figures: the sheet, the style, drawing and setting; pictures of a paper lie in its study."""

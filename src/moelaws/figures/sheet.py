@@ -21,13 +21,14 @@ class Sheet:
         self,
         width: float,
         height: float,
-        panels: Sequence[str] = ("rectilinear",),
+        panels: int | Sequence[str] = 1,
         columns: int | None = None,
     ) -> None:
-        """Makes a page of ``width`` x ``height`` inches with ``panels``, their projections.
+        """Makes a page of ``width`` x ``height`` inches with so many ``panels``, or projections.
 
         They stand in rows of ``columns``, by default in one row.
         """
+        panels = ["rectilinear"] * panels if isinstance(panels, int) else panels
         self.figure = Figure(figsize=(width, height), layout="constrained")
         across = columns or len(panels)
         shape = -(-len(panels) // across), across
@@ -129,6 +130,11 @@ class Panel:
                 transform=drawn.get_transform(),
             )
 
+    def title(self, text: str, **options: Any) -> None:
+        """Sets the title, after the panel's letter where the sheet has several."""
+        letter = f"({self.name}) " if len(self.sheet.panels) > 1 else ""
+        self.ax.set_title(letter + text, loc="left", **options)
+
     def legend(self, title: str = "", **options: Any) -> None:
         """Sets a legend right of the panel, where it covers nothing."""
         handles, labels = self.ax.get_legend_handles_labels()
@@ -141,8 +147,11 @@ class Panel:
         }
         self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
 
-    def message(self, text: str) -> None:
-        """Shows words where a picture has nothing to show, and keeps them as a warning."""
+    def message(self, text: str) -> Sheet:
+        """Shows words where a picture has nothing to show, and keeps them as a warning.
+
+        Returns the panel's sheet.
+        """
         self.sheet.warn(text.replace("\n", " "))
         self.ax.text(
             0.5,
@@ -156,6 +165,7 @@ class Panel:
             wrap=True,
         )
         self.ax.set_axis_off()
+        return self.sheet
 
 
 def one_panel(width: float = style.SINGLE, height: float = style.HEIGHT) -> tuple[Sheet, Panel]:

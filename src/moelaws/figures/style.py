@@ -21,6 +21,7 @@ INK = "#222222"
 GREY = "#8a8a8a"
 WARN = "#b02a00"
 DASHES = (0, (4, 2))  # of what is published, and of references
+PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
 
 Colour = tuple[float, float, float, float]
 

@@ -15,3 +15,18 @@ class Column:
     unit: str
     description: str
     nullable: bool = False
+
+
+def estimated(
+    name: str, unit: str, description: str, ends: str | None = None
+) -> tuple[Column, ...]:
+    """Returns the columns of a number that may be missing and of its interval's ends.
+
+    These begin with ``ends``, by default with the number's name: N_low and N_high of N.
+    """
+    before = name + "_" if ends is None else ends and ends + "_"
+    return (
+        Column(name, "float", unit, description, True),
+        Column(f"{before}low", "float", unit, "lower end of its interval", True),
+        Column(f"{before}high", "float", unit, "upper end of its interval", True),
+    )

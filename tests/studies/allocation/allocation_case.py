@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
-from moelaws.figures.draw import make
-from moelaws.figures.sheet import Sheet
 from moelaws.fitting.diagnostics import Diagnostics, NearOptima, Starts
 from moelaws.fitting.fit import fit
 from moelaws.fitting.goodness import errors
-from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
-from moelaws.records.layout import Results
+from moelaws.fitting.report import Estimate, FitPart, FitReport
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from moelaws.studies.allocation.laws import loss
 from moelaws.studies.allocation.laws.ratio import ratio
-from moelaws.tables.parquet import column_metadata, write_table
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.parquet import column_metadata
 from repository import REPOSITORY
+from study_case import Case, filled
 
 STUDY = load_study("allocation", REPOSITORY)
 
@@ -86,65 +80,23 @@ def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
         status="completed", study="allocation", tier="paper", sweep="ratio", n_seeds=1,
         n_layers=8, n_heads=8, d_model=512, batch_tokens=8192, context=128, lr=1e-3, steps=2000,
     )  # fmt: skip
-    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
-    for column in COLUMNS:
-        if column.name not in frame:
-            frame[column.name] = fill[column.type]
     frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
-    return frame[[column.name for column in COLUMNS]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A study with its files written, and its figures, each drawn once."""
-
-    table: Path
-    results: Results
-    fits: dict[str, Path] = field(default_factory=dict)
-    derived: dict[str, Path] = field(default_factory=dict)
-    sheets: dict[str, Sheet] = field(default_factory=dict)
-
-    @property
-    def inputs(self) -> FittedInputs:
-        return FittedInputs(
-            frame=read_runs(self.table),
-            fits=self.fits,
-            derived_tables=self.derived,
-            results=self.results,
-        )
-
-    def sheet(self, figure: str) -> Sheet:
-        if figure not in self.sheets:
-            self.sheets[figure] = make(STUDY, figure, self.inputs)
-        return self.sheets[figure]
+    return filled(frame)
 
 
 def write_case(root: Path, frame: pd.DataFrame) -> Case:
     """Fit r* by the engine, take the loss laws as if fitted, derive, and write all of it."""
-    case = Case(root / "allocation.parquet", Results(root / "results"))
-    write_table(frame, COLUMNS, case.table, {"study": "allocation"})
-    _derive(case, root, "r_star")
+    case = Case.of(STUDY, root, frame)
+    case.derive("r_star")
     rows = case.inputs.derived("r_star")
     units = {name: unit for name, (unit, _) in column_metadata(case.derived["r_star"]).items()}
     for name in ("ratio_raw", "ratio_adjusted", "ratio"):
         spec = STUDY.fit(name)
-        report = fit(laws.fittable(spec.law), rows, spec, units=units)
-        case.fits[name] = root / f"{name}.json"
-        write_fit(report, case.fits[name])
-    _derive(case, root, "stages")
-    _derive(case, root, "runs")
+        case.add(fit(laws.fittable(spec.law), rows, spec, units=units))
+    case.derive("stages", "runs")
     rows = case.inputs.derived("runs")
-    for spec in STUDY.fits:
-        if spec.table == "runs":
-            case.fits[spec.name] = root / f"{spec.name}.json"
-            write_fit(_as_fitted(spec, rows), case.fits[spec.name])
+    case.add(*(_as_fitted(spec, rows) for spec in STUDY.fits if spec.table == "runs"))
     return case
-
-
-def _derive(case: Case, root: Path, name: str) -> None:
-    out = root / f"{name}.parquet"
-    derive(STUDY, name, case.inputs, out)
-    case.derived[name] = out
 
 
 def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:

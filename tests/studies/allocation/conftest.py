@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from allocation_case import PAPER, POOR, Case, Setting, simulate, write_case
 
-from moelaws.studies.allocation.figures.curve import representative
+from moelaws.studies.allocation.figures.loss import representative
 from moelaws.training.columns import write_columns
 
 

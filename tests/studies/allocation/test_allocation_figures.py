@@ -14,7 +14,7 @@ from allocation_case import ONE, STUDY, Case, simulate
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
-from moelaws.studies.allocation.figures.curve import representative, running_mean
+from moelaws.studies.allocation.figures.loss import representative, running_mean
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
 from picture import assert_legible
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.studies.allocation.derived.cells import cells_of
 from moelaws.studies.allocation.derived.r_star import (
     AT_HIGH_END,
     AT_LOW_END,
     TOLERATED,
     TOO_FEW,
     adjust,
+    cells_of,
     derive,
     pooled_noise,
     warnings,

@@ -103,10 +103,6 @@ def test_compute_for_inverts_the_law(r, S):
     assert ratio.ratio(ratio.compute_for(r, S), S) == pytest.approx(r, rel=1e-9)
 
 
-def test_share_of_the_experts():
-    assert ratio.expert_share([0.25, 1.0, 3.0]) == pytest.approx([0.2, 0.5, 0.75])
-
-
 def sweep():
     S, C = np.meshgrid([E17, E33, E65, E129], np.geomspace(1e19, 1e21, 6))
     return {"S": S.ravel(), "C": C.ravel()}

@@ -25,6 +25,7 @@ from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
 from moelaws.tables.simulate import design
 from repository import REPOSITORY
+from study_case import filled
 
 ALPHA_N, ALPHA_D, FLOOR = 0.5, 0.3, 1.2
 WIDTH_OF_DATA = 3  # dimension of the hidden states that are made up
@@ -58,11 +59,7 @@ def demo_table(noise: float) -> pd.DataFrame:
     frame = frame.assign(
         source="trained", status="completed", L=losses(frame, noise), L_se=0.004, n_seeds=1
     )
-    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
-    for column in COLUMNS:
-        if column.name not in frame:
-            frame[column.name] = fill[column.type]
-    return frame[[column.name for column in COLUMNS]]
+    return filled(frame)
 
 
 def write_case(root: Path, table: pd.DataFrame) -> Case:

@@ -16,7 +16,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.studies.generalization.derived import amplification, dimension, routing, slopes
+from moelaws.studies.generalization.derived import dimension, exponents, runs
 from moelaws.tables.parquet import write_table
 from repository import REPOSITORY
 
@@ -34,11 +34,11 @@ def judged(claim, derived_tables=None, fits=None):
     return result["verdict"]
 
 
-def with_table(folder: Path, module, frame):
-    """Writes the frame as the derived table that the module makes."""
+def with_table(folder: Path, name, table, frame):
+    """Writes the frame as the derived table ``name``."""
     path = folder / "derived.parquet"
-    write_table(frame, [c for c in module.derive.columns if c.name in frame.columns], path)
-    return {module.__name__.rpartition(".")[2]: path}
+    write_table(frame, [c for c in table.columns if c.name in frame.columns], path)
+    return {name: path}
 
 
 def with_fit(folder: Path, name, ref, L):
@@ -73,7 +73,10 @@ def test_exponents_are_consistent_within_a_factor_of_two(tmp_path, low, high, ve
     ]
     frame = pd.DataFrame(rows, columns=["series", "name", "value", "value_low", "value_high"])
     frame = frame.assign(floor="fitted", level=0.9, n=20, aic=np.nan, r2=np.nan)
-    assert judged("exponent_identity", with_table(tmp_path, slopes, frame)) is verdict
+    assert (
+        judged("exponent_identity", with_table(tmp_path, "slopes", exponents.slopes, frame))
+        is verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,10 +88,13 @@ def test_exponents_are_consistent_within_a_factor_of_two(tmp_path, low, high, ve
 def test_two_regimes_need_both_signs(tmp_path, few, many, verdict):
     rows = [
         (half, np.nan, np.mean(ends), *ends, 0.9, 12, 4)
-        for half, ends in ((routing.FEW, few), (routing.MANY, many))
+        for half, ends in ((runs.FEW, few), (runs.MANY, many))
     ]
-    frame = pd.DataFrame(rows, columns=routing.derive.names)
-    assert judged("routing_regimes", with_table(tmp_path, routing, frame)) is verdict
+    frame = pd.DataFrame(rows, columns=runs.routing_slopes.names)
+    assert (
+        judged("routing_regimes", with_table(tmp_path, "routing", runs.routing_slopes, frame))
+        is verdict
+    )
 
 
 def states(layers, width, profile):
@@ -112,7 +118,9 @@ def states(layers, width, profile):
     [(512, 20, SUPPORTED), (24, 3, SUPPORTED), (512, 300, NOT_SUPPORTED), (24, 12, CANNOT_TELL)],
 )
 def test_small_is_a_quarter_of_the_width(tmp_path, width, size, verdict):
-    derived = with_table(tmp_path, dimension, states(8, width, lambda _: size))
+    derived = with_table(
+        tmp_path, "dimension", dimension.dimensions, states(8, width, lambda _: size)
+    )
     assert judged("small_dimension", derived) is verdict
 
 
@@ -122,7 +130,10 @@ def test_small_is_a_quarter_of_the_width(tmp_path, width, size, verdict):
 )
 def test_the_profile_over_depth_falls(tmp_path, layers, slope, verdict):
     frame = states(layers, 512, lambda depth: 20 + slope * depth)
-    assert judged("depth_profile", with_table(tmp_path, dimension, frame)) is verdict
+    assert (
+        judged("depth_profile", with_table(tmp_path, "dimension", dimension.dimensions, frame))
+        is verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +144,7 @@ def test_the_dimension_gives_the_exponent_at_a_smoothness_near_one(tmp_path, siz
     noise = np.exp(0.002 * np.random.default_rng(1).standard_normal(len(X)))
     L = (60 / X**0.5 + 2) * noise
     fits = with_fit(tmp_path, "model_floor", "generalization.scaling:floor", L)
-    derived = with_table(tmp_path, dimension, states(4, 24, lambda _: size))
+    derived = with_table(tmp_path, "dimension", dimension.dimensions, states(4, 24, lambda _: size))
     assert judged("dimension_and_exponents", derived, fits) is verdict
 
 
@@ -144,5 +155,8 @@ def test_the_dimension_gives_the_exponent_at_a_smoothness_near_one(tmp_path, siz
 )  # fmt: skip
 def test_kappa_grows_by_the_interval_of_its_exponent(tmp_path, points, low, high, verdict):
     row = ("own", "generalization.kappa", "rho", (low + high) / 2, low, high, 0.9, points)
-    frame = pd.DataFrame([row], columns=amplification.derive.names)
-    assert judged("kappa_grows", with_table(tmp_path, amplification, frame)) is verdict
+    frame = pd.DataFrame([row], columns=exponents.amplification.names)
+    assert (
+        judged("kappa_grows", with_table(tmp_path, "amplification", exponents.amplification, frame))
+        is verdict
+    )

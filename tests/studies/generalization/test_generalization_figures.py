@@ -120,8 +120,8 @@ def test_the_regimes_are_those_of_the_bound(clear):
 
 
 def test_where_nothing_was_probed_figures_tables_and_claims_say_so(clear, tmp_path):
-    empty = pd.DataFrame(columns=dimension.derive.names).assign(source="")
-    write_table(empty, (*dimension.derive.columns, SOURCE), tmp_path / "dimension.parquet")
+    empty = pd.DataFrame(columns=dimension.dimensions.names).assign(source="")
+    write_table(empty, (*dimension.dimensions.columns, SOURCE), tmp_path / "dimension.parquet")
     tables = {**clear.inputs.derived_tables, "dimension": tmp_path / "dimension.parquet"}
     bare = replace(clear.inputs, derived_tables=tables)
     for figure in ("F2", "F3"):

@@ -10,10 +10,14 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.inputs import Inputs
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project, load_study
-from moelaws.studies.generalization.derived import routing, runs
-from moelaws.studies.generalization.derived.amplification import line
-from moelaws.studies.generalization.derived.consistency import consistency, published
-from moelaws.studies.generalization.derived.draws import interval, paired
+from moelaws.studies.generalization.derived import runs
+from moelaws.studies.generalization.derived.exponents import (
+    consistency,
+    interval,
+    line,
+    paired,
+    published,
+)
 from moelaws.studies.generalization.laws import kappa
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
@@ -28,7 +32,7 @@ def demo():
 
 def test_active_parameters_are_the_built_models_less_what_the_paper_leaves_out(demo):
     table = design(demo).assign(status="completed", L=1.0, source="trained")
-    frame = runs.derive(Inputs(frame=table)).set_index("run_id")
+    frame = runs.as_counted(Inputs(frame=table)).set_index("run_id")
     for run in demo.runs:
         count, model = count_parameters(run.config.model), run.config.model
         counted = count.active - count.embeddings - count.norms - count.router
@@ -90,7 +94,7 @@ def slopes_of(tmp_path, rows):
     frame = pd.DataFrame(rows).assign(sweep="routing")
     path = tmp_path / "runs.parquet"
     write_table(frame, (*columns, Column("sweep", "string", "1", "sweep")), path)
-    return routing.derive(Inputs(frame=None, derived_tables={"runs": path}))
+    return runs.routing_slopes(Inputs(frame=None, derived_tables={"runs": path}))
 
 
 def routing_table(tmp_path, low, high, noise):
@@ -108,8 +112,8 @@ def routing_table(tmp_path, low, high, noise):
 def test_slopes_below_and_above_the_middle_are_told_apart(tmp_path):
     table = routing_table(tmp_path, low=0.05, high=-0.08, noise=1e-4)
     pooled = table[table["D"].isna()].set_index("part")
-    assert pooled.loc[routing.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)
-    assert pooled.loc[routing.MANY, "slope"] == pytest.approx(-0.08, abs=1e-3)
+    assert pooled.loc[runs.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)
+    assert pooled.loc[runs.MANY, "slope"] == pytest.approx(-0.08, abs=1e-3)
     assert pooled["n"].to_list() == [12, 12]
     assert len(table) == 6
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moelaws.studies.generalization.derived.intrinsic_dimension import (
+from moelaws.studies.generalization.derived.dimension import (
     dimension,
     local_dimension,
     nearest,

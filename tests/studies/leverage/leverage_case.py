@@ -9,23 +9,19 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
 from moelaws.cli.fit import read
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
+from moelaws.fitting.report import FitReport
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Study
-from moelaws.tables.parquet import write_table
-from moelaws.tables.schema import COLUMNS
+from moelaws.spec.study import Derived, Study
 from moelaws.tables.simulate import design, simulate
 from repository import REPOSITORY
+from study_case import Case, filled
 
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.1, seed=0)
 # A dense curve at the demo's scale, and a leverage that grows within its few decades.
@@ -54,21 +50,6 @@ DEMO = Setting(tier="demo", noise=0.004, source="trained", published=False)
 POOR = Setting(tier="demo", noise=0.03, source="trained", published=False, diverge_every=6)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A study with its files."""
-
-    study: Study
-    table: Path
-    fits: dict[str, Path]
-    derived: dict[str, Path]
-
-    @property
-    def inputs(self) -> FittedInputs:
-        frame = read_runs(self.table)
-        return FittedInputs(frame=frame, fits=self.fits, derived_tables=self.derived)
-
-
 def table(setting: Setting) -> tuple[Study, pd.DataFrame]:
     """The study, without what simulated losses cannot give, and its table at the setting's tier."""
     study = load_study("leverage", REPOSITORY)
@@ -91,40 +72,30 @@ def table(setting: Setting) -> tuple[Study, pd.DataFrame]:
     if setting.diverge_every:
         diverged = np.arange(len(rows)) % setting.diverge_every == 2
         rows.loc[diverged, ["status", "L"]] = ["diverged", np.nan]
-    fill = {"string": "x", "int": 1, "float": 1.0, "bool": False}
-    for column in COLUMNS:
-        if column.name not in rows or (rows[column.name].isna().any() and not column.nullable):
-            rows[column.name] = fill[column.type]
-    return study, rows[[c.name for c in COLUMNS]]
+    return study, filled(rows)
 
 
 def write_case(root: Path, setting: Setting) -> Case:
     """Fit, derive and write everything that figures, tables and claims read."""
     study, frame = table(setting)
-    path = root / "leverage.parquet"
-    write_table(frame, COLUMNS, path)
-    case = Case(study, path, {}, {})
-    waiting = [*study.fits, *study.derived]
+    case = Case.of(study, root, frame)
+    waiting: list[Fit | Derived] = [*study.fits, *study.derived]
     while waiting:
         for entry in list(waiting):
-            needs = (
-                {entry.table} - {""} if isinstance(entry, Fit) else {*entry.fits, *entry.derived}
-            )
+            fitted = isinstance(entry, Fit)
+            needs = {entry.table} - {""} if fitted else {*entry.fits, *entry.derived}
             if needs <= {*case.fits, *case.derived}:
-                if isinstance(entry, Fit):
-                    _fit(case, entry, root, setting)
+                if fitted:
+                    case.add(_fitted(case, entry, setting))
                 else:
-                    path = root / f"{entry.name}.derived.parquet"
-                    derive(study, entry.name, case.inputs, path)
-                    case.derived[entry.name] = path
+                    case.derive(entry.name)
                 waiting.remove(entry)
     return case
 
 
-def _fit(case: Case, entry: Fit, root: Path, setting: Setting) -> None:
+def _fitted(case: Case, entry: Fit, setting: Setting) -> FitReport:
     rows, units = read(case.derived[entry.table] if entry.table else case.table)
     law = laws.fittable(entry.law)
     protocol = {"sample": setting.starts} if law.protocol.grid else {}
     quick = entry.model_copy(update={"bootstrap": setting.bootstrap, "protocol": protocol})
-    case.fits[entry.name] = root / f"{entry.name}.json"
-    write_fit(fit(law, rows, quick, units=units), case.fits[entry.name])
+    return fit(law, rows, quick, units=units)

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.studies.leverage.derived.curves import Curve
-from moelaws.studies.leverage.derived.efficiency import leverage_points
+from moelaws.studies.leverage.derived.curves import Curve, leverage_points
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
 
 DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}

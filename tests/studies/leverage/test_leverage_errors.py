@@ -7,8 +7,7 @@ from scipy.optimize import least_squares
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.records.layout import Results
-from moelaws.studies.leverage.derived.curves import Curve
-from moelaws.studies.leverage.derived.efficiency import leverage_errors
+from moelaws.studies.leverage.derived.curves import Curve, leverage_errors
 from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
 from moelaws.training.evaluation import DocumentLosses
 

@@ -1,4 +1,4 @@
-"""The leverage paper's univariate and joint laws of efficiency leverage."""
+"""The leverage paper's laws: its numbers, its curves and the loss that follows from them."""
 
 import math
 
@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from moelaws import laws
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws import activation, granularity, joint
+from moelaws.studies.leverage.laws.curve import LAW as CURVE
+from moelaws.studies.leverage.laws.curve import efficiency_leverage
+from moelaws.studies.leverage.laws.loss import ASSUMED_DENSE
 
 TABLE_6 = joint.LAW.published
 EXAMPLES = {
@@ -62,9 +65,7 @@ def test_best_granularity_is_where_a_fine_grid_has_its_most():
     for A, C in [(0.0078, 3e18), (0.5, 1e22)]:
         EL = joint.LAW.predict(TABLE_6, {"A": A, "G": G, "C": C})
         assert G[EL.argmax()] == pytest.approx(float(best), abs=1e-3)
-        assert granularity.optimal_granularity(_eq_2(A, C)) == pytest.approx(float(best))
     assert np.isnan(joint.optimal_granularity(TABLE_6 | {"gamma": -0.01}))
-    assert np.isnan(granularity.optimal_granularity({"b_G": 0.1, "c_G": -7.0}))
 
 
 def test_leverage_of_table_6_grows_with_compute_by_eq_3():
@@ -154,3 +155,103 @@ def test_the_published_A_max_is_not_identified():
     assert size[5] < 1e-12 * size[:5].min()
     others = J[:5] / size[:5, None]
     assert np.linalg.svd(others, compute_uv=False).min() > 1e-4
+
+
+LAW = laws.get("leverage.loss")
+
+
+@given(
+    A=st.floats(0.004, 0.99), G=st.floats(1, 32), C=st.floats(1e18, 1e22), A_max=st.floats(1.5, 1e9)
+)
+def test_the_loss_is_the_dense_one_at_EL_times_the_compute(A, G, C, A_max):
+    params = LAW.published | {"A_max": A_max}
+    EL = joint.LAW.predict(joint.LAW.published | {"A_max": A_max}, {"A": A, "G": G, "C": C})
+    dense = CURVE.predict(ASSUMED_DENSE, {"C": EL * C})
+    assert LAW.predict(params, {"C": C, "S": 1 - A, "G": G}) == pytest.approx(dense, rel=1e-9)
+
+
+def test_algorithm_1_reads_the_leverage_back_from_the_losses():
+    """The mixture's loss at one compute, looked up on the dense curve (App K)."""
+    C, A, G = 1e20, 0.03125, 8.0
+    L = float(LAW.predict(LAW.published, {"C": C, "S": 1 - A, "G": G}))
+    flat = {"alpha": L - 1.0, "beta": 0.0, "b": 1.0}  # any curve through that loss
+    leverage = efficiency_leverage(ASSUMED_DENSE, flat, C)
+    assert pytest.approx(4.485056704247889, rel=1e-9) == leverage.EL  # Table 6 at this point
+
+
+def test_the_assumed_curve_is_no_published_one():
+    assert any("assumed here, not published" in text for text in LAW.errata)
+    assert "assumed" in LAW.title
+    assert CURVE.published is None
+    shared_params = {("beta" if n == "beta_G" else n): LAW.published[n] for n in LAW.names[3:]}
+    assert shared_params == dict(joint.LAW.published)
+
+
+def test_activation_and_granularity_sweeps_identify_all_but_A_max():
+    C = np.repeat([2e18, 6e18, 2e19, 6e19, 2e20, 6e20], 14)
+    S = np.tile([*(1 - 2 / 2.0 ** np.arange(1, 9)), *[1 - 1 / 32] * 6], 6)
+    G = np.tile([*[2.0] * 8, 2, 4, 6, 8, 12, 16], 6)
+    model = LAW.model({"C": C, "S": S, "G": G})
+    J = model.jacobian(model.evaluate(LAW.vector(LAW.published)[None])[1])[0]
+    size = np.linalg.norm(J, axis=1)
+    assert size[-1] < 1e-12 * size[:-1].min()
+    assert np.linalg.svd(J[:-1] / size[:-1, None], compute_uv=False).min() > 1e-5
+
+
+CURVE_LAW = laws.get("leverage.curve")
+DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
+MOE = {"alpha": 58.0, "beta": -0.0865, "b": 1.58}
+
+
+def test_algorithm_1():
+    leverage = efficiency_leverage(DENSE, MOE, 1e20)
+    assert pytest.approx(2.6600105392644635, rel=1e-6) == leverage.L
+    assert pytest.approx(4.1846545558175805, rel=1e-6) == leverage.EL
+    assert leverage.C_dense == pytest.approx(4.1846545558175805e20, rel=1e-6)
+
+
+def test_leverage_is_undefined_where_the_dense_curve_never_gets_there():
+    deep = MOE | {"b": 1.0}
+    leverage = efficiency_leverage(DENSE, deep, [1e18, 1e20, 1e24])
+    L = CURVE_LAW.predict(deep, {"C": [1e18, 1e20, 1e24]})
+    assert (L > 1.6).tolist() == [True, True, False]
+    assert np.isfinite(leverage.EL).tolist() == [True, True, False]
+    assert pytest.approx(L, rel=1e-12) == leverage.L
+    # L* = b is reached at no compute; that is undefined too, and not infinite.
+    limit = efficiency_leverage(DENSE, {"alpha": 0.0, "beta": -0.1, "b": 1.6}, 1e20)
+    assert np.isnan([limit.EL, limit.C_dense]).all()
+    flat = efficiency_leverage(DENSE | {"beta": 0.0}, MOE, 1e20)
+    assert np.isnan(flat.EL)
+
+
+@given(
+    alpha=st.floats(1, 1e3),
+    beta=st.floats(-0.5, -0.02),
+    b=st.floats(0.5, 2),
+    moe_alpha=st.floats(1, 1e3),
+    ln_C=st.floats(38, 55),
+)
+def test_the_dense_model_has_the_same_loss_at_its_compute(alpha, beta, b, moe_alpha, ln_C):
+    dense = {"alpha": alpha, "beta": beta, "b": b}
+    moe = {"alpha": moe_alpha, "beta": -0.1, "b": b + 0.01}
+    C = np.exp(ln_C)
+    leverage = efficiency_leverage(dense, moe, C)
+    if np.isfinite(leverage.C_dense) and leverage.C_dense > 0:
+        L = CURVE_LAW.predict(dense, {"C": leverage.C_dense})
+        assert pytest.approx(float(leverage.L), rel=1e-9) == float(L)
+    same = efficiency_leverage(dense, dense, C)
+    # The loss of a nearly exhausted curve holds few digits of its compute.
+    digits = 1e-15 * b / (alpha * C**beta * -beta)
+    assert pytest.approx(1.0, rel=1e-9 + 10 * digits) == same.EL
+
+
+def test_draws_and_computes_broadcast():
+    draws = {
+        "alpha": np.full((5, 1), 60.0),
+        "beta": np.full((5, 1), -0.085),
+        "b": np.full((5, 1), 1.6),
+    }
+    C = np.geomspace(1e18, 1e21, 4)
+    leverage = efficiency_leverage(draws, MOE, C)
+    assert leverage.L.shape == leverage.EL.shape == (5, 4)
+    assert leverage.EL[3] == pytest.approx(efficiency_leverage(DENSE, MOE, C).EL, rel=1e-14)

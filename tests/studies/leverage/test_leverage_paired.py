@@ -10,7 +10,7 @@ from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses
-from moelaws.studies.leverage.derived import points, singles
+from moelaws.studies.leverage.derived import points
 from moelaws.studies.leverage.derived.curves import DENSE, curve, curves
 from moelaws.tables.parquet import read_table
 from moelaws.training.evaluation import DocumentLosses
@@ -50,7 +50,7 @@ def error(losses, dense, C_dense, run_ids, moves):
 def test_a_point_moves_with_the_runs_of_both_curves(paired):
     case, inputs, losses = paired
     own = inputs.declared_by(case.study.derived_table("points"))
-    table = points.derive(own)
+    table = points.points(own)
     dense = curve(own, DENSE)
     (moe, *_) = curves(own, "curve_activation")
     E, k = (int(moe.rows[name].iloc[0]) for name in ("E", "k"))
@@ -66,7 +66,7 @@ def test_a_point_moves_with_the_runs_of_both_curves(paired):
 def test_a_single_run_moves_with_its_own_loss_and_the_baselines_curve(paired):
     case, inputs, losses = paired
     own = inputs.declared_by(case.study.derived_table("singles"))
-    table = singles.derive(own)
+    table = points.singles(own)
     runs = inputs.completed.set_index("run_id")
     rows = table[table["EL"].notna()].groupby("sweep").head(2)
     assert rows["sweep"].nunique() > 1

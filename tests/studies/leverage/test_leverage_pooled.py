@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.studies.leverage.derived.pooled import parabola, regression, slope
+from moelaws.studies.leverage.derived.series import parabola, regression, slope
 
 T = np.log2([2, 4, 6, 8, 12, 16])
 

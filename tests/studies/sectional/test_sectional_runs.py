@@ -21,9 +21,15 @@ from moelaws.grids.expand import expand
 from moelaws.records.parquet import write_parquet
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
-from moelaws.studies.sectional.derived.similarity import cosine, matched, units
-from moelaws.studies.sectional.learning import SMOOTH, TARGET, smoothed, spikes, steps_to_target
-from moelaws.studies.sectional.spread import Spread
+from moelaws.studies.sectional.derived.arms import (
+    SMOOTH,
+    TARGET,
+    Spread,
+    smoothed,
+    spikes,
+    steps_to_target,
+)
+from moelaws.studies.sectional.derived.load import cosine, matched, units
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
 

@@ -64,7 +64,7 @@ def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
 def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
     """Refitting parabolas and surface to samples of the documents moves the drop by its error."""
     written, inputs, paired = case
-    table = optima.derive(inputs.declared_by(written.study.derived_table("optima")))
+    table = optima.optima(inputs.declared_by(written.study.derived_table("optima")))
     own = table[(table["size"] == "total") & (table["C"] == 1e12)].set_index(["method", "S"])
     runs = inputs.table[inputs.table["C"] == 1e12]
     rng = np.random.default_rng(6)
@@ -158,6 +158,6 @@ def test_runs_without_losses_by_document_keep_the_error_of_before(case):
     table = contrasts.derive(before)
     assert table["paired_se"].isna().all()
     assert contrasts.derive.warnings(table)[0].startswith(f"{len(table)} of {len(table)} contrasts")
-    best = optima.derive(before.declared_by(case.study.derived_table("optima")))
+    best = optima.optima(before.declared_by(case.study.derived_table("optima")))
     assert best["drop_paired_se"].isna().all()
     assert best["drop_seed_se"].notna().any()

@@ -15,7 +15,7 @@ from moelaws.claims.judge import judged
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity.derived import downstream, relation
+from moelaws.studies.sparsity.derived import scores
 from picture import assert_legible, words
 from repository import REPOSITORY
 
@@ -93,8 +93,8 @@ def test_units_of_a_score_do_not_matter_to_its_equivalent_in_loss(scale, offset)
     rows = runs().assign(error=lambda f: 0.3 * f["L"] + 0.01 * f["S"])
     noise = np.random.default_rng(4).standard_normal(len(rows))
     rows["error"] += 0.01 * noise
-    one = relation._relation(rows, "error")
-    other = relation._relation(rows.assign(error=scale * rows["error"] + offset), "error")
+    one = scores._relation(rows, "error")
+    other = scores._relation(rows.assign(error=scale * rows["error"] + offset), "error")
     assert other["slope"] == pytest.approx(scale * one["slope"])
     assert other["shift"] == pytest.approx(scale * one["shift"], abs=1e-9)
     assert other["equivalent"] == pytest.approx(one["equivalent"])
@@ -164,7 +164,7 @@ def test_figures_show_a_column_for_each_skill_and_no_more_than_fit(tmp_path):
 def test_runs_without_scores_leave_a_sentence(tmp_path):
     frame = runs(2)
     inputs = Inputs(frame=frame, results=Results(tmp_path))
-    table = pd.DataFrame(downstream.derive(inputs))
+    table = pd.DataFrame(scores.downstream(inputs))
     assert table.empty
     lines = write_derived(STUDY, "downstream", inputs, tmp_path / "d.parquet")
     assert lines == ["no scores: no completed run's weights are kept"]

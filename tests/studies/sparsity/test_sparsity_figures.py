@@ -15,7 +15,7 @@ from moelaws.figures.draw import draw, make
 from moelaws.figures.sheet import Sheet
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity.derived.optima import derive
+from moelaws.studies.sparsity.derived.optima import optima
 from picture import assert_legible, words
 from repository import REPOSITORY, moelaws
 from sparsity_case import DEMO, PAPER, Case, Setting, simulate, write_case
@@ -209,7 +209,7 @@ def test_bounds_are_hollow_explained_and_warned_of(
     np.testing.assert_allclose(np.sort(drawn["y"]), np.sort(bounds["N_star"]))
     assert len(sheet.data) == 6  # none is dropped: two budgets, three sparsities
     assert "smallest size measured" in words(sheet)
-    warnings = derive.warnings(table)
+    warnings = optima.warnings(table)
     assert len(warnings) == int((~table["inside"]).sum())
     assert "at the low end of the measured range" in warnings[0]
 

@@ -110,39 +110,3 @@ def test_every_degree_is_a_variant():
         assert len(law.parameters) == 1 + sum(map(int, name))
     with pytest.raises(UserError, match="no variant '225'"):
         laws.get("sparsity.isoflop:225")
-
-
-def test_vertices_of_eq_8():
-    surface = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 0.0}
-    N = isoflop.optimal_size(surface, 0.9)
-    S = isoflop.optimal_sparsity(surface, 1e9)
-    assert pytest.approx(1274763261.3426588, rel=1e-6) == N
-    assert pytest.approx(0.7694312705574593, rel=1e-6) == S
-    assert isoflop.optimal_sparsity(surface, 1e9, cap=0.5) == 0.5
-    around = N * np.array([0.9, 1.0, 1.1])
-    assert isoflop.LAW.predict(surface, {"N": around, "S": 0.9}).argmin() == 1
-    around = S + np.array([-0.05, 0.0, 0.05])
-    assert isoflop.LAW.predict(surface, {"N": 1e9, "S": around}).argmin() == 1
-
-
-def test_vertex_of_a_surface_that_is_not_convex_is_nan():
-    saddle = {"a1": 1.0, "a2": -0.03, "b1": 0.5, "b2": -0.02, "c1": 0.0, "c2": 0.0, "d": 0.0}
-    assert np.isnan(isoflop.optimal_size(saddle, 0.5))
-    assert np.isnan(isoflop.optimal_sparsity(saddle, 1e9))
-
-
-def test_vertices_of_other_degrees():
-    plain = {"a1": -1.2, "a2": 0.03, "b1": -0.5, "b2": 0.1, "d": 0.0}  # 220: no mixed term
-    assert isoflop.optimal_size(plain, [0.0, 0.9]) == pytest.approx(np.exp(20.0))
-    assert isoflop.optimal_sparsity(plain, [1e8, 1e10]) == pytest.approx(1 - np.exp(-2.5))
-    assert np.isnan(isoflop.optimal_size({"a1": -1.2, "d": 0.0}, 0.9))  # 100: a slope alone
-    # Degrees above 2 in the other variable do not touch a vertex.
-    assert isoflop.optimal_size(plain | {"b3": 0.2}, 0.9) == pytest.approx(np.exp(20.0))
-    for find, name in [
-        (isoflop.optimal_size, "a3"),
-        (isoflop.optimal_size, "c4"),
-        (isoflop.optimal_sparsity, "b4"),
-        (isoflop.optimal_sparsity, "c3"),
-    ]:
-        with pytest.raises(UserError, match=f"coefficient {name} is of degree {name[1]}"):
-            find(plain | {name: 0.01}, 0.5)

@@ -9,10 +9,14 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
-from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, abscissae, minima
-from moelaws.analysis.parabola import TOO_FEW, parabola
-from moelaws.studies.sparsity.derived.optima import derive, parabola_optima, surface_optima
-from moelaws.studies.sparsity.derived.sparsity_optima import UNMEASURED, optimal_sparsities
+from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, TOO_FEW, abscissae, minima, parabola
+from moelaws.studies.sparsity.derived.optima import (
+    UNMEASURED,
+    optima,
+    optimal_sparsities,
+    parabola_optima,
+    surface_optima,
+)
 from moelaws.studies.sparsity.derived.surface import Surface
 
 # A surface with minima at known places: N*(S=.9) = 1.27476e9, S*(N=1e9) = .769431.
@@ -31,13 +35,13 @@ def bowl(
 
 
 def test_surface_optimum_is_the_vertex_of_eq_8() -> None:
-    optima = pd.DataFrame(surface_optima(bowl())).set_index("S")
-    assert optima.loc[0.9, "N_star"] == pytest.approx(1.27476e9, rel=1e-5)
+    best = pd.DataFrame(surface_optima(bowl())).set_index("S")
+    assert best.loc[0.9, "N_star"] == pytest.approx(1.27476e9, rel=1e-5)
     expected = laws.get("sparsity.isoflop").predict(BOWL, {"N": 1.27476e9, "S": 0.9})
-    assert optima.loc[0.9, "L_star"] == pytest.approx(float(expected), abs=1e-9)
-    assert optima["inside"].all()
+    assert best.loc[0.9, "L_star"] == pytest.approx(float(expected), abs=1e-9)
+    assert best["inside"].all()
     drops = {"drop", "drop_paired_se", "drop_seed_se"}  # between optima
-    assert set(optima.reset_index().columns) == set(derive.names) - drops
+    assert set(best.reset_index().columns) == set(optima.names) - drops
 
 
 def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size() -> None:

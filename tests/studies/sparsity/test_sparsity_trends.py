@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
-from moelaws.studies.sparsity.derived import subsamples
-from moelaws.studies.sparsity.derived.surface import Surface
+from moelaws.studies.sparsity.derived.surface import Surface, predictions
 from moelaws.studies.sparsity.derived.trends import (
     Slope,
     over_sparsity,
@@ -19,12 +18,16 @@ from moelaws.studies.sparsity.derived.trends import (
     sparsity_over_size,
     with_mean,
 )
-from moelaws.studies.sparsity.laws.isoflop import optimal_size, optimal_sparsity
 
 # A surface with minima at known places: N*(S=.9) = 1.27476e9, S*(N=1e9) = .769431.
 BOWL = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 15.0}
 SPARSITIES = (0.0, 0.5, 0.75, 0.9, 0.98)
 V = -np.log1p(-np.array(SPARSITIES))
+
+
+def vertex(own: str, other: np.ndarray | float, p: dict[str, float] = BOWL) -> np.ndarray:
+    """Where the surface is least in u (``own`` a) or v (b), at the other of the two."""
+    return -(p[f"{own}1"] + p["c1"] * other) / (2 * (p[f"{own}2"] + p["c2"] * other**2))
 
 
 def bowl(C: float = 1e20, low: float = 1e7, high: float = 1e11, **changes: float) -> Surface:
@@ -39,7 +42,7 @@ def bowl(C: float = 1e20, low: float = 1e7, high: float = 1e11, **changes: float
 
 
 def test_slope_over_sparsity_is_that_of_the_vertices() -> None:
-    u = np.log(optimal_size(BOWL, np.array(SPARSITIES)))
+    u = vertex("a", V)
     slope = over_sparsity(bowl(), "x")
     assert slope.value == pytest.approx(np.polyfit(V, u, 1)[0], rel=1e-6)
     assert slope.n == len(SPARSITIES)
@@ -49,7 +52,7 @@ def test_slope_over_sparsity_is_that_of_the_vertices() -> None:
 def test_slope_over_size_is_that_of_the_vertices_inside() -> None:
     slope = sparsity_over_size(bowl())
     N = np.geomspace(1e7, 1e11, 41)
-    v = -np.log1p(-optimal_sparsity(BOWL, N))
+    v = vertex("b", np.log(N))
     inside = (v > 0) & (v < V[-1])
     assert slope.n == inside.sum()
     assert slope.value == pytest.approx(np.polyfit(np.log(N[inside]), v[inside], 1)[0], rel=1e-4)
@@ -59,7 +62,7 @@ def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget() -
     # L(v) = (b1 + c1 u) v + (b2 + c2 u^2) v^2: db1 moves v* by -db1 / (2 (b2 + c2 u^2)).
     lower, upper = bowl(1e20), bowl(1e21, b1=BOWL["b1"] + 0.01)
     N = np.geomspace(1e7, 1e11, 41)
-    v = [-np.log1p(-optimal_sparsity(s.params, N)) for s in (lower, upper)]
+    v = [vertex("b", np.log(N), s.params) for s in (lower, upper)]
     both = (v[0] > 0) & (v[1] > 0) & (v[0] < V[-1]) & (v[1] < V[-1])
     expected = (v[1] - v[0])[both].mean() / np.log(10)
     slope = sparsity_over_budget(lower, upper)
@@ -69,7 +72,7 @@ def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget() -
 
 def test_slope_over_the_budget_is_that_of_the_vertices_at_one_sparsity() -> None:
     budgets = [bowl(C, a1=BOWL["a1"] - 0.02 * i) for i, C in enumerate((1e19, 1e20, 1e21))]
-    u = [np.log(optimal_size(b.params, 0.5)) for b in budgets]
+    u = [vertex("a", np.log(2), b.params) for b in budgets]
     slope = next(s for s in sizes_over_budget(budgets) if s.at == "S=0.5")
     assert slope.value == pytest.approx(np.polyfit(np.log([1e19, 1e20, 1e21]), u, 1)[0], rel=1e-6)
 
@@ -98,7 +101,7 @@ def test_the_mean_is_as_sure_as_independent_slopes_make_it() -> None:
 
 
 def test_a_surface_predicts_its_own_losses_when_left_out() -> None:
-    predicted = subsamples.predictions(bowl())
+    predicted = predictions(bowl())
     assert len(predicted) == 35
     assert predicted["times"].sum() == 100 * 7  # 20 % of 35, 100 times
     np.testing.assert_allclose(predicted["predicted"], predicted["L"], atol=1e-8)
@@ -108,7 +111,7 @@ def test_noise_of_a_run_left_out_is_not_fitted_away() -> None:
     surface = bowl()
     noise = np.random.default_rng(1).normal(0, 0.01, len(surface.rows))
     rows = surface.rows.assign(L=surface.rows["L"] + noise)
-    predicted = subsamples.predictions(dataclasses.replace(surface, rows=rows))
+    predicted = predictions(dataclasses.replace(surface, rows=rows))
     held = np.average(predicted["mse"], weights=predicted["times"])
     assert held > np.var(noise)  # by the refits' own errors: about (1 + 7/28) of it
     assert held == pytest.approx(1e-4, rel=0.6)
@@ -117,4 +120,4 @@ def test_noise_of_a_run_left_out_is_not_fitted_away() -> None:
 def test_too_few_runs_leave_no_prediction() -> None:
     surface = bowl()
     few = dataclasses.replace(surface, rows=surface.rows.iloc[:8])
-    assert subsamples.predictions(few).empty
+    assert predictions(few).empty

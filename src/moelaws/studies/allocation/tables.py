@@ -1,4 +1,4 @@
-"""T1, T3 and T4 set the fits of the loss laws: coefficients, starts and errors."""
+"""T1, T3 and T4 set the fits of the loss laws; T2 sets how the runs were trained."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.allocation.laws.loss import LAW
 
@@ -24,6 +26,14 @@ TITLES = {
     "wang": "Eq 5 (Wang et al.), total N",
     "abnar": "Eq 6 (Abnar et al.), total N",
 }
+# Table 2 of the paper: label, layers, heads, batch (sequences), learning rate.
+PAPER = (
+    ("20M", 8, 8, 96, 1.5e-3),
+    ("30M", 8, 8, 160, 1.3e-3),
+    ("55M", 10, 10, 224, 1.1e-3),
+    ("100M", 14, 12, 320, 9e-4),
+    ("200M", 16, 16, 512, 8e-4),
+)
 
 
 def coefficients(inputs: FittedInputs) -> Tabular:
@@ -130,3 +140,50 @@ def _identified(row: Mapping[Hashable, Any]) -> bool:
     if row["parameter"] in ("alpha0", "beta0"):
         return high <= 100 * low
     return high - low <= 2 * abs(float(row["estimate"]))
+
+
+def hyperparameters(inputs: Inputs) -> Tabular:
+    """Sets how the runs were trained, a row a size, beside the paper's Table 2."""
+    runs = inputs.completed[inputs.completed["C"].notna()]
+    rows: list[dict[str, Any]] = []
+    for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True):
+        active = float(group["N_active_nonemb"].median())
+        rows.append(
+            {
+                "Runs": "own",
+                "Active parameters": style.short(active),
+                "Budget (FLOPs)": C,
+                "Layers": layers,
+                "Heads": heads,
+                "Widths": _range(group["d_model"]),
+                "Batch (sequences)": _range(group["batch_tokens"] / group["context"]),
+                "Learning rate": _range(group["lr"]),
+                "Steps": _range(group["steps"]),
+            }
+        )
+    rows += [
+        {
+            "Runs": "paper",
+            "Active parameters": label,
+            "Layers": layers,
+            "Heads": heads,
+            "Widths": "",
+            "Batch (sequences)": str(batch),
+            "Learning rate": f"{rate:g}",
+            "Steps": "",
+        }
+        for label, layers, heads, batch, rate in PAPER
+    ]
+    return Tabular(
+        pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True),
+        notes=(
+            "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
+            "and prints five rows, without widths and budgets.",
+        ),
+    )
+
+
+def _range(values: pd.Series[float]) -> str:
+    ends = (float(values.min()), float(values.max()))
+    low, high = (f"{end:.0f}" if end >= 1000 else f"{end:.4g}" for end in ends)
+    return low if low == high else f"{low} to {high}"

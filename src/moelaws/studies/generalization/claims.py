@@ -11,12 +11,16 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.claims.base import Evidence
-from moelaws.studies.generalization.derived.consistency import OWN
 from moelaws.studies.generalization.derived.dimension import of_models
-from moelaws.studies.generalization.derived.draws import estimates, with_interval
-from moelaws.studies.generalization.derived.routing import FEW, MANY
+from moelaws.studies.generalization.derived.exponents import (
+    OWN,
+    estimates,
+    interval_text,
+    one_row,
+    with_interval,
+)
+from moelaws.studies.generalization.derived.runs import FEW, MANY
 from moelaws.studies.generalization.laws.kappa import LAW as KAPPA
-from moelaws.studies.generalization.reading import interval_text, one_row
 
 MIN_R2 = 0.9  # of the line in ln-ln, for the loss to be a power law
 MIN_WIDTH = 128  # of states whose dimension is not large for want of room

@@ -8,8 +8,13 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.generalization.derived.consistency import OWN, consistency
 from moelaws.studies.generalization.derived.dimension import of_models
+from moelaws.studies.generalization.derived.exponents import (
+    OWN,
+    consistency,
+    interval_text,
+    one_row,
+)
 from moelaws.studies.generalization.laws.exponents import (
     alpha_N,
     predicted_alpha_C,
@@ -17,7 +22,6 @@ from moelaws.studies.generalization.laws.exponents import (
     smoothness_from_D,
     smoothness_from_N,
 )
-from moelaws.studies.generalization.reading import interval_text, one_row
 from moelaws.tables.sweeps import in_sweep
 
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text

@@ -30,8 +30,8 @@ from moelaws.studies.sectional.arms import (
     SLICES,
     WIDTHS,
 )
-from moelaws.studies.sectional.derived.counted import of_widths
-from moelaws.studies.sectional.learning import TARGET
+from moelaws.studies.sectional.derived.arms import TARGET
+from moelaws.studies.sectional.derived.speeds import of_widths
 
 Interval = tuple[float, float]
 Size = tuple[int, ...]  # width, sequence length and tokens

@@ -11,21 +11,20 @@ raw one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, abscissae, minima, percentile_interval
-from moelaws.analysis.parabola import parabola
-from moelaws.studies.allocation.derived.cells import MIN_RATIOS, Cell, cells_of
-from moelaws.tables.column import Column
+from moelaws.analysis.minimum import Array, abscissae, minima, parabola, percentile_interval
+from moelaws.tables.column import Column, estimated
 
+MIN_RATIOS = 3  # for a parabola
 Index = NDArray[np.intp]
-
 TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
 DRAWS = 1000
 LEVEL = 0.9
@@ -34,8 +33,45 @@ AT_LOW_END = "at the least ratio measured"
 AT_HIGH_END = "at the largest ratio measured"
 
 
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one budget and sparsity, sorted by ratio.
+
+    Attributes:
+        rows: completed runs.
+        r, L: (m,) ratios measured, and the mean loss over the seeds of each.
+        seeds: (m,) runs behind each mean.
+    """
+
+    C: float
+    S: float
+    rows: pd.DataFrame
+    r: Array
+    L: Array
+    seeds: Array
+
+
+def cells_of(runs: pd.DataFrame) -> list[Cell]:
+    """Groups the ``runs`` that name a budget by (C, S), sorted by S and then C."""
+    named = runs[runs["C"].notna()]
+    cells = []
+    for _, rows in named.groupby([named["S_shared"].round(12), "C"], sort=True):
+        means = rows.groupby("r", sort=True)["L"].agg(["mean", "size"])
+        cells.append(
+            Cell(
+                float(rows["C"].iloc[0]),
+                float(rows["S_shared"].iloc[0]),
+                rows,
+                means.index.to_numpy(float),
+                means["mean"].to_numpy(float),
+                means["size"].to_numpy(float),
+            )
+        )
+    return cells
+
+
 @table(
-    Column("C", "float", "FLOP", "training budget"),
+    *of_runs("C"),
     Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
     Column("E", "int", "experts", "experts a layer, shared ones included"),
     Column("N_active", "float", "parameters", "active, without embeddings: median over ratios"),
@@ -43,17 +79,11 @@ AT_HIGH_END = "at the largest ratio measured"
     Column("n", "int", "runs", "completed runs"),
     Column("r_least", "float", "1", "least ratio measured"),
     Column("r_most", "float", "1", "largest ratio measured"),
-    Column("r_raw", "float", "1", "ratio of least loss, mean over seeds"),
-    Column("raw_low", "float", "1", "lower end of its interval", True),
-    Column("raw_high", "float", "1", "upper end of its interval", True),
+    *estimated("r_raw", "1", "ratio of least loss, mean over seeds", "raw"),
     Column("L_raw", "float", "nats/token", "loss at r_raw"),
-    Column("r_adjusted", "float", "1", "r* by rule B.3 of the allocation paper"),
-    Column("adjusted_low", "float", "1", "lower end of its interval", True),
-    Column("adjusted_high", "float", "1", "upper end of its interval", True),
+    *estimated("r_adjusted", "1", "r* by rule B.3 of the allocation paper", "adjusted"),
     Column("adjusted", "bool", "1", "rule B.3 took another ratio than the raw one"),
-    Column("r_parabola", "float", "1", "least point of a parabola of L in ln r, in range", True),
-    Column("parabola_low", "float", "1", "lower end of its interval", True),
-    Column("parabola_high", "float", "1", "upper end of its interval", True),
+    *estimated("r_parabola", "1", "least point of a parabola of L in ln r, in range", "parabola"),
     Column("L_parabola", "float", "nats/token", "the parabola's least loss", True),
     Column("parabola_note", "string", "1", "why its minimum is not inside; empty where it is"),
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),

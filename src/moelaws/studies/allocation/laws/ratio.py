@@ -91,7 +91,7 @@ LAW = _RatioLaw(
         "n = 4096). On the shapes of leverage's Table 12, which the sweep seems to use, r spans "
         "0.21 to 1.40 as corrected, the paper's range, and 0.35 to 1.93 as printed.",
         "E0.6 (abstract): printed: r is a fraction of the total FLOPs; corrected: a ratio, whose "
-        "experts' share of both is r/(1+r) (expert_share).",
+        "experts' share of both is r/(1+r).",
         "E0.7 (sec 6.1): printed: r* grows by over 40 % from S = 97.67 % to 82.35 %; the "
         "coefficients give 18 % at 1e20 and 35 % at 1e21 FLOPs, the largest budget, and 40 % at "
         "1.82e21 alone; below 5.40e18 the order is reversed. Printed: r* < 1 for S > 95 % and > 1 "
@@ -156,12 +156,6 @@ def sparsity(E: ArrayLike, active: ArrayLike = 3) -> Array:
     """
     E = np.asarray(E, float)
     return np.asarray((E - active) / E)
-
-
-def expert_share(r: ArrayLike) -> Array:
-    """r / (1 + r): the experts' share of the FLOPs of experts and attention."""
-    r = np.asarray(r, float)
-    return np.asarray(r / (1 + r))
 
 
 def alpha_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:

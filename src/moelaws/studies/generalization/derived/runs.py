@@ -1,35 +1,50 @@
-"""The study's runs as the generalization paper counts them: active parameters and routing term."""
+"""The runs as the paper counts them, the loss over the routing term, and the bound's regimes.
+
+At fixed k the routing term R = k L l (1 + ln(M/k)) is linear in ln M, so that a slope over ln M is
+one over R. Each series of one k and one budget is cut at its middle M: the moderate regime below,
+where the bound says that the loss rises, and the one of many experts above.
+
+The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not give; here they are
+1, its exponent is the measured one, and samples n are training tokens, over which the paper fits
+it too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import table
+from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.quantiles import t_interval
+from moelaws.studies.generalization.derived.exponents import estimates
+from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
+from moelaws.tables.sweeps import in_sweep
+
+LEVEL = 0.9
+FEW, MANY = "fewer experts", "more experts"
+SERIES = ["k", "D"]
 
 
 @table(
-    Column("run_id", "string", "1", "identity of the run"),
-    Column("sweep", "string", "1", "the study's sweeps that ask for the run, joined by commas"),
-    Column("seed", "int", "1", "seed of initial weights and data order"),
-    Column("n_layers", "int", "layers", "transformer blocks, all with experts"),
+    *of_runs("run_id", "sweep", "seed", "n_layers"),
     Column("width", "int", "1", "hidden width w of an expert"),
-    Column("d_model", "int", "1", "width of the residual stream"),
-    Column("n_heads", "int", "heads", "query heads"),
+    *of_runs("d_model", "n_heads"),
     Column("M", "int", "experts", "routed experts a layer"),
-    Column("k", "int", "experts", "active experts a token"),
-    Column("context", "int", "tokens", "sequence length l"),
+    *of_runs("k", "context"),
     Column("N_act", "float", "parameters", "active parameters as Tables 3 and 4 count them"),
     Column("N_active", "float", "parameters", "active parameters, embeddings and router included"),
     Column("D", "float", "tokens", "training tokens"),
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
-    Column("L", "float", "nats/token", "validation loss"),
-    Column("L_se", "float", "nats/token", "its standard error, by document", True),
-    Column("L_paired_se", "float", "nats/token", "the same among the study's runs", True),
+    *of_runs("L", "L_se", "L_paired_se"),
 )
-def derive(inputs: Inputs) -> pd.DataFrame:
+def as_counted(inputs: Inputs) -> pd.DataFrame:
     """Gives a row for each completed run.
 
     N_act = L (4 d^2 + k (2 d w + w + d)): bias-free attention and the k experts d -> w -> d with
@@ -44,3 +59,123 @@ def derive(inputs: Inputs) -> pd.DataFrame:
         D=runs["D"].astype(float),
         R=routing_term(k, runs["E"], layers, runs["context"]),
     )
+
+
+@table(
+    Column("part", "string", "1", "fewer or more experts than the middle M of each series"),
+    Column("D", "float", "tokens", "training tokens; missing: all budgets together", True),
+    *estimated("slope", "nats/token", "change of the loss with ln M at fixed k and D"),
+    Column("level", "float", "1", "coverage: Student t, normal errors of one spread"),
+    Column("n", "int", "1", "runs behind it"),
+    Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
+)
+def routing_slopes(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Gives a row for each half of the sweep ``routing``, over all budgets and at each of them."""
+    runs = inputs.derived("runs")
+    runs = runs[in_sweep(runs, "routing")].sort_values(SERIES, kind="stable")
+    for D in (float("nan"), *sorted(runs["D"].unique())):
+        rows = runs if np.isnan(D) else runs[runs["D"] == D]
+        for half in (FEW, MANY):
+            yield {"part": half, "D": D, **_slope(_half(rows, half))}
+
+
+@routing_slopes.limits
+def routing_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where the runs of all budgets do not tell the sign of a slope."""
+    rows = frame[frame["D"].isna() & ~((frame["slope_low"] > 0) | (frame["slope_high"] < 0))]
+    return [
+        f"routing, {row.part}: the sign of the loss's change with ln M is not told "
+        f"({row.slope:.3g}, {row.slope_low:.3g} to {row.slope_high:.3g} nats, n = {row.n})"
+        for row in rows.itertuples()
+    ]
+
+
+def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:
+    """Keeps of each series the runs up to its middle M, or from there on; both keep the middle."""
+    middle = rows.groupby(SERIES)["M"].transform(lambda M: np.sort(M.unique())[M.nunique() // 2])
+    return rows[rows["M"] <= middle] if half == FEW else rows[rows["M"] >= middle]
+
+
+def _slope(rows: pd.DataFrame) -> dict[str, Any]:
+    """Fits L on ln M by least squares, with an intercept for each series and Student-t draws."""
+    groups = rows.groupby(SERIES)
+    ln_M = pd.Series(np.log(rows["M"].to_numpy(float)), rows.index)
+    x = (ln_M - ln_M.groupby([rows[name] for name in SERIES]).transform("mean")).to_numpy()
+    y = (rows["L"] - groups["L"].transform("mean")).to_numpy(float)
+    freedom, spread = len(rows) - groups.ngroups - 1, float(x @ x)
+    slope = float(x @ y) / spread if spread > 0 else float("nan")
+    low = high = float("nan")
+    if freedom > 0 and spread > 0:
+        error = float(np.sqrt(np.sum((y - slope * x) ** 2) / freedom / spread))
+        low, high = t_interval(slope, error, freedom, LEVEL)
+    return {
+        "slope": slope,
+        "slope_low": low,
+        "slope_high": high,
+        "level": LEVEL,
+        "n": len(rows),
+        "series": groups.ngroups,
+    }
+
+
+@table(
+    Column("D", "float", "tokens", "training tokens, n of the bound"),
+    Column("N_act", "float", "parameters", "active parameters of the base architecture"),
+    Column("R", "float", "nats", "its routing term"),
+    Column("p", "float", "1", "2s/d: the measured model exponent above a floor", True),
+    Column(
+        "N_cross", "float", "parameters", "n^(1/(1+p)): approximation and estimation equal", True
+    ),
+    Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
+    Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
+    Column("routing_dominated", "bool", "1", "whether D is below n_route"),
+    Column("routing_share", "float", "1", "R / N_act: routing is negligible where it is small"),
+    Column("k_star", "float", "experts", "k of least bound by Eq 9 with A = B^-p", True),
+    Column("k_best", "float", "experts", "k of the routing runs' least loss at D, any M", True),
+    Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
+)
+def regimes(inputs: FittedInputs) -> pd.DataFrame:
+    """Gives a row for each token budget of the base architecture, the sweep ``data``.
+
+    Eq 9's A is the coefficient of k^-p; with N_act = B k, B parameters for each active expert, it
+    is B^-p where the bound's own constants are 1. Source: generalization, Eq 3, 7, 9, 13.
+    """
+    (fit,) = estimates(inputs, "model_floor")
+    p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
+    runs = inputs.derived("runs")
+    base = runs[in_sweep(runs, "data")].drop_duplicates("D").sort_values("D")
+    d, w, layers, context = (
+        base[name].to_numpy(float) for name in ("d_model", "width", "n_layers", "context")
+    )
+    B = layers * (2 * d * w + w + d)
+    shared = {"s": p / 2, "d": 1.0, "M": base["M"], "n": base["D"]}
+    bound = routing.LAW.evaluate({}, shared | {"k": base["k"], "L_T": layers, "l": context})
+    active = {"A": B**-p, "B": B, "T": layers * context}
+    best = [_best(runs[in_sweep(runs, "routing")], D) for D in base["D"]]
+    return base.assign(
+        p=p,
+        **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
+        routing_dominated=bound["routing_dominated"] == 1,
+        routing_share=base["R"] / base["N_act"],
+        k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
+        k_best=[k for k, _ in best],
+        M_best=[M for _, M in best],
+    )
+
+
+@regimes.limits
+def regimes_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where there is no exponent to place the runs by."""
+    if len(frame) and np.isnan(frame["p"]).all():
+        return ["the model exponent above a floor is 0: the bound's regimes have no place"]
+    return []
+
+
+def _best(runs: pd.DataFrame, D: float) -> tuple[float, float]:
+    """Returns k and M of the least mean loss at ``D`` tokens; NaN where no run has seen as many."""
+    at = runs[np.isclose(runs["D"], D, rtol=1e-9, atol=0)]
+    if not len(at):
+        return float("nan"), float("nan")
+    mean = at.groupby(["k", "M"])["L"].mean()
+    k, M = mean.index[int(mean.to_numpy().argmin())]
+    return float(k), float(M)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import seed_sd
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.hyperparameters.derived.near_optimal import TOLERANCE, near_optimal
 from moelaws.tables.column import Column
@@ -22,15 +22,7 @@ WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
 
 
 @table(
-    Column("run_id", "string", "1", "identity of the run"),
-    Column("kind", "string", "1", "moe, or dense: all experts active"),
-    Column("A", "float", "1", "activation ratio; 1 for dense"),
-    Column("E", "int", "experts", "routed experts a layer"),
-    Column("k", "int", "experts", "active routed experts a token"),
-    Column("C", "float", "FLOPs", "training budget"),
-    Column("lr", "float", "1", "peak learning rate"),
-    Column("batch_tokens", "int", "tokens", "tokens an optimizer step"),
-    Column("L", "float", "nats/token", "validation loss"),
+    *of_runs("run_id", "kind", "A", "E", "k", "C", "lr", "batch_tokens", "L"),
     Column("excess", "float", "1", "loss over the least of the same A and C, less 1"),
     Column("near", "int", "1", "1: excess within the tolerance, and no outlier; 0: not"),
     Column("tolerance", "float", "1", "of the excess (leverage, App E.1)"),

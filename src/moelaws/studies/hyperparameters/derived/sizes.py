@@ -10,29 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.minimum import abscissae, minima, percentile_interval
-from moelaws.analysis.parabola import TOO_FEW, parabola
-from moelaws.studies.hyperparameters.derived.argmin import argmin
-from moelaws.tables.column import Column
+from moelaws.analysis.minimum import TOO_FEW, abscissae, minima, parabola, percentile_interval
+from moelaws.studies.hyperparameters.derived.near_optimal import argmin
+from moelaws.tables.column import Column, estimated
 
 LEVEL = 0.9
 SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
 
 
 @table(
-    Column("kind", "string", "1", "moe, or dense: all experts active"),
-    Column("A", "float", "1", "activation ratio; 1 for dense"),
-    Column("C", "float", "FLOPs", "training budget"),
+    *of_runs("kind", "A", "C"),
     Column("M_argmin", "float", "FLOP/token", "scale of the run of least loss"),
     Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
     Column("L_argmin", "float", "nats/token", "the least loss"),
-    Column(
-        "M_star", "float", "FLOP/token", "minimum of a parabola in ln M in the measured range", True
-    ),
-    Column("M_low", "float", "FLOP/token", "lower end of its 90 % interval, Student t", True),
-    Column("M_high", "float", "FLOP/token", "upper end of its interval", True),
+    *estimated("M_star", "FLOP/token", "minimum of a parabola in ln M in the measured range", "M"),
     Column("D_star", "float", "tokens", "C / M_star", True),
     Column("D_low", "float", "tokens", "C / M_high", True),
     Column("D_high", "float", "tokens", "C / M_low", True),

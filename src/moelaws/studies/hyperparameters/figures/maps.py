@@ -13,7 +13,7 @@ from moelaws.analysis.inputs import at
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.laws.leverage import hyperparameters
-from moelaws.studies.hyperparameters.figures.common import legend_below, published
+from moelaws.studies.hyperparameters.figures.laws import legend_below, published
 
 # Percent above the least loss; the first is the paper's near-optimal.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -54,15 +54,14 @@ def _architecture(rows: pd.DataFrame) -> str:
 def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common: str) -> Sheet:
     groups = groups[-PANELS:]
     n = max(len(groups), 1)
-    sheet = Sheet(max(style.SINGLE, 1.4 + 1.45 * n), 2.8, ["rectilinear"] * n)
+    sheet = Sheet(max(style.SINGLE, 1.4 + 1.45 * n), 2.8, n)
     if not groups:
-        sheet.panels[0].message("no run of this search\nis completed")
-        return sheet
+        return sheet.panels[0].message("no run of this search\nis completed")
     for panel, (name, rows) in zip(sheet.panels, groups, strict=True):
         _cells(panel, rows)
         _predicted(panel, inputs, float(rows["C"].iloc[0]))
         _axes(panel, rows)
-        panel.ax.set_title(f"({panel.name}) {name}" if n > 1 else name, loc="left")
+        panel.title(name)
     sheet.panels[0].ax.set_ylabel("batch $B$ (tokens)")
     bar = sheet.figure.colorbar(
         ScalarMappable(NORM, SHADES), ax=[panel.ax for panel in sheet.panels], pad=0.02

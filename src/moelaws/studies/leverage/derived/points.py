@@ -1,33 +1,65 @@
-"""Efficiency leverage of each architecture at each budget (leverage paper, Algorithm 1).
+"""Efficiency leverage of architectures and of single runs, and forms of its laws by budget.
 
-Algorithm 1 looks the loss of the architecture's curve up on the curve of its dense counterpart.
+``points`` looks the loss of an architecture's curve up on the curve of its dense counterpart
+(Algorithm 1). ``singles`` looks up the losses of single runs: it serves sub-experiments that have
+fewer budgets than a curve needs, or another baseline than the dense counterpart (App F.4: a model
+without dense layers). ``forms`` are fitted here and not as fits of the study (App N), for a budget
+with too few points for a form leaves a note where a fit would fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
-from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves
-from moelaws.studies.leverage.derived.efficiency import leverage_errors, leverage_points
+from moelaws.fitting.fit import fit
+from moelaws.laws.base import FittableLaw, Law
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.fit import Fit
+from moelaws.studies.leverage.derived.curves import (
+    DENSE,
+    Curve,
+    curve,
+    curves,
+    leverage_errors,
+    leverage_points,
+    open_interval,
+)
+from moelaws.studies.leverage.derived.series import SERIES
+from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrapolated
+# Sweep -> the fit whose curve its runs are read against.
+BASELINES = {
+    "shared": "curve_dense",
+    "granularity_weak": "curve_dense",
+    "dense_layers": "curve_layers",
+    "attention": "curve_attention",
+}
+# Each form with the sweep of its points and the column of its variable.
+FORMS: tuple[tuple[Law, str, str], ...] = (
+    (activation.LAW, "activation", "A_routed"),
+    (activation.VARIANTS["power"], "activation", "A_routed"),
+    (granularity.LAW, "granularity", "G"),
+    (granularity.VARIANTS["saturating"], "granularity", "G"),
+    (granularity.VARIANTS["power"], "granularity", "G"),
+)
 
 
 @table(
     Column("sweep", "string", "1", "the study's sweeps of the architecture, joined by commas"),
     Column("architecture", "string", "1", "routed, active and shared experts: E64 k2 s1"),
-    Column("E", "int", "experts", "routed experts a layer"),
-    Column("k", "int", "experts", "active routed experts a token"),
-    Column("E_s", "int", "experts", "shared experts a layer"),
-    Column("A", "float", "1", "activation ratio (k + E_s) / (E + E_s), the formal one"),
+    *of_runs("E", "k", "E_s", "A"),
     Column("A_routed", "float", "1", "activation ratio k / E, that of the paper's Fig 4"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert, the middle one of its sizes"),
     Column("C", "float", "FLOP", "training compute of the mixture of experts"),
@@ -44,7 +76,7 @@ BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrap
     Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
     Column("n", "int", "1", "runs behind the mixture's curve"),
 )
-def derive(inputs: FittedInputs) -> Rows:
+def points(inputs: FittedInputs) -> Rows:
     """Makes the points of the dense counterpart, then those of each curve of the declared fits.
 
     They are at the budgets that were trained and, marked, at some beyond. The dense counterpart
@@ -64,8 +96,8 @@ def derive(inputs: FittedInputs) -> Rows:
     return pd.concat(points).sort_values(order, ascending=[False, True, True], ignore_index=True)
 
 
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
+@points.limits
+def points_warnings(frame: pd.DataFrame) -> list[str]:
     """Names each architecture whose leverage is undefined or unsure at measured budgets."""
     lines = []
     measured = frame[frame["measured"] == 1]
@@ -86,11 +118,11 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 def _architectures(inputs: FittedInputs) -> Iterator[tuple[Curve, str]]:
     """Yields each mixture's curve with its sweeps; the same runs are one architecture."""
     architectures: dict[tuple[str, ...], tuple[Curve, list[str]]] = {}
-    for fit in inputs.fits:
-        if fit == DENSE:
+    for name in inputs.fits:
+        if name == DENSE:
             continue
-        sweep = inputs.spec(fit).sweep
-        for moe in curves(inputs, fit):
+        sweep = inputs.spec(name).sweep
+        for moe in curves(inputs, name):
             runs = tuple(sorted(moe.rows["run_id"]))
             architectures.setdefault(runs, (moe, []))[1].append(sweep)
     for moe, sweeps in architectures.values():
@@ -120,3 +152,100 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
         extrapolated=(points["C_dense"] > largest_dense).astype(int),
         n=len(moe.rows),
     )
+
+
+@table(
+    *of_runs("sweep", "run_id", "C"),
+    Column("x", "float", "1", "what the sweep varies: G, or a share"),
+    Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
+    Column("L", "float", "nats/token", "loss of the run"),
+    Column("EL", "float", "1", "compute of the baseline for that loss over the run's", True),
+    Column("EL_low", "float", "1", "lower end of its interval", True),
+    Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),
+    Column("level", "float", "1", "coverage of the interval, by the baseline's draws and scatter"),
+    Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
+    Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
+)
+def singles(inputs: FittedInputs) -> Rows:
+    """Makes a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
+    tables = []
+    for sweep, name in BASELINES.items():
+        runs = SERIES[sweep].runs(inputs) if name in inputs.fits else pd.DataFrame()
+        if len(runs):
+            baseline = curve(inputs, name)
+            own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
+            C_dense = (own["EL"] * runs["C_leverage"].to_numpy(float)).to_numpy(float)
+            errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
+            tables.append(own.assign(**errors))
+    return pd.concat(tables, ignore_index=True) if tables else []
+
+
+@singles.limits
+def singles_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each sweep with runs to whose loss the baseline's curve never comes down."""
+    return [
+        f"{sweep}: {int(rows['EL'].isna().sum())} of {len(rows)} runs have a loss that the "
+        "baseline's curve never comes down to: no leverage"
+        for sweep, rows in frame.groupby("sweep")
+        if rows["EL"].isna().any()
+    ]
+
+
+def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
+    """Reads each run's loss on the baseline's curve, with intervals where its noise is known."""
+    L, C = runs["L"].to_numpy(float), runs["C_leverage"].to_numpy(float)
+    level, noise = baseline.level, baseline.noise()
+    low, high = np.full((2, len(L)), np.nan)
+    if np.isfinite(noise) and len(baseline.draws):
+        z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
+        low, high = open_interval(baseline.compute_draws(L * np.exp(noise * z)) / C, level)
+    EL = baseline.compute_for(L) / C
+    return runs[["run_id", "C", "x", "L"]].assign(EL=EL, EL_low=low, EL_high=high, level=level)
+
+
+@table(
+    Column("law", "string", "1", "the law's form"),
+    Column("C", "float", "FLOP", "training budget"),
+    Column("n", "int", "1", "points of efficiency leverage"),
+    Column("parameters", "int", "1", "parameters of the form"),
+    Column("R2", "float", "1", "share of the variance of EL explained", True),
+    Column("rmse", "float", "1", "root mean square error of EL", True),
+    Column("note", "string", "1", "why there is no fit; empty where there is"),
+)
+def forms(inputs: Inputs) -> Rows:
+    """Makes a row for each form at each budget that was trained, from the table ``points``."""
+    points = inputs.derived("points")
+    points = points[(points["measured"] == 1) & (points["EL"] > 0)]
+    records = []
+    for law, sweep, column in FORMS:
+        own = points[in_sweep(points, sweep)]
+        for C in sorted(own["C"].unique()):
+            records.append({"law": law.ref, "C": C, **_form_errors(law, at(own, "C", C), column)})
+    return records
+
+
+@forms.limits
+def forms_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each form that could not be fitted at some budgets."""
+    missing = frame[frame["note"] != ""]
+    return [
+        f"{law}: not fitted at {len(rows)} budgets: {rows['note'].iloc[0]}"
+        for law, rows in missing.groupby("law")
+    ]
+
+
+def _form_errors(law: Law, points: pd.DataFrame, column: str) -> dict[str, Any]:
+    """Fits the law to the points of one budget and returns its errors, or why there are none."""
+    assert isinstance(law, FittableLaw)
+    P, n = len(law.parameters), len(points)
+    errors = {"n": n, "parameters": P, "R2": float("nan"), "rmse": float("nan"), "note": ""}
+    if n <= P:
+        return {**errors, "note": f"{n} points for {P} parameters"}
+    mapping = {law.variables[0].name: column, "EL": "EL"}
+    spec = Fit(name="form", law=law.ref, mapping=mapping, bootstrap=1)
+    try:
+        with located("points"):
+            metrics = fit(law, points, spec).parts[0].metrics
+    except UserError as error:
+        return {**errors, "note": str(error)}
+    return {**errors, "R2": metrics["r2"], "rmse": metrics["rmse"]}

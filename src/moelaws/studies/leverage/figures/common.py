@@ -1,4 +1,4 @@
-"""What the leverage paper's figures share: axes and points of leverage."""
+"""What the leverage paper's figures share: axes, points of leverage, and the published leverage."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.studies.leverage.laws import joint
 from moelaws.tables.sweeps import in_sweep
 
 BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
 RATIO = "activation ratio $A = E_a/E$"
+PUBLISHED_LINE: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9, "zorder": 1}
+PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the ends of the paper's isoFLOP curves
 
 
 def percent(value: float) -> str:
@@ -102,3 +105,13 @@ def points_of(
         panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
                       "to the mixtures' losses")  # fmt: skip
     return sheet, panel, points
+
+
+def published_leverage(A: ArrayLike, G: ArrayLike, C: ArrayLike) -> NDArray[np.float64]:
+    """Returns EL by Eq 4 with Table 6 at A = E_a / E, granularity G and compute C (FLOP)."""
+    return joint.LAW.predict(joint.LAW.published or {}, {"A": A, "G": G, "C": C})
+
+
+def nearest_budget(C: float) -> float:
+    """Returns the budget nearest to ``C`` (FLOP) at which the paper measured."""
+    return float(np.clip(C, *PUBLISHED_BUDGETS))

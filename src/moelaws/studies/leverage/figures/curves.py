@@ -27,8 +27,7 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
     dense = curve(inputs, DENSE)
     mixtures = list(curves(inputs, "curve_activation"))
     if not mixtures:
-        panel.message("no mixture of experts has\nruns enough for a curve")
-        return sheet
+        return panel.message("no mixture of experts has\nruns enough for a curve")
     moe = max(mixtures, key=lambda moe: float(moe.rows["E"].iloc[0]))
     A = 1 - float(moe.rows["S"].iloc[0])
     budgets = np.sort(moe.rows["C_leverage"].unique())
@@ -61,7 +60,7 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
 
 def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
     """Draws the loss curves of a sweep's architectures, and their leverage over compute."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     losses, leverage = sheet.panels
     mixtures = list(curves(inputs, fit))
     if not mixtures:

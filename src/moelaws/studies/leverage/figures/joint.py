@@ -9,8 +9,12 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.leverage.figures import published
-from moelaws.studies.leverage.figures.common import RATIO, log_axis, percent
+from moelaws.studies.leverage.figures.common import (
+    RATIO,
+    log_axis,
+    percent,
+    published_leverage,
+)
 
 FIT = "joint"
 VALIDATION = 6.0  # EL from which on points validate (sec 4.2.3, leverage)
@@ -19,7 +23,7 @@ PUBLISHED_AT = 1e22  # FLOP, the paper's Figure 1
 
 def heatmap(inputs: FittedInputs) -> Sheet:
     """Draws F1b: EL over A and G by these runs at their largest budget, and as published."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     report = inputs.fit(FIT)
     points = inputs.derived("points")
     points = points[points["measured"] == 1]
@@ -28,7 +32,7 @@ def heatmap(inputs: FittedInputs) -> Sheet:
     G = np.geomspace(points["G"].min(), max(points["G"].max(), 2 * points["G"].min()), 60)
     law = laws.fittable(report.law)
     fitted = law.predict(report.parts[0].estimates(), {"A": A[None], "G": G[:, None], "C": C})
-    printed = published.leverage(A[None], G[:, None], PUBLISHED_AT)
+    printed = published_leverage(A[None], G[:, None], PUBLISHED_AT)
     titles = (f"these runs, {style.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
     for panel, EL, title in zip(sheet.panels, (fitted, printed), titles, strict=True):
         _map(panel, A, G, EL, title)
@@ -46,7 +50,7 @@ def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str)
     lines = panel.ax.contour(A, G, EL, levels=7, colors="white", linewidths=0.5)
     panel.ax.clabel(lines, fontsize=6, fmt="%.3g")
     panel.sheet.figure.colorbar(mesh, ax=panel.ax, label="efficiency leverage EL", pad=0.02)
-    panel.ax.set_title(f"({panel.name}) {title}", loc="left")
+    panel.title(f"{title}")
     panel.ax.grid(False)
     ticks = [value for value in 2.0 ** -np.arange(0, 12, 2) if value >= A[0] * 0.999]
     log_axis(panel.ax.xaxis, RATIO, ticks, percent)
@@ -89,7 +93,7 @@ def predicted(inputs: FittedInputs) -> Sheet:
 
 def residuals(inputs: FittedInputs) -> Sheet:
     """Draws F17: the residuals of EL over the prediction, and their histogram."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     scatter, histogram = sheet.panels
     rows = _residuals(inputs)
     rows = rows[rows["role"] == "fitted"]

@@ -1,4 +1,4 @@
-"""F3a to c, F10a to F13a, F14a, F14c: the loss over what a sub-experiment varies."""
+"""F3a to c, F10a to F13a, F14a, F14c, F16: the loss over what a sub-experiment varies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.leverage.derived.pooled import Parabola
-from moelaws.studies.leverage.derived.series import SERIES, Series
+from moelaws.studies.leverage.derived.series import SERIES, Parabola, Series
 from moelaws.studies.leverage.figures.common import BUDGET, log_axis, percent
 
 STAR = {"marker": "*", "markersize": 8, "color": "#e07b00", "zorder": 4, "linestyle": "none"}
 NO_RUNS = "no budget has two completed runs\nof this sub-experiment to compare"
+NEAR = 0.005  # App M, leverage: within 0.5 % of the size's least loss
 
 
 def loss(inputs: Inputs, sweep: str) -> Sheet:
@@ -22,8 +22,7 @@ def loss(inputs: Inputs, sweep: str) -> Sheet:
     series = SERIES[sweep]
     runs = series.compared(inputs)
     if not len(runs):
-        panel.message(NO_RUNS)
-        return sheet
+        return panel.message(NO_RUNS)
     _lines(panel, series, runs, "L")
     panel.ax.set_ylabel("validation loss (nats/token)")
     panel.legend(BUDGET)
@@ -32,7 +31,7 @@ def loss(inputs: Inputs, sweep: str) -> Sheet:
 
 def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
     """Draws the loss beside how far each run is above the least of its budget."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     losses, excesses = sheet.panels
     series = SERIES[sweep]
     runs = series.compared(inputs)
@@ -93,3 +92,25 @@ def _excess(parabola: Parabola, t: float) -> tuple[float, float, float]:
     value, draws = parabola.excess(t)
     low, high = np.quantile(draws, [0.05, 0.95]) if len(draws) else (np.nan, np.nan)
     return value, float(low), float(high)
+
+
+def heads(inputs: Inputs, sweep: str) -> Sheet:
+    """Draws the loss over the number of heads; stars are near-optimal."""
+    sheet, panel = one_panel()
+    runs = SERIES[sweep].runs(inputs)
+    if not len(runs):
+        return panel.message("this tier trains no run\nof this sub-experiment")
+    near = runs["L"] <= (1 + NEAR) * runs.groupby("C")["L"].transform("min")
+    for C, colour in style.palette(runs["C"]).items():
+        rows = at(runs, "C", C)
+        width = ", ".join(f"{d}" for d in sorted(rows["d_model"].unique()))
+        label = f"{width} ({style.power(C)})"
+        panel.line(label, rows["x"], rows["L"], color=colour, marker="o", markersize=3, label=label)
+    panel.points(
+        "near-optimal", runs["x"][near], runs["L"][near], marker="*", markersize=7,
+        color="#c62828", zorder=4, label="within 0.5 %\nof the least",
+    )  # fmt: skip
+    log_axis(panel.ax.xaxis, SERIES[sweep].label, sorted(runs["x"].unique()), lambda v: f"{v:g}")
+    panel.ax.set_ylabel("validation loss (nats/token)")
+    panel.legend("$d_{model}$ (FLOPs)")
+    return sheet

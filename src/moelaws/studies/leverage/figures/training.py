@@ -1,4 +1,4 @@
-"""F6a: training loss of a mixture of experts beside a dense model."""
+"""F6a, F6b, F15: a mixture of experts beside a dense model, by training loss and by scores."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import ALL, GROUP, MEASURES
 from moelaws.figures import style
+from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.studies.leverage.figures.common import log_axis, percent
 
 BINS = 60  # over ln(tokens): a step's loss is noisy
 
 
-def draw(inputs: Inputs, sweep: str) -> Sheet:
+def losses(inputs: Inputs, sweep: str) -> Sheet:
     """Draws the training loss over tokens, a mean a bin, and marks the final validation loss."""
     sheet, panel = one_panel()
     runs = inputs.sweep(sweep).sort_values("N_total")
     if not len(runs):
-        panel.message(f"no run of the sweep {sweep}\ncompleted")
-        return sheet
+        return panel.message(f"no run of the sweep {sweep}\ncompleted")
     for (_, run), colour in zip(runs.iterrows(), style.ordered_colours(len(runs)), strict=True):
         total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
         series, label = "dense", f"dense: {total}"
@@ -44,3 +45,61 @@ def _smooth(history: pd.DataFrame) -> pd.DataFrame:
     bins = np.digitize(late["tokens"], edges)
     means: pd.DataFrame = late.groupby(bins)[["tokens", "loss"]].mean()
     return means
+
+
+def mean(inputs: Inputs) -> Sheet:
+    """Draws the mean over all tasks: wrong answers beside bits per byte."""
+    return _draw(inputs, ALL)
+
+
+def by_group(inputs: Inputs) -> Sheet:
+    """Draws a row of the same two panels for each group of tasks."""
+    return _draw(inputs, GROUP)
+
+
+def _draw(inputs: Inputs, by: str) -> Sheet:
+    table = inputs.derived("scores")
+    table = table[table["by"] == by]
+    skills = list(dict.fromkeys(table["skill"])) or [""]
+    sheet = Sheet(style.DOUBLE, style.HEIGHT * len(skills), 2 * len(skills), 2)
+    if not len(table):
+        for panel in sheet.panels:
+            panel.message("no completed run of the pair\nwas scored")
+        return sheet
+    runs = list(dict.fromkeys(table["run_id"]))
+    colours = dict(zip(runs, style.ordered_colours(len(runs)), strict=True))
+    for place, panel in enumerate(sheet.panels):
+        skill, measure = skills[place // 2], list(MEASURES)[place % 2]
+        rows = table[table["skill"] == skill]
+        for run, colour in colours.items():
+            own = rows[rows["run_id"] == run].sort_values("step")
+            series, label = _names(own)
+            panel.line(series, own["D"], own[measure], color=colour, linewidth=0.8)
+            ends = bars(own, f"{measure}_se", measure)
+            panel.points(
+                series, own["D"], own[measure], **ends, color=colour, markersize=3, label=label
+            )
+        if measure == "error":
+            guessing = rows["chance"].iloc[0]
+            D = [rows["D"].min(), rows["D"].max()]
+            panel.line(
+                "guessing", D, [guessing] * 2, color=style.GREY, linestyle="--", linewidth=0.8
+            )
+        panel.ax.set_xscale("log")
+        panel.ax.set_ylabel(MEASURES[measure])
+        if by == GROUP:
+            panel.title(f"{skill}")
+        log_axis(panel.ax.xaxis, "training tokens", text=style.short)
+    guess = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8, "label": "guessing (left)"}
+    sheet.panels[1].ax.plot([], [], **guess)
+    sheet.panels[1].legend()
+    return sheet
+
+
+def _names(rows: pd.DataFrame) -> tuple[str, str]:
+    """Returns what a run is called in the data and in the legend."""
+    run = rows.iloc[0]
+    total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
+    if run["S"] > 0:
+        return "mixture", f"MoE, $A$ = {percent(1 - run['S'])}:\n{active} of {total} active"
+    return "dense", f"dense: {total}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, Law, Parameter, signed
 from moelaws.laws.forms import GeneralLaw, LinearLaw
@@ -120,9 +118,3 @@ VARIANTS: dict[str, Law] = {
         ),
     ),
 }
-
-
-def optimal_granularity(params: Mapping[str, ArrayLike]) -> Array:
-    """The granularity at which Eq 2 is largest, 2^(-c_G/2); NaN where b_G >= 0; broadcasts."""
-    b, c = (np.asarray(params[name], float) for name in ("b_G", "c_G"))
-    return np.where(b < 0, np.exp2(-c / 2), np.nan)

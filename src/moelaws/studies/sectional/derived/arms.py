@@ -1,9 +1,12 @@
-"""What each arm came to, over seeds: its loss beside the dense model's, its cost, its learning."""
+"""What each arm came to, over seeds: its loss beside the dense model's, its cost, its learning.
+
+``rates`` are the learning rates among which each arm's own was chosen.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,29 +14,94 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
-from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, SHAPE, SIZE
-from moelaws.studies.sectional.learning import spikes, steps_to_target, target_loss
-from moelaws.studies.sectional.spread import Spread
+from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, RATES, SHAPE, SIZE
 from moelaws.tables.column import Column
 
+SMOOTH = 0.05  # of all steps: over so many the loss is averaged, for a batch's text is noise
+TARGET = 0.8  # of its steps: the loss that the dense model has there is the target
+SPIKE_WINDOW = 51  # steps around one, whose median is the usual loss there
+SPIKE = 8.0  # standard deviations above the usual loss, by their median
+BySeed = Mapping[int, float]
 _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over its arms"
 _COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
+def smoothed(loss: Array) -> Array:
+    """Returns the mean of each step's loss and those before it, (steps,) nats/token."""
+    width = max(1, round(SMOOTH * len(loss)))
+    sums = np.concatenate([[0.0], np.cumsum(loss)])
+    ends = np.arange(1, len(loss) + 1)
+    starts = np.maximum(0, ends - width)
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
+
+
+def target_loss(dense: Array) -> float:
+    """Returns the loss to reach: the dense model's at a share of its steps, smoothed."""
+    return float(smoothed(dense)[round(TARGET * len(dense)) - 1])
+
+
+def steps_to_target(loss: Array, target: float) -> float:
+    """Returns the first step whose smoothed loss is at most ``target``; infinity where none is."""
+    below = np.flatnonzero(smoothed(loss) <= target)
+    return float(below[0] + 1) if len(below) else np.inf
+
+
+def spikes(loss: Array) -> int:
+    """Returns the number of steps whose loss is far above the usual one around them.
+
+    The first half window is left out: there the loss falls steeply, and is high without a spike.
+    """
+    around = pd.Series(loss).rolling(SPIKE_WINDOW, center=True, min_periods=1).median()
+    excess = (loss - around.to_numpy(float))[SPIKE_WINDOW // 2 :]
+    spread = 1.4826 * np.median(np.abs(excess))  # the deviation of a normal distribution
+    return int((excess > SPIKE * spread).sum()) if spread > 0 else 0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A standard deviation between seeds, NaN where it is unknown, and its degrees of freedom.
+
+    Runs of one seed see the same batches in every arm, so that a part of what a seed does is common
+    to all arms and cancels in their differences. The spread is what remains.
+    """
+
+    sd: float
+    freedom: int
+
+    @classmethod
+    def of(cls, cells: Sequence[BySeed]) -> Spread:
+        """Returns the spread about the best sums of a number for each cell and one for each seed.
+
+        Of cells that all have the same seeds the degrees of freedom are (cells - 1)(seeds - 1).
+        """
+        places = [(cell, seed) for cell, values in enumerate(cells) for seed in values]
+        seeds = sorted({seed for _, seed in places})
+        design = np.zeros((len(places), len(cells) + len(seeds)))
+        for row, (cell, seed) in enumerate(places):
+            design[row, [cell, len(cells) + seeds.index(seed)]] = 1
+        values = np.array([cells[cell][seed] for cell, seed in places])
+        sums, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
+        freedom = len(places) - int(rank)
+        squares = float(np.square(values - design @ sums).sum())
+        return cls(math.sqrt(squares / freedom) if freedom else math.nan, freedom)
+
+    def difference(self, one: BySeed, other: BySeed) -> tuple[float, float, float]:
+        """Returns the mean difference over the seeds of both and its interval, NaN without any."""
+        both = one.keys() & other.keys()
+        if not both:
+            return math.nan, math.nan, math.nan
+        mean = float(np.mean([one[seed] - other[seed] for seed in sorted(both)]))
+        return mean, *t_interval(mean, self.sd * math.sqrt(2 / len(both)), self.freedom, LEVEL)
+
+
 @table(
     Column("arm", "string", "1", "sweep of the grid that names the architecture"),
-    Column("E", "int", "experts", "routed experts a layer, or slices; 1 for dense"),
-    Column("k", "int", "experts", "experts that a token passes in a layer"),
-    Column("n_dense_layers", "int", "layers", "blocks without experts"),
-    Column("d_model", "int", "1", "width of the residual stream"),
-    Column("context", "int", "tokens", "sequence length"),
-    Column("D", "int", "tokens", "training tokens"),
-    Column("lr", "float", "1", "peak learning rate"),
-    Column("n_seeds", "int", "runs", "completed runs, which differ in their seed alone"),
+    *of_runs("E", "k", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
     Column("seeds", "string", "1", "their seeds"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
     Column("perplexity", "float", "1", "e^L"),
@@ -49,12 +117,7 @@ _COMMON = "between seeds beside what all arms share, pooled over the arms of the
     Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
     Column("freedom", "int", "1", "degrees of freedom of seed_sd"),
     Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
-    Column("N_total", "int", "parameters", "all parameters, embeddings included"),
-    Column("N_active", "int", "parameters", "those that a token passes"),
-    Column(
-        "tokens_per_second", "float", "tokens/s", "of the median step; other runs ran beside it"
-    ),
-    Column("peak_memory", "float", "bytes", "peak memory of the process or device"),
+    *of_runs("N_total", "N_active", "tokens_per_second", "peak_memory"),
     Column(
         "steps_ratio",
         "float",
@@ -69,7 +132,7 @@ _COMMON = "between seeds beside what all arms share, pooled over the arms of the
     Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
-def derive(inputs: Inputs) -> Rows:
+def arms(inputs: Inputs) -> Rows:
     """Makes a row for each architecture and size of each arm.
 
     Raises:
@@ -81,7 +144,7 @@ def derive(inputs: Inputs) -> Rows:
         for _, runs in inputs.sweep(arm).groupby([*SIZE, *SHAPE], sort=True)
     ]
     sizes = {cell.size: [other for other in cells if other.size == cell.size] for cell in cells}
-    return pd.DataFrame([row for alike in sizes.values() for row in _rows(alike)])
+    return [row for alike in sizes.values() for row in _rows(alike)]
 
 
 def _rows(cells: list[Cell]) -> Iterator[dict[str, Any]]:
@@ -105,8 +168,8 @@ def _rows(cells: list[Cell]) -> Iterator[dict[str, Any]]:
         yield row
 
 
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
+@arms.limits
+def arms_warnings(frame: pd.DataFrame) -> list[str]:
     """Says which arms have one seed alone, and which have no dense model of their size."""
     lines = []
     if alone := sorted(set(frame.loc[frame["n_seeds"] < 2, "arm"].map(ARMS))):
@@ -164,10 +227,9 @@ class Cell:
         """Returns what the runs have by themselves."""
         runs, first = self.runs, self.runs.iloc[0]
         L = float(runs["L"].mean())
-        alike = ("E", "k", "n_dense_layers", "lr", "N_total", "N_active", *SIZE)
         return {
+            **first,
             "arm": self.arm,
-            **{name: first[name] for name in alike},
             "n_seeds": len(runs),
             "seeds": " ".join(map(str, sorted(runs["seed"]))),
             "L": L,
@@ -177,3 +239,33 @@ class Cell:
             "peak_memory": float(runs["peak_memory"].median()),
             "spikes": float(np.mean([spikes(curve) for curve in self.curves.values()])),
         }
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("lr", "L", "L_se"),
+    Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
+    Column("best", "bool", "1", "whether no other rate has a lower loss"),
+)
+def rates(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Makes a row for each arm and rate that was tried."""
+    for arm in ARMS:
+        tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])
+        for run in tried.sort_values("lr", kind="stable").to_dict("records"):
+            own = {"chosen": run["lr"] in chosen, "best": run["L"] == tried["L"].min()}
+            yield {**run, "arm": arm, **own}
+
+
+@rates.limits
+def rates_warnings(frame: pd.DataFrame) -> list[str]:
+    """Says which arms train at a rate that was not the best, or at an end of those tried."""
+    lines = []
+    for arm, rows in frame.groupby("arm", sort=False):
+        best = rows.loc[rows["best"], "lr"].iloc[0]
+        if not rows.loc[rows["best"], "chosen"].all():
+            lines.append(
+                f"{ARMS[str(arm)]}: the best rate tried is {best:g}, and it is not the one used"
+            )
+        if best in (rows["lr"].min(), rows["lr"].max()):
+            lines.append(f"{ARMS[str(arm)]}: the best rate, {best:g}, is an end of those tried")
+    return lines

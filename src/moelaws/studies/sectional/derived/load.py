@@ -1,16 +1,24 @@
-"""How evenly the experts of each run were used: by layer, over training and on held-out text."""
+"""How the experts of each run were used, and how alike they are at the end of training.
+
+``load`` is how evenly, by layer, over training and on held-out text; ``shares`` what share of the
+held-out tokens each expert got; ``similarity`` how alike the weights of a layer's experts are
+(sec 5.3.4). Shapes: E experts, U hidden units of an expert, X weights of a unit (3 d of SwiGLU).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.accounting.balance import metrics
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs
+from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import ARMS
 from moelaws.tables.column import Column
 
@@ -23,16 +31,13 @@ _CAPACITY = tuple(
         ("unused", "share of capacity left empty"),
     )
 )
+SEED = 0  # of the random weights beside which the trained ones stand
+_LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 
 
 @table(
     Column("arm", "string", "1", "sweep of the grid that names the architecture"),
-    Column("run_id", "string", "1", "identity of the run"),
-    Column("E", "int", "experts", "routed experts a layer"),
-    Column("n_dense_layers", "int", "layers", "blocks without experts"),
-    Column("d_model", "int", "1", "width of the residual stream"),
-    Column("context", "int", "tokens", "sequence length"),
-    Column("seed", "int", "1", "seed of the run"),
+    *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "seed"),
     Column("held_out", "bool", "1", "on held-out text at the end, or in a window of training"),
     Column("step", "int", "steps", "last step of the window"),
     Column("layer", "int", "1", "transformer block, from 0"),
@@ -42,25 +47,16 @@ _CAPACITY = tuple(
     *_CAPACITY,
     Column("never_used", "int", "experts", "without one token"),
 )
-def derive(inputs: Inputs) -> Rows:
+def load(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Makes a row for each run with routed experts, layer and window of training."""
-    return pd.DataFrame([row for arm in ARMS for row in _rows(inputs, arm)])
-
-
-def _rows(inputs: Inputs, arm: str) -> Iterator[dict[str, Any]]:
-    runs = inputs.sweep(arm)
-    for _, run in runs[runs["kind"] == "moe"].iterrows():
+    for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
         load = inputs.expert_load(str(run["run_id"]))
         counts_RE = np.stack(load["assignments"].tolist())
         by_factor = {factor: metrics(counts_RE, factor) for factor in CAPACITY_FACTORS}
         even = by_factor[CAPACITY_FACTORS[0]]
         for place, (_, window) in enumerate(load.iterrows()):
             yield {
-                "arm": arm,
-                **{
-                    name: run[name]
-                    for name in ("run_id", "E", "n_dense_layers", "d_model", "context", "seed")
-                },
+                **run,
                 "held_out": bool(window["validation"]),
                 "step": window["step"],
                 "layer": window["layer"],
@@ -71,3 +67,85 @@ def _rows(inputs: Inputs, arm: str) -> Iterator[dict[str, Any]]:
                     for name in ("overflow", "unused")
                 },
             }
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("n_dense_layers", "d_model", "context", "E"),
+    Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
+    Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
+)
+def shares(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Makes a row for each arm with routed experts, its shape and rank."""
+    shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
+    for arm in ARMS:
+        for values, alike in _mixtures(inputs, arm).groupby(shape):
+            loads = [inputs.expert_load(str(run_id)) for run_id in alike["run_id"]]
+            held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
+            counts_RE = np.concatenate([np.stack(counts.tolist()) for counts in held_out])
+            share_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
+            for rank in range(share_RE.shape[1]):
+                own = {"rank": rank + 1, "share": share_RE[:, rank].mean()}
+                yield dict(zip(shape, values, strict=True)) | own
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("run_id", "d_model", "context", "n_dense_layers"),
+    Column("layer", "int", "1", "transformer block, from 0"),
+    Column("cosine", "float", "1", "of two experts' weights, mean over pairs"),
+    Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
+    Column("random", "float", "1", "the same of normal random weights of the same shape"),
+)
+def similarity(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Makes a row for each run with routed experts and layer of them."""
+    for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
+        weights = inputs.weights(str(run["run_id"]))
+        for name in sorted(weights):
+            if not (match := _LAYER.fullmatch(name)):
+                continue
+            units_EUX = units(weights, name.removesuffix("w_gate_up"))
+            normal = np.random.default_rng(SEED).normal(size=units_EUX.shape)
+            yield {
+                **run,
+                "layer": int(match[1]),
+                "cosine": cosine(units_EUX),
+                "matched": matched(units_EUX),
+                "random": matched(normal),
+            }
+
+
+def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:
+    """Returns the runs of an arm that have routed experts."""
+    runs = inputs.sweep(arm).assign(arm=arm)
+    return runs[runs["kind"] == "moe"]
+
+
+def units(weights: Mapping[str, NDArray[Any]], at: str) -> Array:
+    """Returns the weights of each hidden unit of each SwiGLU expert, (E, U, 3 d)."""
+    gate_up, down = weights[f"{at}w_gate_up"], weights[f"{at}w_down"]
+    gate, up = np.split(np.asarray(gate_up, float), 2, axis=2)
+    return np.concatenate([gate.swapaxes(1, 2), up.swapaxes(1, 2), np.asarray(down, float)], axis=2)
+
+
+def cosine(units_EUX: Array) -> float:
+    """Returns the cosine of two experts' weights as they lie, mean over pairs."""
+    flat = units_EUX.reshape(len(units_EUX), -1)
+    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return float((flat @ flat.T)[np.triu_indices(len(flat), 1)].mean())
+
+
+def matched(units_EUX: Array) -> float:
+    """Returns the cosine of a unit and the most similar one of another expert, mean over both.
+
+    A unit computes the same with both its up and its down projection negated, and counts as such.
+    """
+    unit = units_EUX / np.linalg.norm(units_EUX, axis=2, keepdims=True)
+    gate, rest = np.split(unit, [unit.shape[2] // 3], axis=2)
+    best = [
+        (gate[one] @ gate[other].T + np.abs(rest[one] @ rest[other].T)).max(axis=1).mean()
+        for one in range(len(unit))
+        for other in range(len(unit))
+        if one != other
+    ]
+    return float(np.mean(best))

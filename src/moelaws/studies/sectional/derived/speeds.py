@@ -1,50 +1,51 @@
-"""The time and memory of a training step of each architecture, measured by turns in one process."""
+"""What an architecture costs: measured time and memory of a step, and counted FLOPs by slices.
+
+Speeds are measured by turns in one process. FLOPs are those of a section at fixed widths over the
+number of slices, beside the paper's cost model; a section is a pre-expert block and a block in
+slices. The paper's S(E) holds the length L that each expert sees, so that the sequence L E grows
+with E; here the sequence n is held, and L = n / E.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.accounting.flops import TRAINING, forward_terms
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.studies.sectional.arms import DENSE, RATES, SIZE, WIDTHS
-from moelaws.tables.column import Column
+from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
+from moelaws.studies.sectional.arms import DENSE, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.model import CORRECTED, PRINTED, evaluate
+from moelaws.tables.column import Column, estimated
 
 _BASE = "the dense model of the size, or of one slice at equal widths"
+READINGS: dict[str, SlicePositions] = dict(zip(SLICES, ("all", "chunks"), strict=True))
+_ONE = "over that of one slice"
 
 
 @table(
     Column("sweep", "string", "1", "arm of the grid, or sweep of slices at equal widths"),
-    Column("E", "int", "experts", "routed experts a layer, or slices; 1 for dense"),
-    Column("n_dense_layers", "int", "layers", "blocks without experts"),
-    Column("d_model", "int", "1", "width of the residual stream"),
-    Column("context", "int", "tokens", "sequence length"),
+    *of_runs("E", "n_dense_layers", "d_model", "context"),
     Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
     Column("tokens_per_second", "float", "tokens/s", "of training, in the median step"),
     Column("evaluation_tokens_per_second", "float", "tokens/s", "of the forward pass alone"),
-    Column("ratio", "float", "1", f"time a token over that of {_BASE}"),
-    Column("low", "float", "1", "lower end of an interval of at least 90 %, over rounds"),
-    Column("high", "float", "1", "upper end"),
+    *estimated("ratio", "1", f"time a token over that of {_BASE}", ""),
     Column("state_bytes", "float", "bytes", "weights, gradients and both moments"),
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
 )
-def derive(inputs: Inputs) -> Rows:
+def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Makes a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
     speeds["flops_per_token"] = speeds["C_leverage"] / speeds["D"]
-    bases = {
-        **{tuple(row[SIZE[:2]]): row for _, row in speeds[speeds["sweep"] == DENSE].iterrows()},
-        **{
-            row["sweep"]: row
-            for _, row in speeds[speeds["sweep"].isin(WIDTHS.values())].iterrows()
-            if row["E"] == 1
-        },
-    }
-    rows = []
-    for _, row in speeds.iterrows():
-        of_widths = row["sweep"] in WIDTHS.values()
-        base = bases.get(row["sweep"] if of_widths else tuple(row[SIZE[:2]]))
+    rows = speeds.to_dict("records")
+    bases = {_alike(row): row for row in rows if row["sweep"] == DENSE or _of_one_slice(row)}
+    for row in rows:
+        base = bases.get(_alike(row))
         if base is None:
             continue
         # Both are over the first architecture in the same round; the ends are those that the ends
@@ -55,5 +56,75 @@ def derive(inputs: Inputs) -> Rows:
         }
         if base["run_id"] == row["run_id"]:
             ends = {"low": 1.0, "high": 1.0}
-        rows.append({**row, "ratio": row["time_ratio"] / base["time_ratio"], **ends})
-    return pd.DataFrame(rows)
+        yield {**row, "ratio": row["time_ratio"] / base["time_ratio"], **ends}
+
+
+def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Returns what an architecture shares with those that its time is compared with."""
+    equal_widths = row["sweep"] in WIDTHS.values()
+    return (row["sweep"],) if equal_widths else (row["d_model"], row["context"])
+
+
+def _of_one_slice(row: Mapping[Any, Any]) -> bool:
+    return row["sweep"] in WIDTHS.values() and row["E"] == 1
+
+
+@table(
+    *of_runs("d_model", "context", "E"),
+    Column("slice_all", "float", "FLOP/token", "training FLOPs where experts see all positions"),
+    Column("slice_chunks", "float", "FLOP/token", "where each sees a chunk of n / E positions"),
+    Column("all_ratio", "float", "1", f"slice_all {_ONE}"),
+    Column("chunks_ratio", "float", "1", f"slice_chunks {_ONE}"),
+    Column("printed_ratio", "float", "1", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
+    Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
+)
+def counted(inputs: Inputs) -> Rows:
+    """Makes a row for each size of the grid and number of slices that divides it."""
+    sizes = inputs.completed[["d_model", "context"]].drop_duplicates()
+    return [row for d, n in sizes.itertuples(index=False) for row in _counted(int(d), int(n))]
+
+
+def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of the size at which equal widths were timed, else of the widest."""
+    size = ["d_model", "context"]
+    timed = speeds[speeds["sweep"].isin(WIDTHS.values())]
+    chosen = (timed if len(timed) else counted.sort_values(size))[size].iloc[-1]
+    return counted[(counted[size] == chosen).all(axis=1)]
+
+
+def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
+    numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
+    one = {arm: section_flops(d, n, 1, positions) for arm, positions in READINGS.items()}
+    S = {
+        form: [
+            float(evaluate(form, E=float(E), L=n / E, d0=float(d), alpha=0.0)["S"]) for E in numbers
+        ]
+        for form in (PRINTED, CORRECTED)
+    }
+    for place, E in enumerate(numbers):
+        flops = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
+        yield {
+            "d_model": d,
+            "context": n,
+            "E": E,
+            **flops,
+            "all_ratio": flops["slice_all"] / one["slice_all"],
+            "chunks_ratio": flops["slice_chunks"] / one["slice_chunks"],
+            "printed_ratio": S[PRINTED][place] / S[PRINTED][0],
+            "corrected_ratio": S[CORRECTED][place] / S[CORRECTED][0],
+        }
+
+
+def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:
+    """Returns the training FLOPs a token of one section, without embeddings.
+
+    MLPs have the usual hidden width of SwiGLU, 8 d / 3, and those of slices an E-th of it.
+    """
+    hidden = round(8 * d / 3)
+    slices = Slices(n_experts=E, d_expert=max(1, round(hidden / E)), n_heads=1, positions=positions)
+    ffn = DenseFFN(kind="dense", d_ffn=hidden)
+    model = Model(
+        n_layers=2, d_model=d, n_heads=1, n_kv=1, context=n, vocab_size=1, ffn=ffn, slices=slices
+    )  # fmt: skip
+    terms = forward_terms(model)
+    return TRAINING * (sum(terms.values()) - terms["logits"])

@@ -1,6 +1,8 @@
-"""The loss of each arm beside the dense model's, and how an arm is drawn everywhere."""
+"""The trained arms: losses, slices, learning rates, learning curves, and the cost of a step."""
 
 from __future__ import annotations
+
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -8,24 +10,47 @@ from matplotlib import colormaps
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.arms import ARMS, DENSE, DIVIDED, SHAPE, SIZE, SLICES
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.laws.base import Array
+from moelaws.studies.sectional.arms import (
+    ARMS,
+    DENSE,
+    DIVIDED,
+    SHAPE,
+    SIZE,
+    SLICES,
+    WIDTHS,
+    middle,
+    widest,
+)
+from moelaws.studies.sectional.derived.arms import smoothed
+from moelaws.studies.sectional.derived.speeds import of_widths
+from moelaws.studies.sectional.figures.model import FORMS as FORMS
+from moelaws.studies.sectional.model import CORRECTED, PRINTED
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 MARKS = ("o", "s", "^", "D", "v", "P")  # of sizes
 LOOKS = dict(zip(ARMS, [style.INK, style.GREY, *_COLOURS], strict=True))
+SHIFT = 1.03  # of a size or reading to the right of another, so that intervals stand apart
+POINTS = 80  # of a curve
+SKIPPED = 0.05  # of the steps: the first, where the smoothed loss still averages few of them
+SHOWN = {"slice_all": 4, "slice_chunks": 4}  # slices, where an arm has several numbers of them
+PARTS = {
+    "state_bytes": ("model, optimizer", style.INK),
+    "activation_bytes": ("activations", style.GREY),
+}
 
 
-def draw(inputs: Inputs) -> Sheet:
+def arms(inputs: Inputs) -> Sheet:
     """Draws the difference to the dense model by arm, a panel for each size."""
     table = inputs.derived("arms")
     shown = table[table["arm"] != DENSE].assign(name=lambda t: [name_of(row) for row in rows_of(t)])
     order = shown.assign(place=shown["arm"].map(list(ARMS).index))
     names = list(order.sort_values(["place", *SHAPE], kind="stable")["name"].unique())
     sizes = [rows for _, rows in shown.groupby(SIZE)]
-    sheet = Sheet(style.DOUBLE, 3.6, ["rectilinear"] * max(1, len(sizes)))
+    sheet = Sheet(style.DOUBLE, 3.6, max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
-        _draw(panel, rows, names)
+        _differences(panel, rows, names)
         panel.ax.set_title(size_title(panel, rows, "\n" if len(sizes) > 2 else " "), loc="left")
         if panel is not sheet.panels[0]:
             panel.ax.sharex(sheet.panels[0].ax)
@@ -34,7 +59,7 @@ def draw(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _draw(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
+def _differences(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
     panel.ax.axvline(0, color=style.INK, linewidth=0.8)
     for row in rows_of(rows):
         y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
@@ -71,3 +96,184 @@ def size_name(rows: pd.DataFrame, between: str = " ") -> str:
     """Returns the name of the size that all rows share."""
     d, n = int(rows["d_model"].iloc[0]), int(rows["context"].iloc[0])
     return f"$d$ = {d},{between}{n} positions"
+
+
+def experts(inputs: Inputs) -> Sheet:
+    """Draws the losses of both readings over E, and their counted cost beside the paper's."""
+    sheet = Sheet(style.DOUBLE, 3.0, 2)
+    losses, costs = sheet.panels
+    _losses(losses, inputs.derived("arms"))
+    speeds = inputs.derived("speeds")
+    counted = of_widths(inputs.derived("counted"), speeds)
+    _costs(costs, counted)
+    costs.ax.set_title(f"{size_title(costs, counted)}, at equal widths", loc="left")
+    _slice_times(costs, speeds)
+    losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
+    losses.ax.set_title("(a) at equal FLOPs a token", loc="left")
+    costs.ax.set_ylabel("cost a token over that of one slice")
+    costs.legend()
+    return sheet
+
+
+def _losses(panel: Panel, table: pd.DataFrame) -> None:
+    numbers: set[float] = set()
+    sizes = list(table.groupby(SIZE))
+    for first, (mark, (size, rows)) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
+        for place, arm in enumerate(SLICES, len(SLICES) * first):
+            own = rows[rows["arm"] == arm].sort_values("E")
+            numbers |= set(own["E"])
+            x, ends = own["E"] * SHIFT**place, {"low": own["low"], "high": own["high"]}
+            series = f"{arm}, d={size[0]}, n={size[1]}"
+            panel.points(series, x, own["difference"], **ends, color=LOOKS[arm], marker=mark)
+            panel.ax.plot(x, own["difference"], color=LOOKS[arm], linewidth=0.7)
+        if len(sizes) > 1:
+            panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
+    panel.ax.axhline(0, color=style.INK, linewidth=0.8)
+    _experts_axis(panel, sorted(numbers))
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+
+
+def _costs(panel: Panel, rows: pd.DataFrame) -> None:
+    curves = {
+        "all_ratio": (
+            f"{ARMS['slice_all']} (counted)",
+            {"color": LOOKS["slice_all"], "marker": "o"},
+        ),
+        "chunks_ratio": (
+            f"{ARMS['slice_chunks']} (counted)",
+            {"color": LOOKS["slice_chunks"], "marker": "o"},
+        ),
+        "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
+        "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
+    }
+    for column, (label, look) in curves.items():
+        panel.line(column, rows["E"], rows[column], label=label, **look)
+    _experts_axis(panel, sorted(rows["E"]))
+
+
+def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
+    for arm, sweep in WIDTHS.items():
+        rows = table[table["sweep"] == sweep].sort_values("E")
+        ends = {"low": rows["low"], "high": rows["high"]}
+        panel.points(
+            sweep, rows["E"], rows["ratio"], **ends, color=LOOKS[arm], marker="x", linestyle=":",
+            linewidth=0.8, label=f"{ARMS[arm]} (time)",
+        )  # fmt: skip
+
+
+def _experts_axis(panel: Panel, numbers: list[float]) -> None:
+    panel.ax.set_xscale("log")
+    style.fixed_ticks(panel.ax.xaxis, numbers)
+    panel.ax.set_xlabel("slices $E$")
+
+
+def rates(inputs: Inputs) -> Sheet:
+    """Draws a line for each arm; the filled mark is the rate that its other runs have."""
+    sheet, panel = one_panel(width=style.DOUBLE * 0.75)
+    table = inputs.derived("rates")
+    if not len(table):
+        return panel.message("this grid tries no other rates")
+    for arm, rows in table.groupby("arm", sort=False):
+        colour, label = LOOKS[str(arm)], ARMS[str(arm)]
+        panel.points(str(arm), rows["lr"], rows["L"], color=colour, markerfacecolor="white")
+        panel.ax.plot(rows["lr"], rows["L"], color=colour, linewidth=0.8, label=label, zorder=1)
+        chosen = rows[rows["chosen"]]
+        panel.ax.plot(chosen["lr"], chosen["L"], "o", color=colour)
+    panel.ax.set_xscale("log")
+    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])), lambda lr: f"{lr:g}")
+    panel.ax.set(xlabel="peak learning rate", ylabel="validation loss (nats/token)")
+    panel.legend()
+    return sheet
+
+
+def learning(inputs: Inputs) -> Sheet:
+    """Draws the smoothed training loss of each arm (a), and less the dense model's (b), seed 0."""
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    losses, differences = sheet.panels
+    differences.ax.axhline(0, color=LOOKS[DENSE], linewidth=0.8, label=ARMS[DENSE])
+    shown = _shown(inputs)
+    curves = {row["arm"]: _curve(inputs, row["run_id"]) for _, row in shown.iterrows()}
+    for _, row in shown.iterrows():
+        arm, label = row["arm"], name_of(row)
+        tokens, loss = curves[arm]
+        losses.line(arm, tokens, loss, color=LOOKS[arm], label=label, linewidth=0.9)
+        if arm != DENSE and DENSE in curves:
+            less = loss - curves[DENSE][1]
+            differences.line(arm, tokens, less, color=LOOKS[arm], label=label, linewidth=0.9)
+    losses.ax.set_ylabel("training loss (nats/token)")
+    differences.ax.set_ylabel("less the dense model's")
+    for panel in sheet.panels:
+        panel.ax.set_xlabel("training tokens")
+        panel.ax.xaxis.set_major_formatter(lambda x, _: style.short(x))
+    if len(shown):
+        losses.ax.set_title(size_title(losses, shown), loc="left")
+    differences.legend()
+    return sheet
+
+
+def _shown(inputs: Inputs) -> pd.DataFrame:
+    """Returns a run of each arm, of the widest model and the first seed that most arms have."""
+    runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
+    runs = runs[(runs["arm"].map(SHOWN) == runs["E"]) | ~runs["arm"].isin(SHOWN)]
+    runs = middle(widest(runs))
+    counts = runs.groupby("seed").size()
+    return runs[runs["seed"] == counts.idxmax()] if len(runs) else runs
+
+
+def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
+    """Returns tokens and smoothed loss of a run."""
+    history = inputs.history(run_id)
+    loss = smoothed(history["loss"].to_numpy(float))
+    places = np.unique(np.linspace(SKIPPED * len(loss), len(loss) - 1, POINTS).astype(int))
+    return history["tokens"].to_numpy(float)[places], loss[places]
+
+
+def speed(inputs: Inputs) -> Sheet:
+    """Draws the time of each arm at every size (a), and the memory of the widest model's (b)."""
+    table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
+    table = table[table["arm"].isin(ARMS)]
+    table = table.assign(order=[list(ARMS).index(arm) for arm in table["arm"]])
+    table = table.sort_values(["order", "E", "n_dense_layers"], kind="stable")
+    table = table.assign(name=[name_of(row) for _, row in table.iterrows()])
+    names = list(table["name"].unique())
+    table = table.assign(y=[-names.index(name) for name in table["name"]])
+    sheet = Sheet(style.DOUBLE, 3.6, 2)
+    times, memory = sheet.panels
+    _times(times, table)
+    times.ax.set_yticks(-np.arange(len(names)), names)
+    shown = widest(table)
+    _memory(memory, shown)
+    memory.ax.set_ylim(times.ax.get_ylim())
+    memory.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
+    if len(shown):
+        memory.ax.set_title(size_title(memory, shown), loc="left")
+    return sheet
+
+
+def _times(panel: Panel, table: pd.DataFrame) -> None:
+    sizes = [rows for _, rows in table.groupby(SIZE[:2])]
+    for place, (mark, rows) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
+        shift = 0.25 * ((len(sizes) - 1) / 2 - place)  # one below the other
+        for _, row in rows.iterrows():
+            y, colour = row["y"] + shift, LOOKS[row["arm"]]
+            ends = {"low": [row["low"]], "high": [row["high"]]}
+            series = f"{row['name']}, {size_name(rows)}"
+            panel.sheet.record(panel.name, series, x=[y], y=[row["ratio"]], **ends)
+            panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.0)
+            panel.ax.plot(row["ratio"], y, mark, color=colour, markersize=3.5)
+        panel.ax.plot([], [], mark, color=style.GREY, markersize=3.5, label=size_name(rows))
+    panel.ax.axvline(1, color=style.INK, linewidth=0.8)
+    panel.ax.set_xlabel("time a token over the dense model's")
+    if len(sizes) > 1:
+        panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)
+
+
+def _memory(panel: Panel, table: pd.DataFrame) -> None:
+    y, left = table["y"].to_numpy(float), np.zeros(len(table))
+    for column, (label, colour) in PARTS.items():
+        megabytes = table[column].to_numpy(float) / 1e6
+        panel.sheet.record(panel.name, label, x=y, y=megabytes)
+        panel.ax.barh(y, megabytes, left=left, color=colour, label=label, height=0.7)
+        left = left + megabytes
+    panel.ax.set_xlabel("memory of a step (MB)")
+    panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)

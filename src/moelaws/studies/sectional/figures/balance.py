@@ -1,4 +1,4 @@
-"""How evenly experts are used: a histogram of the load, and its evenness over training."""
+"""How evenly experts are used, what a fixed capacity would make of it, and how alike they are."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, middle, widest
 from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
+# Column -> its axis, for each panel of a row.
+BY_LAYER = {
+    "cv": "variation of tokens per expert",
+    "kl": "KL from equal use (nats)",
+}
+OVER_TRAINING = {
+    "overflow": "assignments beyond capacity",
+    "unused": "capacity left empty",
+}
+FACTORS = {"1": "-", "1.25": style.DASHES}  # capacity factor -> line
+PALE = 0.35
 
-def draw(inputs: Inputs) -> Sheet:
+
+def balance(inputs: Inputs) -> Sheet:
     """Draws the share of tokens by the expert's rank (a), and the variation over training (b)."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     for panel, name, picture in zip(
-        sheet.panels, ("shares", "load"), (_shares, _training), strict=True
+        sheet.panels, ("shares", "load"), (_draw_shares, _draw_training), strict=True
     ):
         table = middle(widest(inputs.derived(name)))
         if not len(table):
@@ -27,11 +39,11 @@ def draw(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _shares(panel: Panel, table: pd.DataFrame) -> None:
-    arms = [arm for arm in ARMS if arm in set(table["arm"])]
+def _draw_shares(panel: Panel, table: pd.DataFrame) -> None:
+    arms = _arms(table)
     width = 0.8 / len(arms)
-    for place, arm in enumerate(arms):
-        own = table[table["arm"] == arm].sort_values("rank")
+    for place, (arm, own) in enumerate(arms):
+        own = own.sort_values("rank")
         x = own["rank"].to_numpy(float) + (place - (len(arms) - 1) / 2) * width
         panel.sheet.record(panel.name, arm, x=own["rank"], y=own["share"])
         panel.ax.bar(x, own["share"], width, color=LOOKS[arm])
@@ -41,9 +53,9 @@ def _shares(panel: Panel, table: pd.DataFrame) -> None:
     panel.ax.set(xlabel="expert of a layer, busiest first", ylabel="share of held-out tokens")
 
 
-def _training(panel: Panel, table: pd.DataFrame) -> None:
-    for arm in [arm for arm in ARMS if arm in set(table["arm"])]:
-        own = table[(table["arm"] == arm) & ~table["held_out"]]
+def _draw_training(panel: Panel, table: pd.DataFrame) -> None:
+    for arm, both in _arms(table):
+        own = both[~both["held_out"]]
         by_step = own.groupby("step")["cv"].mean()
         steps = by_step.index.to_numpy(float)
         label = name_of(own.iloc[0]) if len(own) else ARMS[arm]
@@ -51,3 +63,84 @@ def _training(panel: Panel, table: pd.DataFrame) -> None:
     panel.ax.set_ylim(bottom=np.minimum(0.0, panel.ax.get_ylim()[0]))
     panel.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
     panel.legend()
+
+
+def capacity(inputs: Inputs) -> Sheet:
+    """Draws evenness by layer on held-out text (a, b), overflow and unused over training (c, d)."""
+    sheet = Sheet(style.DOUBLE, 4.6, 4, columns=2)
+    table = middle(widest(inputs.derived("load")))
+    if not len(table):
+        for panel in sheet.panels:
+            panel.message("no run with\nrouted experts completed")
+        return sheet
+    above, below = sheet.panels[:2], sheet.panels[2:]
+    for panel, (column, label) in zip(above, BY_LAYER.items(), strict=True):
+        _by_layer(panel, table[table["held_out"]], column)
+        panel.ax.set_ylabel(label)
+    for panel, (column, label) in zip(below, OVER_TRAINING.items(), strict=True):
+        _over_training(panel, table[~table["held_out"]], column)
+        panel.ax.set_ylabel(label)
+    for panel in sheet.panels:
+        panel.ax.set_ylim(bottom=0)
+    above[0].ax.set_title(size_title(above[0], table), loc="left")
+    handles, labels = above[0].ax.get_legend_handles_labels()
+    sheet.figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    for factor, dashes in FACTORS.items():
+        label = f"capacity factor {factor}"
+        below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=label)
+    below[1].ax.legend()
+    return sheet
+
+
+def _by_layer(panel: Panel, table: pd.DataFrame, column: str) -> None:
+    for arm, own in _arms(table):
+        means = own.groupby("layer")[column].mean()
+        label = name_of(own.iloc[0])
+        panel.line(arm, means.index, means, color=LOOKS[arm], label=label, marker="o", markersize=3)
+    panel.ax.set_xticks(sorted(set(table["layer"])))
+    panel.ax.set_xlabel("layer")
+
+
+def _over_training(panel: Panel, table: pd.DataFrame, column: str) -> None:
+    for arm, own in _arms(table):
+        for factor, dashes in FACTORS.items():
+            means = own.groupby("step")[f"{column}_{factor}"].mean()
+            series = f"{arm}, capacity factor {factor}"
+            panel.line(
+                series, means.index, means, color=LOOKS[arm], linestyle=dashes, linewidth=0.9
+            )
+    panel.ax.set_xlabel("training steps")
+
+
+def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    groups = dict(list(table.groupby("arm")))
+    return [(arm, groups[arm]) for arm in ARMS if arm in groups]
+
+
+def similarity(inputs: Inputs) -> Sheet:
+    """Draws the cosine (a) and that of matched units beside random ones (b), means over seeds."""
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    plain, units = sheet.panels
+    table = inputs.derived("similarity")
+    if not len(table):
+        for panel in sheet.panels:
+            panel.message("no run with\nrouted experts completed")
+        return sheet
+    table = middle(widest(table))
+    for arm, own in _arms(table):
+        means: pd.DataFrame = own.groupby("layer").mean(numeric_only=True)
+        layers, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])
+        plain.line(arm, layers, means["cosine"], color=colour, marker="o", label=name)
+        units.line(arm, layers, means["matched"], color=colour, marker="o", label=name)
+        units.line(
+            f"{arm}, random", layers, means["random"], color=colour, alpha=PALE, linestyle="--",
+            linewidth=0.8,
+        )  # fmt: skip
+    plain.ax.set_ylabel("cosine of two experts' weights")
+    units.ax.set_ylabel("cosine of matched hidden units")
+    for panel in sheet.panels:
+        panel.ax.set_xlabel("block, from 0")
+        panel.ax.set_title(size_title(panel, table), loc="left")
+        style.fixed_ticks(panel.ax.xaxis, sorted(set(table["layer"])))
+    units.legend()
+    return sheet

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
@@ -20,10 +20,7 @@ ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
 @table(
     Column("run_id", "string", "1", "identity of the run"),
     Column("against", "string", "1", "identity of the densest run of this budget, width and seed"),
-    Column("C", "float", "FLOPs", "training budget"),
-    Column("d_model", "int", "1", "width of both runs"),
-    Column("seed", "int", "1", "seed of both runs"),
-    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    *of_runs("C", "d_model", "seed", "S"),
     Column("S_against", "float", "1", "sparsity of the densest run"),
     Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
     Column("paired_se", "float", "nats/token", "its error by documents, paired", True),
@@ -71,7 +68,7 @@ def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         weights = np.zeros(len(rows))
         weights[[place, 0]] = 1.0, -1.0
         yield {
-            **{name: row[name] for name in ("run_id", "C", "d_model", "seed", "S")},
+            **row,
             "against": densest["run_id"],
             "S_against": densest["S"],
             "difference": row["L"] - densest["L"],

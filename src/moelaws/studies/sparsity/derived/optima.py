@@ -1,7 +1,8 @@
-"""IsoFLOP optima: the model size of least loss for each budget C and sparsity S.
+"""IsoFLOP optima: the size of least loss for each budget C and sparsity S, and S* at a fixed size.
 
-Two ways that share nothing but the data: the surface fitted to all sparsities of a budget (Eq 8,
-sparsity) and a parabola in ln N for each (C, S) alone (D.4, sparsity).
+Optimal sizes are found in two ways that share nothing but the data: the surface fitted to all
+sparsities of a budget (Eq 8, sparsity) and a parabola in ln N for each (C, S) alone (D.4). The
+optimal sparsity at a fixed size and budget is that of the surface (Eq 4).
 """
 
 from __future__ import annotations
@@ -13,26 +14,23 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import Array, Minima, minima, percentile_interval
-from moelaws.analysis.parabola import TOO_FEW, parabola
+from moelaws.analysis.minimum import TOO_FEW, Array, Minima, minima, parabola, percentile_interval
 from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
+
+SIZES = 41  # a budget: enough for a smooth line
+UNMEASURED = "no run near: outside the sizes measured at this sparsity"
 
 
 @table(
-    Column("C", "float", "FLOPs", "training budget"),
-    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    *of_runs("C", "S"),
     Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
     Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
-    Column("N_star", "float", "parameters", "size of least loss in the measured range", True),
-    Column("N_low", "float", "parameters", "lower end of its interval", True),
-    Column("N_high", "float", "parameters", "upper end of its interval", True),
-    Column("L_star", "float", "nats/token", "loss at N_star by the fitted curve", True),
-    Column("L_low", "float", "nats/token", "lower end of its interval", True),
-    Column("L_high", "float", "nats/token", "upper end of its interval", True),
+    *estimated("N_star", "parameters", "size of least loss in the measured range", "N"),
+    *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
     Column(
         "interval",
         "string",
@@ -49,7 +47,7 @@ from moelaws.tables.column import Column
     Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
 )
-def derive(inputs: FittedInputs) -> Rows:
+def optima(inputs: FittedInputs) -> Rows:
     """Returns the optima of every isoFLOP surface fit that the study's entry declares.
 
     Raises:
@@ -67,8 +65,8 @@ def derive(inputs: FittedInputs) -> Rows:
     )
 
 
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
+@optima.limits
+def optima_warnings(frame: pd.DataFrame) -> list[str]:
     """Returns a line for each optimum that is only a bound or missing, and for missing drops."""
     lines = [
         f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
@@ -178,3 +176,71 @@ def _optimum(
         "convex": bool(best.convex[0]),
         "note": best.notes[0],
     }
+
+
+@table(
+    Column("C", "float", "FLOPs", "training budget"),
+    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    Column("N", "float", "parameters", "fixed model size"),
+    *estimated("S_star", "1", "sparsity of least loss within the grid's sparsities", "S"),
+    Column("L_star", "float", "nats/token", "loss at S_star by the surface"),
+    Column("level", "float", "1", "coverage of the interval"),
+    Column("inside", "bool", "1", "S_star is a minimum, or dense, near runs; else it is a bound"),
+    Column("convex", "bool", "1", "the surface along S has a minimum at this N"),
+    Column("note", "string", "1", "why S_star is not inside; empty where it is"),
+)
+def sparsity_optima(inputs: FittedInputs) -> Rows:
+    """Returns the optimal sparsities of every isoFLOP surface fit that the study's entry declares.
+
+    Raises:
+        UserError: where a fit is missing or not split by C.
+    """
+    return [
+        optimum
+        for fit in inputs.fits
+        for surface in surfaces(inputs, fit)
+        for optimum in optimal_sparsities(surface)
+    ]
+
+
+@sparsity_optima.limits
+def sparsity_optima_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each budget with sizes whose optimal sparsity is not inside the grid."""
+    lines = []
+    for (C, size), group in frame.groupby(["C", "size"]):
+        outside = group[~group["inside"]]
+        if len(outside):
+            notes = "; ".join(sorted(set(outside["note"])))
+            lines.append(
+                f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
+                f"{len(outside)} of {len(group)} values of N_{size}: {notes}"
+            )
+    return lines
+
+
+def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
+    """Yields S* at ``SIZES`` sizes between the smallest and the largest measured at one budget."""
+    if surface.one_sparsity:
+        return
+    u_low, u_high = surface.measured["u_low"].min(), surface.measured["u_high"].max()
+    for u in np.linspace(u_low, u_high, SIZES):
+        best, draws = surface.sparsity_minimum(u)
+        v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
+        if best.convex[0] and v == 0.0:  # dense is the end of the world, not of the grid
+            inside, note = True, ""
+        if inside and not surface.near_runs(float(u), v):
+            inside, note = False, UNMEASURED
+        S_low, S_high = percentile_interval(-np.expm1(-draws.x), surface.level)
+        yield {
+            "C": surface.C,
+            "size": surface.size.removeprefix("N_"),
+            "N": float(np.exp(u)),
+            "S_star": -float(np.expm1(-v)),
+            "S_low": S_low,
+            "S_high": S_high,
+            "L_star": float(best.y[0]),
+            "level": surface.level,
+            "inside": inside,
+            "convex": bool(best.convex[0]),
+            "note": note,
+        }

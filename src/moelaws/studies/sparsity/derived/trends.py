@@ -18,9 +18,9 @@ import pandas as pd
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.studies.sparsity.derived.sparsity_optima import SIZES
+from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
 
 MIN_OPTIMA = 3  # that a slope is drawn through
 MEAN = "mean"
@@ -56,9 +56,7 @@ class Slope:
 @table(
     Column("trend", "string", "1", "what moves with what, such as N_over_S"),
     Column("at", "string", "1", "the budgets or the sparsity at which; mean: over all of these"),
-    Column("slope", "float", "1", "in the unit that stands in `unit`", True),
-    Column("low", "float", "1", "lower end of its interval, by the surfaces' draws", True),
-    Column("high", "float", "1", "upper end of its interval, by the surfaces' draws", True),
+    *estimated("slope", "1", "in the unit that stands in `unit`", ""),
     Column("unit", "string", "1", "of the slope and its ends"),
     Column("level", "float", "1", "coverage of the interval"),
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),

@@ -10,7 +10,7 @@ from moelaws.analysis.scores import MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sparsity.derived.relation import regress
+from moelaws.studies.sparsity.derived.scores import regress
 from moelaws.studies.sparsity.figures.common import colours
 
 MOST = 6  # skills on a page
@@ -24,7 +24,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
     skills = list(dict.fromkeys(table["skill"]))
     shown = max(1, min(len(skills), MOST))
     width = style.SINGLE if shown == 1 else style.DOUBLE
-    sheet = Sheet(width, 2 * style.HEIGHT, ["rectilinear"] * 2 * shown, shown)
+    sheet = Sheet(width, 2 * style.HEIGHT, 2 * shown, shown)
     if not skills:
         for panel in sheet.panels:
             panel.message("no completed run\nwas scored")
@@ -38,7 +38,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
             rows = table[table["skill"] == skill]
             _draw(panel, rows, measure, palette)
             if row == 0:
-                panel.ax.set_title(f"({panel.name}) {skill}".replace("_", " "), loc="left")
+                panel.title(f"{skill}".replace("_", " "))
             else:
                 panel.ax.set_xlabel("loss (nats/token)")
             if column == 0:

@@ -31,7 +31,7 @@ def draw(inputs: FittedInputs, held_out: bool) -> Sheet:
 
 def baselines(inputs: FittedInputs) -> Sheet:
     """Draws the held-out runs as Eq 6 and two baselines predict them, on the same axes."""
-    sheet = Sheet(style.DOUBLE, 2.4, ["rectilinear"] * len(FITS))
+    sheet = Sheet(style.DOUBLE, 2.4, len(FITS))
     drawn = {
         panel: name
         for panel, (fit, name) in zip(sheet.panels, FITS.items(), strict=True)
@@ -39,7 +39,7 @@ def baselines(inputs: FittedInputs) -> Sheet:
     }
     limits = [panel.ax.get_xlim() for panel in drawn]
     for panel, name in drawn.items():
-        panel.ax.set_title(f"({panel.name}) {name}", loc="left")
+        panel.title(f"{name}")
         ends = min(low for low, _ in limits), max(high for _, high in limits)
         panel.ax.set(xlim=ends, ylim=ends)
     for panel in list(drawn)[1:]:

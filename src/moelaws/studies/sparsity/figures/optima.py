@@ -1,7 +1,9 @@
 """F3a-c, F11, F12, drops: optima over sparsity; F4: optimal sparsities over size.
 
 F3 and F4 are of the isoFLOP surfaces; F11 and F12 of a parabola in ln N for each budget and
-sparsity alone (D.4).
+sparsity alone (D.4). Beside them stand the optima of Eq 6 with the paper's coefficients. Eq 6 knows
+compute as C = 6 N_a D with N_a = (1 - S) N. It was fitted between 3e19 and 1e21 FLOPs on another
+corpus and tokenizer: beside runs of other budgets its curves say nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.transforms import ScaledTranslation, Transform
 
@@ -16,15 +19,43 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.losses import contrast_points
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.sparsity.figures import published
-from moelaws.studies.sparsity.figures.common import (
-    BOUNDS,
-    BUDGET,
-    colours,
-    explain_bounds,
-)
+from moelaws.studies.sparsity.figures.common import BOUNDS, BUDGET, colours, explain_bounds
+from moelaws.studies.sparsity.laws import loss
 
+PUBLISHED_BUDGETS = (3e19, 1e21)  # FLOPs, the paper's least and largest
+COEFFICIENTS = dict(loss.LAW.published or {})
+PUBLISHED = "published (Eq 6)"
+PUBLISHED_POINTS = 61
 SPREAD = 3.6  # points between the bars of the first and the last budget
+
+
+def published_over_sparsity(panel: Panel, rows: pd.DataFrame, size: str, y: str) -> None:
+    """Draws N*, N_a* (``size`` total or active) or L* over S, a line for each budget."""
+    for C in _budgets(rows):
+        densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
+        S = -np.expm1(-np.linspace(densest, sparsest, PUBLISHED_POINTS))
+        best = loss.optimal_size(COEFFICIENTS, S, C)
+        sizes = best.N if size == "total" else best.N_active
+        y_S = best.L if y == "L_star" else sizes
+        panel.line(f"{PUBLISHED}, C={C:g}", S, y_S, **style.PUBLISHED, linewidth=0.8, zorder=1)
+    if _budgets(rows):
+        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
+
+
+def published_sparsity_over_size(panel: Panel, table: pd.DataFrame) -> None:
+    """Draws S* over N within the table's sparsities, a line for each budget."""
+    for C in _budgets(table):
+        N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
+        S = loss.optimal_sparsity(COEFFICIENTS, N, C)
+        S = np.minimum(S, table["S_star"].max())
+        panel.line(f"{PUBLISHED}, C={C:g}", N, S, **style.PUBLISHED, linewidth=0.8, zorder=1)
+    if _budgets(table):
+        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
+
+
+def _budgets(rows: pd.DataFrame) -> list[float]:
+    within = rows["C"].between(PUBLISHED_BUDGETS[0] * 0.99, PUBLISHED_BUDGETS[1] * 1.01)
+    return sorted({float(C) for C in rows.loc[within, "C"]})
 
 
 def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
@@ -45,8 +76,7 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
         sheet.warn(f"C={C:.3g} is left out: its densest runs have no optimum")
     rows = rows[rows["drop"].notna()]
     if not len(rows):
-        panel.message("no budget has optima of the\ndensest and of sparser models")
-        return sheet
+        return panel.message("no budget has optima of the\ndensest and of sparser models")
     style.sparsity_axis(panel.ax, rows["S"].unique())
     palette = colours(inputs, "C")
     for i, (C, colour) in enumerate(palette.items()):
@@ -63,7 +93,7 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
 
 def both_sizes_over_sparsity(inputs: Inputs, method: str) -> Sheet:
     """Draws the optimal total (a) and active (b) sizes over S, a line for each budget."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, ["rectilinear"] * 2)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     both = {size: _optima(inputs, size, method) for size in ("total", "active")}
     for panel, (size, rows) in zip(sheet.panels, both.items(), strict=True):
         _draw_optima(panel, colours(inputs, "C"), rows, size, "N_star")
@@ -78,8 +108,7 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     table = table[table["size"] == size]
     sheet, panel = one_panel()
     if not len(table):
-        panel.message("no budget was measured\nat two or more sparsities")
-        return sheet
+        return panel.message("no budget was measured\nat two or more sparsities")
     style.sparsity_axis(panel.ax, inputs.completed["S"].unique(), "y")
     panel.ax.set_xscale("log")
     dashed: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 0.7}
@@ -93,7 +122,7 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
         panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=style.power(C))
     if not table["inside"].all():
         panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
-    published.sparsity_over_size(panel, table)
+    published_sparsity_over_size(panel, table)
     style.size_axis(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
     panel.legend(BUDGET)
@@ -121,7 +150,7 @@ def _draw_optima(
                 _optima_line(panel, style.power(C), budget, y, colour, place)
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
-    published.over_sparsity(panel, rows, size, y)
+    published_over_sparsity(panel, rows, size, y)
     if y == "N_star":
         style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     else:

@@ -1,24 +1,36 @@
-"""F1a, F1b: the isoFLOP surface of the loss over model size and sparsity at the middle budget."""
+"""F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
-from matplotlib.colors import Normalize
+import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet
+from moelaws.figures.losses import bars, error_among, write_statistics
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.fitting.quantiles import percentiles
 from moelaws.studies.sparsity.derived.optima import surface_optima
-from moelaws.studies.sparsity.derived.surface import Surface, middle_surface
+from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
+from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
+from moelaws.studies.sparsity.figures.goodness import observed_over_predicted
 
 MESH = 33  # points a side
 
 Mesh = tuple[Array, Array, Array]
+POINTS = 61  # of a curve
+ROW = 2.15  # inches a budget
 
 
-def draw(inputs: FittedInputs, fit: str) -> Sheet:
+def surface(inputs: FittedInputs, fit: str) -> Sheet:
     """Draws the surface in perspective with the measured runs, and as contours with its valley."""
     surface = middle_surface(inputs, fit)
     sheet = Sheet(style.DOUBLE, 3.0, ["3d", "rectilinear"])
@@ -73,9 +85,7 @@ def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> 
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{-np.expm1(-y):.4g}"))
     ax.set_xlabel(style.size_symbol(surface.size), labelpad=-4)
     ax.set_ylabel("$S$", labelpad=-4)
-    ax.set_title(
-        f"({panel.name}) loss (nats/token), $C$ = {style.power(surface.C)} FLOPs", loc="left"
-    )
+    panel.title(f"loss (nats/token), $C$ = {style.power(surface.C)} FLOPs")
     ax.tick_params(pad=-2, labelsize=6)
     ax.view_init(elev=28, azim=-62)
     ax.set_box_aspect((1.25, 1.15, 0.9), zoom=1.08)
@@ -129,3 +139,203 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02)
     bar.set_label("loss (nats/token)")
     bar.outline.set_visible(False)
+
+
+def along_sparsity(inputs: FittedInputs, fit: str) -> Sheet:
+    """Draws the loss over S: runs coloured by their size, and the surface at five sizes."""
+    sheet = Sheet(style.SINGLE, style.HEIGHT)
+    draw_along_sparsity(sheet.panels[0], middle_surface(inputs, fit))
+    return sheet
+
+
+def along_size(inputs: FittedInputs, fit: str) -> Sheet:
+    """Draws the loss over size: runs and the surface at each measured S, with its minimum."""
+    sheet, panel = one_panel()
+    optima = draw_along_size(panel, middle_surface(inputs, fit), colours(inputs, "S"))
+    explain_optima(panel, optima)
+    panel.legend("sparsity $S$")
+    return sheet
+
+
+def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
+    """Draws the loss over S at one budget, with a colour bar of the sizes."""
+    rows = surface.rows
+    style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
+    N = rows[surface.size].to_numpy(float)
+    norm = LogNorm(N.min(), N.max())
+    curves = {size: _sparsities_measured_at(surface, size) for size in _round_quantiles(N)}
+    curves = {size: S for size, S in curves.items() if len(S) > 1}
+    for size, S in curves.items():
+        at_size = np.full(len(S), size)
+        panel.line(
+            f"surface, N={size:g}",
+            S,
+            surface.loss(at_size, S),
+            **_band(surface, at_size, S),
+            color=style.ORDERED(norm(size)),
+        )
+    for size in sorted(rows[surface.size].unique()):
+        group = rows[rows[surface.size] == size]
+        panel.points(
+            f"runs, N={size:g}",
+            group["S"],
+            group["L"],
+            **bars(group, error_among(rows)),
+            color=style.ORDERED(norm(size)),
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+            zorder=3,
+        )
+    bar = panel.sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
+    style.size_axis(bar.ax.yaxis, style.size_label(surface.size))
+    bar.ax.yaxis.set_major_locator(FixedLocator(list(curves)))  # the curves' own sizes
+    bar.outline.set_visible(False)
+    panel.ax.set_ylabel("loss $L$ (nats/token)")
+    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    return bar
+
+
+def draw_along_size(
+    panel: Panel, surface: Surface, palette: Mapping[float, style.Colour]
+) -> pd.DataFrame:
+    """Draws the loss over size at one budget and returns the optima that it marks."""
+    panel.ax.set_xscale("log")
+    optima = list(surface_optima(surface))
+    for best in optima:
+        S, colour = best["S"], palette[best["S"]]
+        rows = at(surface.rows, "S", S)
+        u = np.log(rows[surface.size].to_numpy(float))
+        N = np.exp(np.linspace(u.min(), u.max(), POINTS))
+        at_S = np.full(POINTS, S)
+        panel.line(
+            f"surface, S={S:g}",
+            N,
+            surface.loss(N, at_S),
+            **_band(surface, N, at_S),
+            color=colour,
+            label=f"{S:g}",
+        )
+        panel.points(
+            f"runs, S={S:g}",
+            rows[surface.size],
+            rows["L"],
+            **bars(rows, error_among(surface.rows)),
+            color=colour,
+            markersize=3,
+        )
+        panel.points(
+            f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
+            best["N_star"],
+            best["L_star"],
+            markersize=8 if best["inside"] else 5,
+            marker="*" if best["inside"] else BOUNDS.get(best["note"], ("s", ""))[0],
+            zorder=4,
+            markerfacecolor=colour if best["inside"] else "white",
+            markeredgecolor=style.INK if best["inside"] else colour,
+            markeredgewidth=0.6,
+        )
+    style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
+    panel.ax.set_ylabel("loss $L$ (nats/token)")
+    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    return pd.DataFrame(optima)
+
+
+def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
+    """Adds legend entries for the stars and for the hollow marks."""
+    if optima["inside"].any():
+        panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
+    explain_bounds(panel, optima)
+
+
+def _band(surface: Surface, N: Array, S: Array) -> dict[str, Array]:
+    """The interval of the surface at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
+    draws = surface.loss_draws(N, S)
+    if not len(draws):
+        return {}
+    low, high = percentiles(draws, surface.level)
+    return {"low": low, "high": high}
+
+
+def _round_quantiles(N: Array) -> list[float]:
+    """Five sizes spread over the measured ones, to two digits."""
+    quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
+    return sorted({float(f"{q:.1e}") for q in quantiles})
+
+
+def _sparsities_measured_at(surface: Surface, size: float) -> Array:
+    """Sparsities between which runs of about ``size`` were measured."""
+    v = np.linspace(surface.measured["v"].min(), surface.measured["v"].max(), POINTS)
+    low, high = surface.sizes_near(v)
+    return np.asarray(-np.expm1(-v[(low <= np.log(size)) & (np.log(size) <= high)]))
+
+
+def fitted_surfaces(inputs: FittedInputs) -> Sheet:
+    """Draws F8: a row for each budget with contours of the surface, and predicted losses."""
+    of_budgets = list(surfaces(inputs, "isoflop_total"))
+    if not of_budgets:
+        return _without_surface()
+    sheet = Sheet(style.DOUBLE, ROW * len(of_budgets), 2 * len(of_budgets), 2)
+    table = inputs.derived("subsamples")
+    table = table[table["size"] == "total"]
+    palette = colours(inputs, "S")
+    for i, surface in enumerate(of_budgets):
+        left, right = sheet.panels[2 * i : 2 * i + 2]
+        mesh = filled_mesh(surface)
+        contours(left, surface, mesh, loss_colours(surface, mesh))
+        left.title(f"$C$ = {style.power(surface.C)} FLOPs")
+        _unseen(right, at(table, "C", surface.C), palette)
+    sheet.panels[1].legend("sparsity $S$")
+    return sheet
+
+
+def slices(inputs: FittedInputs) -> Sheet:
+    """Draws F9: a row for each budget with its F2a, F2b and F2c."""
+    total, active = (
+        {s.C: s for s in surfaces(inputs, f"isoflop_{size}")} for size in ("total", "active")
+    )
+    shared = sorted(set(total) & set(active))
+    if not shared:
+        return _without_surface()
+    sheet = Sheet(style.DOUBLE, ROW * len(shared), 3 * len(shared), 3)
+    palette = colours(inputs, "S")
+    marked = []
+    for i, C in enumerate(shared):
+        panels = sheet.panels[3 * i : 3 * i + 3]
+        sizes = draw_along_sparsity(panels[0], total[C])
+        sizes.ax.set_ylabel("")  # beside the next panel it would read as that one's
+        sizes.ax.set_title(style.size_symbol(total[C].size), loc="left", fontsize=7)
+        marked += [
+            draw_along_size(panel, surface, palette)
+            for panel, surface in zip(panels[1:], (total[C], active[C]), strict=True)
+        ]
+        for panel in panels:
+            panel.title(f"$C$ = {style.power(C)}")
+        for panel in panels[1:]:
+            panel.ax.set_ylabel("")
+            low, high = panel.ax.get_xlim()
+            ticks = style.round_ticks(low, high, 3)  # a third of the page is narrow
+            panel.ax.xaxis.set_major_locator(FixedLocator(ticks))
+    last = sheet.panels[2]
+    explain_optima(last, pd.concat(marked))
+    last.legend("sparsity $S$")
+    return sheet
+
+
+def _unseen(panel: Panel, rows: pd.DataFrame, palette: Mapping[float, style.Colour]) -> None:
+    """Draws each run's loss over its mean prediction by the refits without it."""
+    rows = rows[rows["predicted"].notna()]
+    if not len(rows):
+        panel.message("too few runs to refit\nthe surface to 80 % of them")
+        return
+    observed_over_predicted(panel, rows, "S", palette, lambda S: f"{S:g}")
+    mse = float(np.average(rows["mse"], weights=rows["times"]))
+    lines = [f"$n$ = {len(rows)}", f"MSE = {mse:.2g} nats$^2$"]
+    if len(rows) > 2:
+        lines.append(f"$r$ = {rows['predicted'].corr(rows['L']):.3g}")
+    write_statistics(panel, lines)
+    panel.ax.set_xlabel("predicted, run held out (nats/token)")
+
+
+def _without_surface() -> Sheet:
+    sheet = Sheet(style.SINGLE, style.HEIGHT)
+    return sheet.panels[0].message("no budget had enough\ncompleted runs for a surface")

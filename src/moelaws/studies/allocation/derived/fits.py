@@ -1,0 +1,112 @@
+"""What follows from the fits of r*: r* beside each run's ratio, and the paper's second stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import estimates_table
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.fit import Fit
+from moelaws.studies.allocation.laws import ratio
+from moelaws.tables.column import Column, estimated
+
+LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["stage2_beta"]}
+
+
+@table(
+    *of_runs("run_id", "seed", "C"),
+    Column("N_total", "float", "parameters", "all parameters, embeddings included"),
+    Column("N_active", "float", "parameters", "active parameters without embeddings"),
+    Column("D", "float", "tokens", "training tokens"),
+    Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
+    Column("E", "float", "experts", "experts a layer, shared ones included"),
+    Column("r", "float", "1", "FLOPs of the experts over FLOPs of attention"),
+    Column("r_star", "float", "1", "r* at the run's C and S, by the fit to these runs"),
+    Column("r_star_published", "float", "1", "r* there by the paper's coefficients"),
+    Column("sparsest", "int", "1", "1 for runs of the largest sparsity, else 0"),
+    *of_runs("L", "L_se"),
+)
+def runs(inputs: FittedInputs) -> Rows:
+    """Lists the completed runs that name a budget, with r* of the fit ``ratio`` at their C and S.
+
+    ``sparsest`` marks what the paper holds out, S = 97.67 % in its own grid (allocation, sec 4.2).
+    """
+    rows = inputs.completed
+    rows = rows[rows["C"].notna()].reset_index(drop=True)
+    C, S = rows["C"].to_numpy(float), rows["S_shared"].to_numpy(float)
+    report = inputs.fit("ratio")
+    fitted = laws.fittable(report.law)
+    return rows.assign(
+        N_active=rows["N_active_nonemb"],
+        S=S,
+        E=rows["E"] + rows["E_s"],
+        r_star=fitted.predict(report.part({}).estimates(), {"C": C, "S": S}),
+        r_star_published=ratio.ratio(C, S),
+        sparsest=np.isclose(S, S.max(), rtol=1e-9, atol=0).astype(int),
+    )
+
+
+@table(
+    Column("selection", "string", "1", "the fit whose r* stand behind it: raw or adjusted"),
+    Column("coefficient", "string", "1", "of r* = alpha_r C^beta_r: alpha_r or beta_r"),
+    Column("parameter", "string", "1", "prefactor, or exponent of 1 - S"),
+    *estimated("estimate", "1", "from the coefficient at each sparsity", ""),
+    Column("published", "float", "1", "the paper's value"),
+    Column("level", "float", "1", "coverage of the interval"),
+    Column("n", "int", "1", "sparsities that it rests on"),
+    Column("note", "string", "1", "what was left out, or why there is no estimate"),
+)
+def stages(inputs: FittedInputs) -> Rows:
+    """Fits lines of ln alpha_r and ln beta_r in ln(1 - S), for each declared fit split by S.
+
+    A beta_r that is not positive has no logarithm: it is left out, and the note says so. Intervals
+    are Student's t of the line's residuals. Source: allocation, sec 3.3 and Fig 2b, 2c.
+    """
+    return [record for name in sorted(inputs.fits) for record in _of_fit(inputs, name)]
+
+
+@stages.limits
+def stages_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each coefficient of which something was left out."""
+    noted = frame[frame["note"] != ""].drop_duplicates(["selection", "coefficient"])
+    return [
+        f"{row.coefficient} over 1-S ({row.selection}): {row.note}" for row in noted.itertuples()
+    ]
+
+
+def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
+    report = inputs.fit(name)
+    table = estimates_table(report)
+    for coefficient, law in LAWS.items():
+        positive = table[table[coefficient] > 0]
+        dropped = len(table) - len(positive)
+        note = f"{dropped} of {len(table)} sparsities have {coefficient} <= 0" if dropped else ""
+        spec = Fit(name=f"{name}_{coefficient}", law=law.ref, mapping={}, level=report.level)
+        params: dict[str, Any] = {}
+        try:
+            with located("table"):
+                params = dict(fit(law, positive, spec).parts[0].params)
+        except UserError as error:
+            note = "; ".join(filter(None, (note, str(error))))
+        for parameter in law.names:
+            estimate = params.get(parameter)
+            yield {
+                "selection": name.removeprefix("ratio_"),
+                "coefficient": coefficient,
+                "parameter": parameter,
+                "estimate": estimate.estimate if estimate else None,
+                "low": estimate.low if estimate else None,
+                "high": estimate.high if estimate else None,
+                "published": (law.published or {})[parameter],
+                "level": report.level,
+                "n": len(positive),
+                "note": note,
+            }

@@ -1,0 +1,146 @@
+"""F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.predictions import Prediction, predicted
+from moelaws.figures import style
+from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.laws.base import Mask
+from moelaws.spec.errors import UserError
+from moelaws.studies.allocation.figures.ratio import percent
+
+WINDOW = 0.02  # of the steps, for the running mean of the training loss
+
+
+def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
+    """Draws the observed over the predicted loss of the runs fitted or held out."""
+    prediction = predicted(inputs, fit, inputs.derived("runs"))
+    sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
+    mask = prediction.held if held_out else prediction.used
+    if not mask.any():
+        return panel.message("no held-out run" if held_out else "no fitted run")
+    _scatter(panel, prediction, mask, "o")
+    _finish(panel, prediction, mask, error_lines(*_losses(prediction, mask), ".4f"))
+    panel.ax.set_title(title, loc="left")
+    return sheet
+
+
+def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
+    """Draws a baseline's predictions of all runs: those fitted filled, those held out hollow."""
+    prediction = predicted(inputs, fit, inputs.derived("runs"))
+    sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
+    _scatter(panel, prediction, prediction.used, "o")
+    first, *lines = error_lines(*_losses(prediction, prediction.used), ".4f")
+    lines = [f"fitted: {first}", *lines]
+    if prediction.held.any():
+        _scatter(panel, prediction, prediction.held, "s", hollow=True)
+        first, *others = error_lines(*_losses(prediction, prediction.held), ".4f")
+        lines += [f"held out: {first}", *others]
+    _finish(panel, prediction, prediction.used | prediction.held, lines)
+    panel.ax.set_title(title, loc="left")
+    return sheet
+
+
+def _scatter(
+    panel: Panel, prediction: Prediction, mask: Mask, marker: str, hollow: bool = False
+) -> None:
+    S = prediction.rows["S"].to_numpy(float)
+    for value, colour in style.palette(S.round(9)).items():
+        own = mask & np.isclose(S, value)
+        if not own.any():
+            continue
+        rows = prediction.rows[own]
+        panel.points(
+            f"{'held out' if hollow else 'runs'}, S={value:.4g}",
+            prediction.value[own],
+            rows["L"],
+            **bars(rows, ALONE),
+            color=colour,
+            marker=marker,
+            markersize=3.2,
+            markerfacecolor="white" if hollow else colour,
+            markeredgewidth=0.7 if hollow else 0.0,
+            label=percent(value) + (" (held out)" if hollow else ""),
+        )
+
+
+def _finish(panel: Panel, prediction: Prediction, mask: Mask, lines: list[str]) -> None:
+    """Sets equal axes about the runs of ``mask``, with ``lines`` of text and a legend."""
+    equal_axes(panel, *_losses(prediction, mask), 0.06, 5)
+    write_statistics(panel, lines, size=6)
+    panel.legend("sparsity $S$")
+
+
+def _losses(prediction: Prediction, mask: Mask) -> tuple[Array, Array]:
+    """The predicted and the observed losses of the runs of ``mask``."""
+    return prediction.value[mask], prediction.rows["L"].to_numpy(float)[mask]
+
+
+def curve(inputs: FittedInputs) -> Sheet:
+    """Draws the training loss of one run over its tokens, and Eq 2 at its N, r and S as D grows.
+
+    The run is that of the middle sparsity and the largest budget whose r is nearest to r*. R is
+    that of the whole run, for r* is defined at the budget that a run is trained with.
+    """
+    run = representative(inputs.derived("runs"))
+    report, spec = inputs.fit("loss"), inputs.spec("loss")
+    law = laws.fittable(report.law)
+    sheet, panel = one_panel()
+    try:
+        history = inputs.history(str(run["run_id"]))
+    except UserError:
+        return panel.message("the run has no training curve here")
+    history = history[np.isfinite(history["loss"])]
+    if len(history) < 2:
+        return panel.message("the run logged no training loss")
+    tokens = history["tokens"].to_numpy(float)
+    smooth = running_mean(history["loss"].to_numpy(float), max(1, round(WINDOW * len(history))))
+    D = np.geomspace(max(tokens[-1] / 50, tokens[0]), tokens[-1], 80)
+    at_end = {name: float(run[column]) for name, column in spec.mapping.items() if name != "L"}
+    fitted = law.predict(report.part({}).estimates(), {**at_end, "D": D})
+    panel.line(
+        "training loss, running mean", tokens, smooth, color=style.ORDERED(0.3), linewidth=0.9,
+        label="training loss, mean\nof 2 % of the steps",
+    )  # fmt: skip
+    shown = fitted <= 1.05 * smooth.max()  # a law of final losses is lost at the first steps
+    panel.line(
+        "Eq 2", D[shown], fitted[shown], color=style.INK,
+        label="Eq 2 as fitted",
+    )  # fmt: skip
+    panel.points(
+        "validation loss", run["D"], run["L"], color=style.WARN, marker="D", zorder=4,
+        label="validation loss\nat the end",
+    )  # fmt: skip
+    panel.ax.set(xlabel="training tokens $D$", ylabel="loss (nats/token)", xscale="log")
+    panel.ax.set_title(
+        f"$N_a$ = {style.short(run['N_active'])}, $N$ = {style.short(run['N_total'])}, "
+        f"$S$ = {percent(run['S'])}, $r$ = {run['r']:.2f}",
+        loc="left",
+    )
+    panel.ax.legend(loc="lower left")  # where neither curve ever is
+    return sheet
+
+
+def representative(runs: pd.DataFrame) -> pd.Series[float]:
+    """Returns the run nearest to r* at the middle sparsity (the upper of two), largest budget."""
+    known = sorted(runs["S"].unique())
+    own = runs[np.isclose(runs["S"], known[len(known) // 2])]
+    own = own[own["C"] == own["C"].max()]
+    away = (np.log(own["r"]) - np.log(own["r_star"])).abs()
+    nearest: pd.Series[float] = own.loc[away.idxmin()]
+    return nearest
+
+
+def running_mean(values: Array, window: int) -> Array:
+    """Returns the mean over the last ``window`` values (fewer at the start), shape (n,)."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    end = np.arange(1, len(values) + 1)
+    start = np.maximum(end - window, 0)
+    return np.asarray((total[end] - total[start]) / (end - start))

@@ -1,0 +1,237 @@
+"""F1 and F6 show the loss over the ratio r with its minimum, and F2 shows r* over compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.ticker import NullLocator
+
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.fitting.report import FitReport
+from moelaws.studies.allocation.derived.r_star import Cell, cells_of
+from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
+
+PANELS = 2  # at most, of inner sparsities
+LABELS = 9  # at most, of budgets on the axis
+FIT = "ratio_adjusted"
+SYMBOLS = {"alpha_r": r"prefactor $\alpha_r$ (FLOP$^{-\beta_r}$)", "beta_r": r"exponent $\beta_r$"}
+PUBLISHED = {"alpha_r": alpha_r, "beta_r": beta_r}
+MARGIN = 30.0  # factor beyond the estimates at which intervals are cut on a logarithmic axis
+
+
+def percent(S: float) -> str:
+    """Returns a sparsity as the paper writes it: 95.38%."""
+    return f"{100 * S:.2f}%"
+
+
+def ratio_axis(panel: Panel, which: str, low: float, high: float, label: str) -> None:
+    """Sets a logarithmic axis of ratios r from ``low`` to ``high`` with round ticks."""
+    axis = getattr(panel.ax, f"{which}axis")
+    panel.ax.set(**{f"{which}scale": "log"})
+    getattr(panel.ax, f"set_{which}lim")(low / 1.12, high * 1.12)
+    style.fixed_ticks(axis, style.round_ticks(low / 1.12, high * 1.12))
+    axis.set_label_text(label)
+
+
+def valleys(inputs: Inputs, outer: bool) -> Sheet:
+    """Draws a panel a sparsity: the least and the largest (``outer``), or two between them.
+
+    Valleys of different budgets lie far apart in loss, so that each line is drawn above its own
+    least loss and shifted up by a fixed step, from the smallest budget; a bar shows the scale. The
+    CSV has the losses themselves, too.
+    """
+    cells = [cell for cell in cells_of(inputs.completed) if len(cell.r) > 1]
+    known = sorted({cell.S for cell in cells})
+    shown = sorted({*known[:1], *known[-1:]}) if outer else known[1:-1][-PANELS:]
+    sheet = Sheet(style.DOUBLE if len(shown) > 1 else style.SINGLE, 3.4, max(len(shown), 1))
+    if not shown:
+        return sheet.panels[0].message(
+            "no budget was trained\nat two ratios or more" if outer else "no further sparsity"
+        )
+    sizes = [float(cell.rows["N_active_nonemb"].median()) for cell in cells]
+    norm = LogNorm(min(sizes) / 1.05, max(sizes) * 1.05)
+    step = 0.5 * float(np.median([np.ptp(cell.L) for cell in cells])) or 1.0
+    for panel, S in zip(sheet.panels, shown, strict=True):
+        _valleys(panel, [cell for cell in cells if cell.S == S], norm, step)
+        panel.title(f"$S$ = {percent(S)}")
+        low, high = min(c.r[0] for c in cells), max(c.r[-1] for c in cells)
+        ratio_axis(panel, "x", low, high, "expert-attention ratio $r = C_E/C_A$")
+    sheet.panels[-1].ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.14), ncols=3)
+    sheet.panels[0].ax.set_ylabel("budget $C$ (FLOPs); loss above its least")
+    bar = sheet.figure.colorbar(
+        ScalarMappable(norm, style.ORDERED), ax=[panel.ax for panel in sheet.panels], pad=0.02
+    )
+    style.size_axis(bar.ax.yaxis, "active parameters $N_a$ (no embeddings)")
+    bar.outline.set_visible(False)
+    return sheet
+
+
+def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) -> None:
+    """Draws the budgets of one sparsity, from below in rising order."""
+    path: list[tuple[float, float]] = []
+    for i, cell in enumerate(cells):
+        best = int(np.argmin(cell.L))
+        height = cell.L - cell.L[best] + i * step
+        path.append((cell.r[best], height[best]))
+        name = f"C={cell.C:g}, S={cell.S:.4g}"
+        panel.line(
+            f"loss above its least, shifted by {i * step:.4g}, {name}",
+            cell.r,
+            height,
+            color=style.ORDERED(norm(float(cell.rows["N_active_nonemb"].median()))),
+            linewidth=0.9,
+            marker="o",
+            markersize=2.8,
+        )
+        panel.sheet.record(panel.name, f"loss, {name}", x=cell.r, y=cell.L)
+    r_path, heights = np.array(path).T
+    panel.line(
+        "r*, least loss measured",
+        r_path,
+        heights,
+        color=style.INK,
+        linewidth=1.0,
+        linestyle=style.DASHES,
+        marker="*",
+        markersize=5,
+        zorder=4,
+        label="$r^*$: least loss measured",
+    )
+    every = -(-len(cells) // LABELS)
+    budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
+    panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
+    _scale_bar(panel, step)
+
+
+def _scale_bar(panel: Panel, step: float) -> None:
+    """Draws a bar left of the lines that is as high as a round number of nats."""
+    low, high = panel.ax.get_ylim()
+    length = float(f"{step:.0e}")
+    panel.ax.set_ylim(low, high + 1.6 * length)
+    top = panel.ax.get_ylim()[1]
+    place = panel.ax.get_yaxis_transform()
+    panel.ax.plot([0.03, 0.03], [top - length, top], color=style.INK, lw=1.5, transform=place)
+    panel.ax.text(
+        0.05, top - length / 2, f"{length:g} nats/token", transform=place, va="center", fontsize=6
+    )
+
+
+def over_compute(inputs: FittedInputs) -> Sheet:
+    """Draws r* over C, a colour a sparsity, with the line of each."""
+    table, report = inputs.derived("r_star"), inputs.fit(FIT)
+    sheet, panel = one_panel(style.SINGLE + 0.9, style.HEIGHT + 0.2)
+    palette = style.palette(table["S"].round(9))
+    span = float(table["C"].min()), float(table["C"].max())
+    C = np.geomspace(span[0] / 1.3, span[1] * 1.3, 60)
+    low, high = float(table["r_least"].min()) / 1.3, float(table["r_most"].max()) * 1.3
+    published_in_view = False
+    panel.ax.set_xscale("log")
+    for i, (S, colour) in enumerate(palette.items()):
+        rows = table[np.isclose(table["S"], S)]
+        shift = (span[1] / span[0]) ** (0.008 * (i - (len(palette) - 1) / 2))
+        _points(panel, rows, S, colour, shift)
+        published = ratio(C, S)
+        published_in_view |= bool(((published > low) & (published < high)).any())
+        panel.line(f"published, S={S:.4g}", C, published, **style.PUBLISHED, linewidth=0.7)
+        for part in report.parts:
+            if np.isclose(part.where["S"], S):
+                p = part.estimates()
+                panel.line(f"fit, S={S:.4g}", C, p["alpha_r"] * C ** p["beta_r"], color=colour)
+    _explain(panel, table, published_in_view)
+    budgets = sorted(table["C"].unique())
+    ticks = budgets if len(budgets) <= 4 else style.round_ticks(*span)
+    panel.ax.set_xticks(ticks, [style.power(C) for C in ticks], minor=False)
+    panel.ax.xaxis.set_minor_locator(NullLocator())
+    panel.ax.set_xlabel("compute $C$ (FLOPs)")
+    ratio_axis(panel, "y", low, high, "optimal ratio $r^*$")
+    panel.legend("sparsity $S$")
+    return sheet
+
+
+def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: float) -> None:
+    """Marks adjusted r*, hollow at an end of the grid, and raw ones where they differ."""
+    end = (rows["r_adjusted"] == rows["r_least"]) | (rows["r_adjusted"] == rows["r_most"])
+    for at_end, group in rows.groupby(end, sort=True):
+        panel.points(
+            f"adjusted r*, S={S:.4g}" + (" (end of the grid)" if at_end else ""),
+            group["C"] * shift,
+            group["r_adjusted"],
+            group["adjusted_low"],
+            group["adjusted_high"],
+            color=colour,
+            markerfacecolor="white" if at_end else colour,
+        )
+    other = rows[rows["adjusted"]]
+    if len(other):
+        panel.points(
+            f"raw r*, S={S:.4g}", other["C"] * shift, other["r_raw"], color=colour, marker="x"
+        )
+    panel.ax.plot([], [], color=colour, marker="o", linewidth=1.2, label=percent(S))
+
+
+def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None:
+    """Adds the marks that carry no colour to the legend."""
+    grey = {"color": style.GREY, "linestyle": "none"}
+    if table["r_adjusted"].isin([*table["r_least"], *table["r_most"]]).any():
+        panel.ax.plot([], [], marker="o", mfc="white", label="at an end of the grid", **grey)
+    if table["adjusted"].any():
+        panel.ax.plot([], [], marker="x", label="raw, where rule\nB.3 changed it", **grey)
+    where = "each $S$" if published_in_view else "beyond\nthe axis here"
+    panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.7, label=f"published ({where})")
+
+
+def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
+    """Draws a coefficient of r* over 1 - S, with the lines of the second stage and the paper."""
+    report, stages = inputs.fit(FIT), inputs.derived("stages")
+    sheet, panel = one_panel()
+    x, value, low, high = _estimates(report, coefficient)
+    grid = np.geomspace(x.min() / 1.2, x.max() * 1.2, 60)
+    published = PUBLISHED[coefficient](1 - grid)
+    logarithmic = bool((value > 0).all())
+    panel.ax.set_xscale("log")
+    if logarithmic:
+        floor, top = value.min() / MARGIN, value.max() * MARGIN
+        low, high = np.clip(low, floor, None), np.clip(high, None, top)
+        panel.ax.set_yscale("log")
+    panel.points(
+        "fit at each S (adjusted r*)", x, value, low, high, color=style.INK, label="own runs"
+    )
+    line = stages[(stages["selection"] == "adjusted") & (stages["coefficient"] == coefficient)]
+    prefactor, exponent = line["estimate"].to_numpy(float)
+    if np.isfinite([prefactor, exponent]).all():
+        y = prefactor * grid**exponent
+        panel.line(
+            "second stage", grid, y, color=style.ORDERED(0.5), label=_power(prefactor, exponent)
+        )
+    label = "published\n" + _power(*line["published"].to_numpy(float))
+    panel.line("published", grid, published, **style.PUBLISHED, linewidth=0.8, label=label)
+    for note in sorted(set(line["note"]) - {""}):
+        sheet.warn(f"{coefficient}: {note}")
+    _fraction_axis(panel, x)
+    panel.ax.set_ylabel(SYMBOLS[coefficient])
+    panel.legend()
+    return sheet
+
+
+def _estimates(report: FitReport, coefficient: str) -> tuple[np.ndarray, ...]:
+    """Returns 1 - S, estimate and interval's ends of each sparsity, (n,); NaN without an end."""
+    parts = [(1 - part.where["S"], part.params[coefficient]) for part in report.parts]
+    rows = [(x, estimate.estimate, estimate.low, estimate.high) for x, estimate in parts]
+    return tuple(np.array(rows, float).T)  # an end of None becomes NaN
+
+
+def _power(prefactor: float, exponent: float) -> str:
+    return f"{style.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"
+
+
+def _fraction_axis(panel: Panel, x: np.ndarray) -> None:
+    axis = panel.ax.xaxis
+    style.fixed_ticks(axis, sorted(x), "{:.3g}".format)
+    axis.set_label_text("active fraction $1 - S$")

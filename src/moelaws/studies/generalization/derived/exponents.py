@@ -1,0 +1,258 @@
+"""Exponents of the runs with their intervals, and how consistent they are with the theory.
+
+``slopes`` are those of the model- and the data-scaling sweeps, without and with a floor (App A.5);
+``identities`` those of each number of experts, beside the paper's (Table 5); ``amplification`` is
+how kappa, which compares the two exponents, grows with the number of experts (Fig 6b).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.fitting.report import FitPart
+from moelaws.laws.forms import LinearLaw
+from moelaws.laws.joint.loss import VARIANTS
+from moelaws.studies.generalization.laws import exponents, kappa
+from moelaws.tables.column import Column, estimated
+
+OWN, PUBLISHED = "own", "published"
+# Two exponents and what the law ``generalization.exponents:consistency`` computes of them.
+QUANTITIES = (
+    "alpha_N", "alpha_D", "alpha_C", "alpha_D_predicted", "alpha_C_predicted", "delta_D", "delta_C",
+    "relative_delta_D", "relative_delta_C", "kappa",
+)  # fmt: skip
+FLOORS = {"line": "none", "floor": "fitted"}  # how the fits' names end -> their floor
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What a fit to one set of rows estimates: its parameters with draws (B,) of each."""
+
+    result: FitPart
+    params: Mapping[str, float]
+    draws: Mapping[str, Array]
+    level: float
+
+    def with_interval(self, parameter: str) -> dict[str, float]:
+        """Returns the parameter's estimate and interval as value, value_low and value_high."""
+        return with_interval("value", self.params[parameter], self.draws[parameter], self.level)
+
+
+def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
+    """Returns what ``fit`` estimates for each value that splits it, in rising order."""
+    report, drawn = inputs.fit(fit), inputs.draws(fit)
+    estimated = []
+    for result in report.parts:
+        own = np.ones(len(drawn), bool)
+        for column, value in result.where.items():
+            own &= np.isclose(drawn[column].to_numpy(float), value, rtol=1e-9, atol=0)
+        draws = {name: drawn.loc[own, name].to_numpy(float) for name in result.params}
+        estimated.append(Estimates(result, result.estimates(), draws, report.level))
+    return estimated
+
+
+def paired(*draws: Array, seed: int = 0) -> list[Array]:
+    """Returns draws of independent fits as joint draws: shuffled, and cut to the shortest."""
+    rng = np.random.default_rng(seed)
+    n = min(len(draw) for draw in draws)
+    return [draw[rng.permutation(len(draw))[:n]] for draw in draws]
+
+
+def interval(draws: Array, level: float) -> tuple[float, float]:
+    """Returns the equal-tailed interval of ``draws`` (B,), some of which may be NaN.
+
+    Both ends are NaN where more draws are missing than may lie beyond one end: what is left of
+    them would look more certain than it is.
+    """
+    if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
+        return float("nan"), float("nan")
+    return percentile_interval(draws, level)
+
+
+def with_interval(name: str, value: float, draws: Array, level: float) -> dict[str, float]:
+    """Returns ``name``, ``name_low`` and ``name_high`` of a number with its draws (B,)."""
+    low, high = interval(draws, level)
+    return {name: float(value), f"{name}_low": low, f"{name}_high": high}
+
+
+def consistency(alpha_N: Any, alpha_D: Any) -> dict[str, Any]:
+    """Returns each of ``QUANTITIES`` at two exponents, with their shape.
+
+    The identities hold of exponents above 0 alone: where one is not, they are NaN.
+    """
+    a, b = (np.where(np.asarray(x, float) > 0, x, np.nan) for x in (alpha_N, alpha_D))
+    law = exponents.VARIANTS["consistency"]
+    return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
+
+
+def published() -> dict[float, tuple[float, float]]:
+    """Returns alpha_N and alpha_D of each number of experts E (generalization, Table 5).
+
+    The paper reads them from the fits of Ludziejewski et al. 2025, Table 4.
+    """
+    fits = {float(name.removeprefix("E")): law.published for name, law in VARIANTS.items()}
+    return {E: (-values["mu"], -values["nu"]) for E, values in fits.items() if values is not None}
+
+
+def one_row(frame: pd.DataFrame, **values: str) -> dict[Any, Any]:
+    """Returns the cells of the only row whose columns have these ``values``."""
+    for column, value in values.items():
+        frame = frame[frame[column] == value]
+    (row,) = frame.to_dict("records")
+    return row
+
+
+def interval_text(low: float, high: float, unknown: str) -> str:
+    """Returns the interval in three digits, or ``unknown`` where an end is not finite."""
+    return f"{low:.3g} to {high:.3g}" if math.isfinite(low + high) else unknown
+
+
+@table(
+    Column("series", "string", "1", "what is scaled: model (N_act), data (D), or both together"),
+    Column("floor", "string", "1", "loss floor L_inf: none, or fitted"),
+    Column("name", "string", "1", "the number: alpha, a, L_inf; kappa of both series together"),
+    *estimated("value", "1", "its estimate"),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("n", "int", "1", "runs behind it"),
+    Column("aic", "float", "1", "Akaike's criterion of the fit: the less, the better", True),
+    Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
+)
+def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+    """Gives a row for each parameter of model_line, model_floor, data_line and data_floor.
+
+    A row for each floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1 where both slopes
+    agree on one smoothness (Eq 24, generalization).
+    """
+    for form, floor in FLOORS.items():
+        (model,), (data,) = (estimates(inputs, f"{series}_{form}") for series in ("model", "data"))
+        about: dict[str, Any] = {"floor": floor, "level": model.level}
+        for series, fit in (("model", model), ("data", data)):
+            metrics = {name: fit.result.metrics.get(name) for name in ("aic", "r2")}
+            for name in fit.params:
+                row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
+                yield row | fit.with_interval(name)
+        drawn = consistency(*paired(model.draws["alpha"], data.draws["alpha"]))["kappa"]
+        kappa = consistency(model.params["alpha"], data.params["alpha"])["kappa"]
+        row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
+        yield row | with_interval("value", kappa, drawn, model.level)
+
+
+@slopes.limits
+def slopes_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line for each exponent whose interval does not exclude 0."""
+    rows = frame[(frame["name"] == "alpha") & ~(frame["value_low"] > 0)]
+    return [
+        f"{row.series} scaling, floor {row.floor}: the exponent is not told from 0 "
+        f"({row.value:.3g}, {row.value_low:.3g} to {row.value_high:.3g})"
+        for row in rows.itertuples()
+    ]
+
+
+@table(
+    Column("origin", "string", "1", "own: of the runs; published: the paper's Table 5"),
+    Column("E", "float", "experts", "experts of a layer"),
+    *(
+        column
+        for name in QUANTITIES
+        for column in estimated(name, "1", f"{name}, as in generalization, Table 5")
+    ),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
+)
+def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+    """Gives a row for each number of experts of the fit by_experts, then the published ones.
+
+    A row whose exponents are not above 0 has no identities: its cells are missing.
+    """
+    fits = estimates(inputs, "by_experts")
+    for fit in fits:
+        point = consistency(fit.params["alpha"], fit.params["beta"])
+        drawn = consistency(fit.draws["alpha"], fit.draws["beta"])
+        row = {"origin": OWN, "E": fit.result.where["M"], "level": fit.level, "n": fit.result.n}
+        for name in QUANTITIES:
+            row |= with_interval(name, point[name], drawn[name], fit.level)
+        yield row
+    for E, pair in published().items():
+        numbers = {name: float(value) for name, value in consistency(*pair).items()}
+        yield {"origin": PUBLISHED, "E": E, **numbers, "level": fits[0].level, "n": 0}
+
+
+@identities.limits
+def identities_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line for each E whose kappa is not known within a factor of two either way."""
+    own = frame[frame["origin"] == OWN]
+    loose = own[~(own["kappa_high"] < 4 * own["kappa_low"])]
+    return [
+        f"E={row.E:g}: kappa is {row.kappa:.3g} ({row.kappa_low:.3g} to {row.kappa_high:.3g}): "
+        f"{row.n} runs do not determine both exponents"
+        for row in loose.itertuples()
+    ]
+
+
+@table(
+    Column("origin", "string", "1", "own: of the runs; published: of the paper's Table 5"),
+    Column("law", "string", "1", "the form of the line: ln kappa on ln E, or kappa on log2 E"),
+    Column("name", "string", "1", "the parameter of that law"),
+    *estimated("value", "1", "its estimate"),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("points", "int", "1", "numbers of experts behind it"),
+)
+def amplification(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+    """Gives a row for each parameter of each form, by the fit by_experts and as published.
+
+    The own values are missing where the fit has fewer than two numbers of experts.
+    """
+    fits = estimates(inputs, "by_experts")
+    E = np.array([fit.result.where["M"] for fit in fits])
+    point_E = consistency(*([fit.params[name] for fit in fits] for name in ("alpha", "beta")))
+    drawn_BE = consistency(
+        *(
+            np.stack(paired(*(fit.draws[name] for fit in fits)), axis=1)
+            for name in ("alpha", "beta")
+        )
+    )
+    for law in (kappa.LAW, *kappa.VARIANTS.values()):
+        about = {"law": law.ref, "level": fits[0].level}
+        point, drawn = line(law, E, point_E["kappa"][None])[0], line(law, E, drawn_BE["kappa"])
+        for i, name in enumerate(law.names):
+            own = with_interval("value", point[i], drawn[:, i], fits[0].level)
+            yield {"origin": OWN, **about, "name": name, **own, "points": len(E)}
+        for name, value in (law.published or {}).items():
+            row = {"origin": PUBLISHED, **about, "name": name, "value": value}
+            yield row | {"points": len(published())}
+
+
+def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:
+    """Returns the least-squares line through each row of ``kappa_BE``, natural scale (B, 2).
+
+    It is NaN where one of the values is missing, or where there are fewer than two of them.
+    """
+    params_BP = np.full((len(kappa_BE), len(law.names)), np.nan)
+    whole = np.isfinite(kappa_BE).all(axis=1)
+    if len(E) >= 2 and whole.any():
+        X = law.design({"E": E})
+        theta, *_ = np.linalg.lstsq(X, law.on_scale(kappa_BE[whole]).T, rcond=None)
+        with np.errstate(over="ignore"):
+            params_BP[whole] = law.natural(np.asarray(theta.T, float))
+    return params_BP
+
+
+@amplification.limits
+def amplification_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where the runs do not tell the sign of the growth."""
+    rho = frame[(frame["origin"] == OWN) & (frame["name"] == "rho")].iloc[0]
+    if rho["value_low"] > 0 or rho["value_high"] < 0:
+        return []
+    return [
+        f"the exponent of kappa in E is not told from 0 ({rho['value']:.3g}, "
+        f"{rho['value_low']:.3g} to {rho['value_high']:.3g}, {rho['points']} numbers of experts)"
+    ]

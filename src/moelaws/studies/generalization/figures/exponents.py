@@ -1,0 +1,260 @@
+"""F4 and F5 show slopes, F6a and F6b kappa over experts, F7a and F7b the best split of a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import MaxNLocator
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array
+from moelaws.figures import style
+from moelaws.figures.losses import error_among
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.laws.base import FittableLaw
+from moelaws.laws.joint.loss import VARIANTS, compute_optimal
+from moelaws.studies.generalization.derived.exponents import (
+    OWN,
+    PUBLISHED,
+    Estimates,
+    estimates,
+    interval,
+)
+from moelaws.studies.generalization.laws import kappa
+from moelaws.tables.sweeps import in_sweep
+
+FORMS = (
+    (kappa.LAW, r"own $\kappa_1 E^{\rho}$", "-"),
+    (kappa.VARIANTS["log2"], r"own $c_0 + c_1 \log_2 E$", ":"),
+)
+# Number of experts -> the published law's parameters there.
+PUBLISHED_LAWS = {
+    float(law.variant[1:]): law.published for law in VARIANTS.values() if law.published
+}
+PUBLISHED_BUDGETS = (1e20, 1e21, 1e22)
+PUBLISHED_RANGE = (1e19, 1e23)  # where the published law is drawn: about that of its own runs
+DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
+
+
+def few_ticks(axis: Any, most: int = 6) -> None:
+    """Sets round ticks within the axis's present view; call it when all is drawn."""
+    low, high = sorted(axis.get_view_interval())
+    if low > 0:
+        # Within a factor of three round numbers of a logarithmic scale are too far apart.
+        ticks = style.round_ticks(low, high, most)
+        if high < 3 * low:
+            ticks = list(MaxNLocator(most).tick_values(low, high))
+        shown = [tick for tick in ticks if low <= tick <= high]
+        style.fixed_ticks(axis, shown, "{:.4g}".format)
+
+
+def experts_axis(ax: Any, values: Any) -> None:
+    """Makes the x axis one of numbers of experts, logarithmic, with a tick at each value."""
+    ax.set_xscale("log", base=2)
+    style.fixed_ticks(ax.xaxis, sorted({float(value) for value in values}))
+    ax.set_xlabel("experts $E$")
+
+
+def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
+    """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
+    runs = inputs.derived("runs")
+    rows = runs[in_sweep(runs, series)].sort_values(x)
+    grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
+    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    line, floored = sheet.panels
+    for panel, form in ((line, "line"), (floored, "floor")):
+        (fit,) = estimates(inputs, f"{series}_{form}")
+        law = laws.fittable(inputs.fit(f"{series}_{form}").law)
+        floor = fit.params.get("L_inf", 0.0)
+        _points(panel, rows, x, floor)
+        panel.title(_title_of_slopes(fit, floor), fontsize=7)
+        # The floor's own uncertainty belongs to the points in (b); the band there is of the curve.
+        middle = law.predict(fit.params, {"x": grid}) - floor
+        low, high = (end - floor for end in _band(law, fit, grid))
+        bounds = {"low": np.where(low > 0, low, np.nan), "high": np.where(high > 0, high, np.nan)}
+        panel.line("fit", grid, middle, **bounds, color=style.INK, linewidth=1.0, zorder=1)
+        style.size_axis(panel.ax.xaxis, label)
+        few_ticks(panel.ax.yaxis)
+    line.ax.set_ylabel("validation loss $L$ (nats/token)")
+    floored.ax.set_ylabel(r"$L - L_\infty$ (nats/token)")
+    return sheet
+
+
+def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
+    """Returns both ends (2, n) of the fitted loss over ``x`` (n,)."""
+    drawn = [(p, fit.draws[p.name]) for p in law.parameters]
+    theta_BP = np.column_stack([np.log(B) if p.scale == "log" else B for p, B in drawn])
+    ends = [(1 - fit.level) / 2, (1 + fit.level) / 2]
+    return np.asarray(np.nanquantile(law.predict_batch(theta_BP, {"x": x}), ends, axis=0))
+
+
+def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
+    """Draws the losses above ``floor`` with their standard errors, where they lie above it.
+
+    The study's runs name no budget, so that their paired errors are among all of them.
+    """
+    y = rows["L"] - floor
+    shown = y > 0
+    if not shown.all():
+        panel.sheet.warn(f"{int((~shown).sum())} runs lie at or below the fitted floor")
+    bars: dict[str, Any] = {}
+    se = rows[error_among(rows)].astype(float)
+    if np.isfinite(se).any():
+        low = np.where(y - se > 0, y - se, np.nan)
+        bars = {"low": low[shown], "high": (y + se)[shown]}
+    panel.ax.set(xscale="log", yscale="log")
+    colour = style.ordered_colours(3)[1]
+    panel.points("runs", rows[x][shown], y[shown], **bars, color=colour, zorder=3)
+    panel.ax.margins(0.05, 0.1)
+
+
+def _title_of_slopes(fit: Estimates, floor: float) -> str:
+    alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
+    above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
+    return (
+        rf"{above}: $\alpha$ = {alpha['value']:.3f} "
+        f"({alpha['value_low']:.3f} to {alpha['value_high']:.3f})"
+        f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AIC {metrics['aic']:.1f}"
+    )
+
+
+def amplification(inputs: Inputs, lines: bool) -> Sheet:
+    """Draws kappa over E, with ``lines`` the lines of both forms through the own points."""
+    table = inputs.derived("identities")
+    own, published = (table[table["origin"] == origin] for origin in (OWN, PUBLISHED))
+    sheet, panel = one_panel(style.SINGLE + 0.9)
+    published = published.sort_values("E")
+    marks: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9}
+    if not lines:
+        marks |= {"marker": "s", "markersize": 2.5}
+        name = "published (Table 5)"
+        panel.line(name, published["E"], published["kappa"], **marks, label=name)
+    seen = own[own["kappa"].notna()]
+    if len(seen):
+        low, high = seen["kappa_low"], seen["kappa_high"]
+        colour = style.ordered_colours(3)[0]
+        panel.points("own", seen["E"], seen["kappa"], low, high, color=colour, label="own runs")
+    else:
+        panel.sheet.warn("no own kappa: no exponents above 0 for any number of experts")
+    if lines:
+        _lines(panel, inputs, np.asarray(seen["E"], float), marks)
+    panel.ax.axhline(1, color=style.INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
+    panel.ax.set_yscale("log")
+    experts_axis(panel.ax, [*seen["E"], *published["E"]])
+    few_ticks(panel.ax.yaxis)
+    panel.ax.set_ylabel(r"$\kappa = \alpha_D\,/\,\alpha_D^{pred}$")
+    panel.legend()
+    return sheet
+
+
+def _lines(panel: Panel, inputs: Inputs, E: Any, dashed: dict[str, Any]) -> None:
+    """Draws the published line, and both forms through the own points."""
+    assert kappa.LAW.published is not None
+    span, name = np.geomspace(1, 32, 41), "published\n(line over Table 5)"
+    published = kappa.LAW.predict(kappa.LAW.published, {"E": span})
+    panel.line(name, span, published, **dashed, label=name)
+    table = inputs.derived("amplification")
+    for (law, name, linestyle), colour in zip(FORMS, style.ordered_colours(3), strict=False):
+        own = table[(table["origin"] == OWN) & (table["law"] == law.ref)]
+        params = dict(zip(own["name"], own["value"], strict=True))
+        if own["value"].isna().any() or len(E) < 2:
+            continue
+        grid = np.geomspace(E.min(), E.max(), 41)
+        y = law.predict(params, {"E": grid})
+        y = np.where(y > 0, y, np.nan)
+        panel.line(name, grid, y, color=colour, linestyle=linestyle, label=name)
+
+
+def losses(inputs: FittedInputs) -> Sheet:
+    """Draws F7a: L* over C, a line for each number of experts, with its interval."""
+    sheet, panel = one_panel(style.SINGLE + 0.6)
+    panel.ax.set(xscale="log", yscale="log")
+    low, high = _budgets(inputs)
+    grid = np.geomspace(low, high, 41)
+    if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
+        label: str | None = "published"
+        for E, values in PUBLISHED_LAWS.items():
+            y = compute_optimal(values, grid).L
+            panel.line(f"published E{E:g}", grid, y, **DASHED, label=label)
+            label = None  # one name for all
+    fits = estimates(inputs, "by_experts")
+    for fit, colour in zip(fits, style.ordered_colours(len(fits)), strict=True):
+        best = compute_optimal(_reduced(fit.params), grid)
+        if not np.isfinite(best.L).all():
+            panel.sheet.warn(_flat(fit))
+            continue
+        drawn_Bn = compute_optimal(_reduced(fit.draws, 1), grid[None]).L
+        ends = np.transpose([interval(drawn, fit.level) for drawn in drawn_Bn.T])
+        label = f"{fit.result.where['M']:g}"
+        panel.line(f"E={label}", grid, best.L, *ends, color=colour, label=label)
+    if not panel.ax.lines:
+        return panel.message("no frontier: no fit falls with\nboth parameters and tokens")
+    few_ticks(panel.ax.yaxis)
+    panel.ax.set_xlabel("training budget $C = 6 N_a D$ (FLOPs)")
+    panel.ax.set_ylabel("loss at the best split $L^*$ (nats/token)")
+    panel.legend("experts $E$")
+    return sheet
+
+
+def ratios(inputs: FittedInputs) -> Sheet:
+    """Draws F7b: D*/N* over E, a line for each budget, and the published law's own, dashed."""
+    sheet, panel = one_panel(style.SINGLE + 0.9)
+    panel.ax.set_yscale("log")
+    for C in PUBLISHED_BUDGETS:
+        y = [float(compute_optimal(values, C).ratio) for values in PUBLISHED_LAWS.values()]
+        panel.line(f"published {C:g}", list(PUBLISHED_LAWS), y, **DASHED)
+        exponent = rf"$10^{{{np.log10(C):.0f}}}$"
+        panel.ax.annotate(exponent, (32, y[-1]), xytext=(3, 0), textcoords="offset points",
+                          fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
+    panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
+    fits = estimates(inputs, "by_experts")
+    budgets = np.geomspace(*_budgets(inputs), 3)
+    for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
+        _own_ratio(panel, fits, float(C), colour)
+    experts = [*PUBLISHED_LAWS, *(fit.result.where["M"] for fit in fits)]
+    experts_axis(panel.ax, experts)
+    panel.ax.set_xlim(0.85 * min(experts), 1.7 * max(experts))  # room for the budgets' names
+    few_ticks(panel.ax.yaxis)
+    panel.ax.set_ylabel(r"$D^*/N_a^*$ (tokens/parameter)")
+    panel.legend("own: budget $C$ (FLOPs)")
+    return sheet
+
+
+def _own_ratio(panel: Panel, fits: list[Estimates], C: float, colour: Any) -> None:
+    """Draws the best ratios at one budget of the fits that have one."""
+    points = []
+    for fit in fits:
+        ratio = float(compute_optimal(_reduced(fit.params), C).ratio)
+        if not np.isfinite(ratio):
+            panel.sheet.warn(_flat(fit))
+            continue
+        ends = interval(compute_optimal(_reduced(fit.draws), C).ratio, fit.level)
+        points.append((fit.result.where["M"], ratio, *ends))
+    if points:
+        E, y, low, high = np.transpose(points)
+        label = style.power(C)
+        panel.ax.plot(E, y, color=colour, linewidth=0.9)
+        panel.points(f"C={C:g}", E, y, low, high, color=colour, label=label)
+
+
+def _budgets(inputs: FittedInputs) -> tuple[float, float]:
+    """Returns the least and the largest 6 N_active D of the fitted runs."""
+    rows = inputs.rows("by_experts")
+    C = 6 * rows["N_active"] * rows["D"]
+    return float(C.min()), float(C.max())
+
+
+def _reduced(params: Mapping[str, Any], more_axes: int = 0) -> dict[str, Array]:
+    """Renames a Chinchilla law's parameters, or draws of them, for ``compute_optimal``."""
+    p = {name: np.asarray(value, float) for name, value in params.items()}
+    p = {name: value.reshape(value.shape + (1,) * more_axes) for name, value in p.items()}
+    return {"m": p["A"], "mu": -p["alpha"], "n": p["B"], "nu": -p["beta"], "c": p["E"]}
+
+
+def _flat(fit: Estimates) -> str:
+    return f"E={fit.result.where['M']:g}: the fit does not fall with both parameters and tokens"

@@ -1,0 +1,55 @@
+"""The runs that the joint law is fitted to in one stage, and the pair's scores on tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
+from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+
+SWEEPS = ("dense", "activation", "granularity")
+
+
+@table(
+    *of_runs("run_id", "status"),
+    Column("C", "float", "FLOP", "training FLOPs of the run, without logits"),
+    *of_runs("S", "G", "L"),
+)
+def losses(inputs: Inputs) -> Rows:
+    """Makes a row for each completed run of ``SWEEPS``, with C in the paper's convention."""
+    runs = pd.concat([inputs.sweep(name) for name in SWEEPS]).drop_duplicates("run_id")
+    return runs.assign(C=runs["C_leverage"]).reset_index(drop=True)
+
+
+@table(
+    *of_runs("run_id"),
+    Column("N_total", "float", "parameters", "total parameters"),
+    Column("N_active", "float", "parameters", "parameters that a token passes"),
+    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    Column("step", "int", "steps", "optimizer steps behind the weights"),
+    Column("D", "float", "tokens", "training tokens behind the weights"),
+    *COLUMNS,
+)
+def scores(inputs: Inputs, sweep: str) -> Iterator[dict[str, Any]]:
+    """Gives the scores of each completed run of ``sweep`` at each step whose weights were kept."""
+    for run in inputs.sweep(sweep).sort_values("N_total").to_dict("records"):
+        try:
+            scores = inputs.scores(run["run_id"])
+        except UserError:  # its weights were not kept
+            continue
+        for step, tasks in scores.groupby("step"):
+            about = {**run, "step": step, "D": float(tasks["tokens"].iloc[0])}
+            yield {**about, "by": ALL, "skill": ALL, "group": ALL, **mean_of(tasks)}
+            yield from (about | row for row in sorted(by_skill(tasks), key=lambda r: r["by"]))
+
+
+@scores.limits
+def scores_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where nothing was scored."""
+    return [] if len(frame) else ["no scores: no completed run of the pair has kept weights"]

@@ -1,0 +1,192 @@
+"""Efficiency leverage of architectures (F4a to c), its errors, and of single runs (F12b-F14d)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.transforms import offset_copy
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs, at
+from moelaws.figures import style
+from moelaws.figures.losses import contrast_points
+from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.fitting.report import FitReport
+from moelaws.studies.leverage.derived.series import SERIES
+from moelaws.studies.leverage.figures.common import (
+    BUDGET,
+    PUBLISHED_BUDGETS,
+    PUBLISHED_LINE,
+    RATIO,
+    compute_axis,
+    leverage_axis,
+    leverage_points,
+    log_axis,
+    nearest_budget,
+    percent,
+    points_of,
+    published_leverage,
+)
+
+SPREAD = 3.6  # points between the bars of two budgets
+LEGENDS = {
+    "granularity_weak": "granularity $G$",
+    "shared": "$E_s/(E_a+E_s)$",
+    "dense_layers": "share of\ndense layers",
+    "attention": "attention's\nshare",
+}
+SPREAD_OF_RUNS = 9.0  # points between the first and the last value at a budget
+DIGITS = {"attention": 1}  # each size has shares of its own
+
+
+def over_activation(inputs: FittedInputs) -> Sheet:
+    """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
+    sheet, panel, points = points_of(inputs, "activation")
+    if not len(points):
+        return sheet
+    A = np.geomspace(points["A_routed"].min(), 1.0, 61)
+    _budgets(panel, points, "A_routed", inputs.fit("activation"), "A", A)
+    C = nearest_budget(points["C"].max())
+    y = published_leverage(A, float(points["G"].median()), C)
+    panel.line("published", A, y, label=f"published ({style.power(C)})", **PUBLISHED_LINE)
+    leverage_axis(panel, np.concatenate([points["EL"], y]))
+    ratios = sorted(points["A_routed"].unique())
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def over_granularity(inputs: FittedInputs) -> Sheet:
+    """Draws F4b: EL over G at one activation ratio, a colour a budget, with Eq 2 fitted."""
+    sheet, panel, points = points_of(inputs, "granularity")
+    if not len(points):
+        return sheet
+    G = np.geomspace(points["G"].min(), points["G"].max(), 61)
+    _budgets(panel, points, "G", inputs.fit("granularity"), "G", G)
+    C, A = nearest_budget(points["C"].max()), float(points["A_routed"].median())
+    y = published_leverage(A, G, C)
+    panel.line("published", G, y, label=f"published ({style.power(C)})", **PUBLISHED_LINE)
+    leverage_axis(panel, np.concatenate([points["EL"], y]))
+    whole = sorted({round(float(value), 1) for value in points["G"]})
+    log_axis(panel.ax.xaxis, "granularity $G$", whole, lambda v: f"{v:.0f}")
+    panel.ax.set_title(f"$A$ = {percent(A)}", loc="left")
+    panel.legend(BUDGET)
+    return sheet
+
+
+def over_compute(inputs: FittedInputs) -> Sheet:
+    """Draws F4c: EL over C, a colour an activation ratio, with Eq 3; hollow where extrapolated."""
+    sheet, panel, points = points_of(inputs, "activation", measured=False)
+    if not len(points):
+        return sheet
+    points = points[points["A_routed"] < 1]
+    report, fitted = inputs.fit("compute"), []
+    for A, colour in style.palette(points["A_routed"]).items():
+        rows = at(points, "A_routed", A).sort_values("C")
+        inside = rows["measured"] == 1
+        label = percent(A)
+        leverage_points(panel, label, rows["C"][inside], rows[inside], color=colour, label=label)
+        hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3.2}
+        panel.points(
+            f"{label}, curves extrapolated",
+            rows["C"][~inside], rows["EL"][~inside], color=colour, **hollow,
+        )  # fmt: skip
+        C = np.geomspace(rows["C"].min(), rows["C"].max(), 41)
+        params = _estimates(report, "E", float(rows["E"].iloc[0]))
+        if params is not None:
+            y = laws.fittable(report.law).predict(params, {"C": C})
+            panel.line(f"{label}, Eq 3", C, y, color=colour, linewidth=0.9)
+            fitted.append(y)
+        if PUBLISHED_BUDGETS[0] <= rows["C"].max():
+            y = published_leverage(A, rows["G"].median(), C)
+            panel.line(f"{label}, published", C, y, **PUBLISHED_LINE)
+    if PUBLISHED_BUDGETS[0] <= points["C"].max():
+        panel.ax.plot([], [], label="published", **PUBLISHED_LINE)
+    panel.ax.plot(
+        [], [], color=style.GREY, marker="o", markerfacecolor="white", ls="none",
+        label="curves\nextrapolated",
+    )  # fmt: skip
+    leverage_axis(panel, np.concatenate([points["EL"][points["measured"] == 1], *fitted]))
+    compute_axis(panel)
+    panel.legend("$A = E_a/E$")
+    return sheet
+
+
+def _budgets(
+    panel: Panel, points: pd.DataFrame, x: str, report: FitReport, variable: str, grid: np.ndarray
+) -> None:
+    """Draws the points over their column ``x``, a colour a budget, with the law fitted to each."""
+    law = laws.fittable(report.law)
+    for C, colour in style.palette(points["C"]).items():
+        rows = at(points, "C", C)
+        label = style.power(C)
+        leverage_points(panel, label, rows[x], rows, color=colour, label=label)
+        params = _estimates(report, "C", C)
+        if params is not None:
+            y = law.predict(params, {variable: grid})
+            panel.line(f"{label}, fit", grid, y, color=colour, linewidth=0.9)
+
+
+def _estimates(report: FitReport, column: str, value: float) -> dict[str, float] | None:
+    """Returns the estimates where ``column`` is ``value``; None beyond the rows of the fit."""
+    for part in report.parts:
+        if np.isclose(part.where[column], value, rtol=1e-9, atol=0):
+            return part.estimates()
+    return None
+
+
+def contrasts(inputs: Inputs) -> Sheet:
+    """Draws ln EL over A at the trained budgets, a colour a budget."""
+    sheet, panel, points = points_of(inputs, "activation")
+    points = points[points["A_routed"] < 1]
+    if not len(points):
+        return sheet
+    points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
+    palette = style.palette(points["C"])
+    for i, (C, colour) in enumerate(palette.items()):
+        shift = offset_copy(
+            panel.ax.transData, sheet.figure, SPREAD * (i - (len(palette) - 1) / 2), units="points"
+        )
+        options = {"color": colour, "label": style.power(C), "transform": shift}
+        rows = at(points, "C", C)
+        contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
+    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.ax.margins(x=0.12)  # room for the marks beside the ends
+    panel.ax.set_ylabel("ln EL")
+    ratios = sorted(points["A_routed"].unique())
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    panel.legend(BUDGET)
+    return sheet
+
+
+def single_runs(inputs: Inputs, sweep: str, baseline: str) -> Sheet:
+    """Draws EL of each run over its compute, a colour a value of what the sweep varies."""
+    sheet, panel = one_panel()
+    table = inputs.derived("singles")
+    table = table[table["sweep"] == sweep]
+    table = table.assign(x=table["x"].round(DIGITS.get(sweep, 2)))
+    if not table["EL"].notna().any():
+        return panel.message(
+            "this tier trains no run\nof this sub-experiment"
+            if not len(table)
+            else "no run's loss lies on\nthe baseline's curve"
+        )
+    values = sorted(table["x"].unique())
+    colours = style.palette(values)
+    for i, x in enumerate(values):
+        rows = at(table, "x", x).sort_values("C")
+        aside = SPREAD_OF_RUNS * (
+            i / max(len(values) - 1, 1) - 0.5
+        )  # bars of one budget side by side
+        leverage_points(
+            panel, f"{SERIES[sweep].label} {x:g}", rows["C"], rows, label=f"{x:.2g}", aside=aside,
+            color=colours[x], markersize=3,
+        )  # fmt: skip
+    leverage_axis(panel, np.asarray(table["EL"], float))
+    panel.ax.set_ylabel(f"EL against {baseline}")
+    compute_axis(panel)
+    panel.legend(LEGENDS[sweep])
+    return sheet

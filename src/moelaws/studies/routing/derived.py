@@ -1,0 +1,191 @@
+"""The three routers of the paper, and the derived tables of the published runs.
+
+``gains`` puts each routed run beside the dense model of its size, ``cutoffs`` are the sizes at
+which routing stops helping, ``sizes`` the intervals over base sizes, ``curves`` the losses over
+steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.fitting.fit import fit
+from moelaws.fitting.quantiles import jackknife, percentiles
+from moelaws.laws.base import Array
+from moelaws.laws.clark.routing import STATED_CUTOFFS, effective_parameters, log10_cutoff
+from moelaws.tables.column import Column, estimated
+
+DENSE = "Dense"
+CUTOFF = "log10_N"  # log10 of the size at which routing stops helping
+
+
+@dataclass(frozen=True)
+class Router:
+    """A routing technique.
+
+    Attributes:
+        name: as the table has it.
+        fit: the fit of Eq 1 by the paper's objective; ``fit_huber`` is the one by ours.
+        variant: of the law ``clark.routing`` that holds the values printed for it.
+    """
+
+    name: str
+    fit: str
+    variant: str
+
+    @property
+    def huber(self) -> str:
+        """The fit of Eq 1 by our objective."""
+        return f"{self.fit}_huber"
+
+
+ROUTERS = (
+    Router("S-Base", "s_base", ""),
+    Router("RL-R", "rl_r", "rl-r"),
+    Router("Hash", "hash", "hash"),
+)
+
+
+def main_runs(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the runs that Eq 1 speaks of: one active expert, every other layer routed."""
+    kept = (table["k_source"] == 1) & (table["routing_frequency"] == 0.5)
+    return table[kept].reset_index(drop=True)
+
+
+@table(
+    Column("run_id", "string", "1", "the routed run"),
+    Column("router", "string", "1", "routing technique"),
+    Column("size", "string", "1", "size label of the dense base model"),
+    Column("N_dense", "int", "parameters", "parameters of the dense base model"),
+    *of_runs("E", "L"),
+    Column("L_dense", "float", "nats/token", "the same of the dense model of that size"),
+    Column("gain", "float", "nats/token", "L_dense - L"),
+    *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
+)
+def gains(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns one row a routed run with one active expert and every other layer routed.
+
+    The dense loss is the mean over seeds, which one size has.
+    """
+    runs = main_runs(inputs.completed)
+    dense = runs[runs["router"] == DENSE].groupby("N_dense")["L"].mean()
+    tables = []
+    for router in ROUTERS:
+        own = runs[runs["router"] == router.name].sort_values(["N_dense", "E"])
+        report, draws = inputs.fit(router.fit), inputs.draws(router.fit)
+        N, E = own["N_dense"].to_numpy(float), own["E"].to_numpy(float)
+        drawn = effective_parameters({str(n): draws[n].to_numpy()[:, None] for n in draws}, N, E)
+        low, high = percentiles(drawn, report.level)
+        own = own.assign(L_dense=own["N_dense"].map(dense), low=low, high=high)
+        N_effective = effective_parameters(report.part({}).estimates(), N, E)
+        tables.append(own.assign(gain=own["L_dense"] - own["L"], N_effective=N_effective))
+    return pd.concat(tables, ignore_index=True)
+
+
+@table(
+    Column("router", "string", "1", "routing technique"),
+    Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
+    Column("n", "int", "runs", "fitted runs, the dense ones among them"),
+    Column("log10_N", "float", "1", "log10 of the size at which routing stops helping, -b/c"),
+    Column("level", "float", "1", "of its interval"),
+    Column("low", "float", "1", "lower end of its interval, by the fit's draws"),
+    Column("high", "float", "1", "upper end of its interval; infinite where c is not above 0"),
+    Column("printed", "float", "1", "the same by b and c as the paper prints them"),
+    Column("stated", "float", "1", "the same as the paper's text states it"),
+)
+def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+    """Yields one row a fit of Eq 1, by router and objective."""
+    for router in ROUTERS:
+        for name in (router.fit, router.huber):
+            report, draws = inputs.fit(name), inputs.draws(name)
+            drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
+            low, high = percentiles(drawn, report.level, method="inverted_cdf")
+            law, part = laws.fittable(report.law), report.part({})
+            yield {
+                "router": router.name,
+                "objective": inputs.spec(name).protocol.get("objective", law.protocol.objective),
+                "n": part.n,
+                "log10_N": float(log10_cutoff(part.estimates())),
+                "level": report.level,
+                "low": low,
+                "high": high,
+                "printed": float(log10_cutoff(law.published or {})),
+                "stated": float(np.log10(STATED_CUTOFFS[router.variant])),
+            }
+
+
+@table(
+    Column("router", "string", "1", "routing technique"),
+    Column("quantity", "string", "1", "coefficient of Eq 1, or log10 of the cut-off -b/c"),
+    Column("sizes", "int", "1", "base sizes, each of which is left out once"),
+    *estimated("estimate", "1", "by all sizes", ""),
+)
+def sizes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+    """Yields one row a router and quantity; coefficients vary on the scale that the law works on.
+
+    The interval of the cut-off is endless where a refit has none (c not above 0).
+    """
+    for router in ROUTERS:
+        report, rows = inputs.fit(router.fit), inputs.rows(router.fit)
+        law = laws.fittable(report.law)
+        once = inputs.spec(router.fit).model_copy(update={"profile": ()})
+
+        def quantities(params: dict[str, float], law: Any = law) -> Array:
+            return np.append(law.vector(params), log10_cutoff(params))
+
+        sizes = sorted(rows["N_dense"].unique())
+        others = [fit(law, rows[rows["N_dense"] != size], once) for size in sizes]
+        whole = quantities(report.part({}).estimates())
+        left_out = np.array([quantities(other.part({}).estimates()) for other in others])
+        low, high = jackknife(whole, left_out, report.level)
+        P = len(law.names)
+        columns = {
+            name: np.append(law.natural(values[:P]), values[P])
+            for name, values in (("estimate", whole), ("low", low), ("high", high))
+        }
+        for place, quantity in enumerate((*law.names, CUTOFF)):
+            ends = {name: float(values[place]) for name, values in columns.items()}
+            yield {"router": router.name, "quantity": quantity, "sizes": len(sizes), **ends}
+
+
+@table(
+    Column("run_id", "string", "1", "the run, as in the study's table"),
+    Column("router", "string", "1", "routing technique, or Dense"),
+    Column("size", "string", "1", "size label of the dense base model"),
+    Column("E", "int", "experts", "routed experts a layer; 1 for dense"),
+    Column("k_source", "int", "experts", "k as in the source"),
+    Column("routing_frequency", "float", "1", "share of blocks with a routed layer"),
+    Column("step", "int", "steps", "training steps before the evaluation"),
+    Column("D", "int", "tokens", "training tokens by then"),
+    Column("L", "float", "nats/token", "validation loss"),
+)
+def curves(inputs: Inputs, file: str) -> pd.DataFrame:
+    """Returns one row an evaluation of each run of the study's table that has a loss.
+
+    Args:
+        inputs: with the authors' file among its data.
+        file: its name in the study's package.
+    """
+    source = inputs.shipped(file)
+    curves = pd.DataFrame(
+        {
+            "run_id": source["hyper_id"].astype(str),
+            "step": source["step"],
+            "L": source["loss_validation"],
+        }
+    )
+    runs = inputs.completed.astype({"batch_tokens": "int64", "E": "int64", "k_source": "int64"})
+    own = ["run_id", "router", "size", "E", "k_source", "routing_frequency", "batch_tokens"]
+    frame = curves.dropna().merge(runs[own], on="run_id", validate="many_to_one")
+    return frame.assign(D=frame["step"] * frame["batch_tokens"]).sort_values(
+        ["router", "size", "E", "run_id", "step"], ignore_index=True
+    )

@@ -1,0 +1,316 @@
+"""Figures of the published runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array
+from moelaws.figures import style
+from moelaws.figures.losses import equal_axes, error_lines, write_statistics
+from moelaws.figures.sheet import Panel, Sheet
+from moelaws.fitting.prediction import Prediction, predict
+from moelaws.studies.routing.derived import CUTOFF, DENSE, ROUTERS, main_runs
+
+EXPERTS = "experts"
+LOSS = "validation loss (nats/token)"
+SIZE = "base parameters $N$"
+EFFECTIVE = "effective parameters $\\bar{N}$"
+# Of the routers: colours that all eyes tell apart, and marks.
+COLOURS = {"S-Base": "#0b5fa5", "RL-R": "#d1730f", "Hash": "#4b8b3b"}
+MARKS = {"S-Base": "o", "RL-R": "s", "Hash": "^"}
+POINT: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
+TICKS = (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2)  # of losses
+# Of predicted and observed losses: the same for all routers.
+EQUAL_TICKS = (2.0, 2.4, 2.8, 3.2)
+EQUAL_ENDS = (1.9, 3.25)
+# Of gains: the numbers of experts, and where the axis ends.
+SHOWN = (2, 8, 32, 128, 512)
+LARGEST = 2e13  # base parameters
+BELOW = -0.03  # the line of no gain, nats/token: where a second interval has room
+SIZES = ("25M", "370M")  # of architectures, columns of panels
+# Of architectures, rows of panels: what varies, and of which fit.
+ROWS = (("k", "s_base_all"), ("routing_frequency", "s_base_all"), ("routing_frequency", "hash_all"))
+NAMES = {"s_base_all": "S-Base", "hash_all": "Hash"}
+# Of the 8 layers of the 25M models and of the 12 of the 370M ones; below a quarter it is one layer.
+SHARES = {0.25: "a quarter", 0.5: "half", 1.0: "all"}
+FIRST = 5e9  # tokens: before that all curves fall steeply
+
+
+def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
+    """Returns a colour for each number of experts of the ``runs``, dark to light."""
+    return style.palette(runs["E"])
+
+
+def expert_label(E: float) -> str:
+    """Returns a number of experts as legends have it."""
+    return "1 (dense)" if E == 1 else f"{E:g}"
+
+
+def loss_axis(axis: Any, low: float, high: float, ticks: tuple[float, ...]) -> None:
+    """Makes an axis one of losses: logarithmic, with plain ticks."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
+    style.fixed_ticks(axis, [t for t in ticks if low <= t <= high], "{:.1f}".format)
+
+
+def expert_axis(ax: Any) -> None:
+    """Makes the x axis one of numbers of experts, with a tick at every other power of two."""
+    ax.set_xscale("log", base=2)
+    style.fixed_ticks(ax.xaxis, [1, 4, 16, 64, 256])
+    ax.set_xlim(0.8, 640)
+
+
+def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
+    """Returns what the fit predicts at ``columns``, with its interval."""
+    report = inputs.fit(fit)
+    law, part = laws.fittable(report.law), report.part({})
+    draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
+    full = np.broadcast_arrays(*(np.asarray(x, float) for x in columns.values()))
+    named = dict(zip(columns, full, strict=True))
+    return predict(law, part.estimates(), draws, part.residuals, named, report.level)
+
+
+def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:
+    """Returns what the fit predicts at ``columns``, without an interval."""
+    report = inputs.fit(fit)
+    return laws.fittable(report.law).predict(report.part({}).estimates(), columns)
+
+
+def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:
+    """Returns the runs that a router's fit was made of, the dense ones among them."""
+    return main_runs(inputs.rows(fit)).sort_values(["N_dense", "E"])
+
+
+def router_panels(sheet: Sheet) -> list[tuple[Panel, str, str]]:
+    """Returns (panel, router, fit) for a sheet of three panels, with their titles set."""
+    triples = [(p, r.name, r.fit) for p, r in zip(sheet.panels, ROUTERS, strict=True)]
+    for panel, router, _ in triples:
+        panel.title(f"{router}")
+    return triples
+
+
+def losses(inputs: FittedInputs) -> Sheet:
+    """Draws the runs of each router with Eq 1, a colour a number of experts."""
+    sheet = Sheet(style.DOUBLE, 2.7, 3)
+    for panel, _, fit in router_panels(sheet):
+        runs = of_router(inputs, fit)
+        N = np.geomspace(runs["N_dense"].min() / 1.25, runs["N_dense"].max() * 1.25, 60)
+        for E, colour in expert_colours(runs).items():
+            rows = runs[runs["E"] == E]
+            line = curve(inputs, fit, N_active=N, E=E)
+            panel.line(f"Eq 1, E={E:g}", N, line.value, line.low, line.high, color=colour, lw=0.9)
+            label = expert_label(E)
+            panel.points(f"E={E:g}", rows["N_dense"], rows["L"], color=colour, label=label, **POINT)
+        style.size_axis(panel.ax.xaxis, SIZE)
+        loss_axis(panel.ax.yaxis, 1.94, 3.3, TICKS)
+    sheet.panels[0].ax.set_ylabel(LOSS)
+    sheet.panels[-1].legend(EXPERTS)
+    return sheet
+
+
+def effective(inputs: FittedInputs) -> Sheet:
+    """Draws the losses over base size and over effective size, with the dense power law."""
+    sheet = Sheet(style.DOUBLE, 2.8, 2)
+    gains, dense = inputs.derived("gains"), inputs.rows("dense")
+    ends = dense["N_dense"].min(), gains["N_effective"].max()
+    N = np.geomspace(ends[0] / 1.3, ends[1] * 1.3, 80)
+    law = curve(inputs, "dense", N=N)
+    looks: dict[str, Any]
+    axes = {"N_dense": ("base size", SIZE), "N_effective": ("effective size", EFFECTIVE)}
+    for panel, (column, (title, label)) in zip(sheet.panels, axes.items(), strict=True):
+        panel.line("dense law", N, law.value, law.low, law.high, color=style.INK, lw=0.9, zorder=1)
+        for router, colour in COLOURS.items():
+            rows = gains[gains["router"] == router]
+            # Hollow, for they lie on each other.
+            looks = {
+                "color": colour,
+                "marker": MARKS[router],
+                "label": router,
+                "mfc": "none",
+                "mew": 0.8,
+            }
+            panel.points(router, rows[column], rows["L"], **looks)
+        panel.points(
+            "dense",
+            dense["N_dense"],
+            dense["L"],
+            color=style.INK,
+            marker="D",
+            label="dense",
+            **POINT,
+        )
+        panel.title(f"over the {title}")
+        panel.ax.set_xlim(N[0], N[-1])
+        style.size_axis(panel.ax.xaxis, label)
+        loss_axis(panel.ax.yaxis, 1.94, 3.3, TICKS)
+    sheet.panels[0].ax.set_ylabel(LOSS)
+    sheet.panels[-1].legend("router")
+    return sheet
+
+
+def goodness(inputs: FittedInputs) -> Sheet:
+    """Draws each router's runs over what Eq 1 predicts of them, coloured by experts."""
+    sheet = Sheet(style.DOUBLE, 2.4, 3)
+    for panel, _, fit in router_panels(sheet):
+        runs = of_router(inputs, fit)
+        predicted = line(inputs, fit, N_active=runs["N_dense"], E=runs["E"])
+        for E, colour in expert_colours(runs).items():
+            own = (runs["E"] == E).to_numpy()
+            label = expert_label(E)
+            panel.points(
+                f"E={E:g}", predicted[own], runs["L"][own], color=colour, label=label, **POINT
+            )
+        L = runs["L"].to_numpy(float)
+        equal_axes(panel, predicted, L, 0.05, 5)
+        for axis in (panel.ax.xaxis, panel.ax.yaxis):
+            style.fixed_ticks(axis, EQUAL_TICKS, "{:.1f}".format)
+        panel.ax.set(xlim=EQUAL_ENDS, ylim=EQUAL_ENDS)
+        write_statistics(panel, error_lines(predicted, L, ".4f"))
+    for panel in sheet.panels[1:]:
+        panel.ax.set_ylabel("")
+    sheet.panels[-1].legend(EXPERTS)
+    return sheet
+
+
+def gains(inputs: FittedInputs) -> Sheet:
+    """Draws the gains over base size with Eq 1, and the cut-off's intervals, a panel a router."""
+    sheet = Sheet(style.DOUBLE, 2.7, 3)
+    gains = inputs.derived("gains")
+    cutoffs = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
+    sizes = inputs.derived("sizes")
+    over_sizes = sizes[sizes["quantity"] == CUTOFF].set_index("router")
+    gains = gains[gains["E"].isin(SHOWN)]
+    colours = expert_colours(gains)
+    for panel, router, fit in router_panels(sheet):
+        own = gains[gains["router"] == router]
+        measured = float(own["N_dense"].max())
+        for low, high, dashes in (
+            (float(own["N_dense"].min()), measured, "-"),
+            (measured, LARGEST, style.DASHES),
+        ):
+            N = np.geomspace(low, high, 60)
+            dense = line(inputs, fit, N_active=N, E=1)
+            for E, colour in colours.items():
+                gain = dense - line(inputs, fit, N_active=N, E=E)
+                panel.line(f"Eq 1, E={E:g}", N, gain, color=colour, lw=0.9, ls=dashes)
+        for E, colour in colours.items():
+            rows = own[own["E"] == E]
+            panel.points(
+                f"E={E:g}", rows["N_dense"], rows["gain"], color=colour, label=f"{E:g}", **POINT
+            )
+        panel.ax.axhline(0, color=style.GREY, lw=0.6, zorder=0)
+        cut = cutoffs.loc[router]
+        for name, label, interval, y, alpha in (
+            ("independent residuals", "residuals", cut, 0.0, 0.5),
+            ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
+        ):
+            ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
+            panel.line(
+                f"cut-off, interval by {name}", ends, [y, y], color=style.WARN, lw=3, alpha=alpha,
+                label=f"cut-off by\n{label}",
+            )  # fmt: skip
+        panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
+        panel.points(
+            "cut-off, stated", 10 ** cut["stated"], 0, color=style.INK, marker="D", ms=3, **POINT
+        )
+        panel.ax.set(xscale="log", xlim=(1e7, LARGEST), xlabel=SIZE, ylim=(-0.07, 0.62))
+        style.fixed_ticks(panel.ax.xaxis, [1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13], style.short)
+    sheet.panels[0].ax.set_ylabel("loss saved by routing (nats/token)")
+    sheet.panels[-1].legend(EXPERTS)
+    return sheet
+
+
+def routers(inputs: FittedInputs) -> Sheet:
+    """Draws the losses of the routers over experts with Eq 1, a panel a size."""
+    runs = {router: of_router(inputs, router.fit) for router in ROUTERS}
+    dense = next(iter(runs.values())).query("E == 1")
+    sizes = dense.groupby("size")["N_dense"].first().sort_values()
+    sheet = Sheet(style.DOUBLE, 4.2, len(sizes), columns=3)
+    E = np.geomspace(1, 512, 80)
+    for panel, (size, N) in zip(sheet.panels, sizes.items(), strict=True):
+        for router, rows in runs.items():
+            own = rows[(rows["size"] == size) & (rows["E"] > 1)]
+            colour, mark = COLOURS[router.name], MARKS[router.name]
+            losses = line(inputs, router.fit, N_active=N, E=E)
+            panel.line(f"Eq 1, {router.name}", E, losses, color=colour, lw=0.9)
+            panel.points(
+                router.name,
+                own["E"],
+                own["L"],
+                color=colour,
+                marker=mark,
+                label=router.name,
+                **POINT,
+            )
+        level = float(dense[dense["size"] == size]["L"].mean())
+        panel.line("dense", [1, 512], [level] * 2, color=style.INK, lw=0.8, ls=style.DASHES)
+        panel.title(f"{size} base parameters")
+        expert_axis(panel.ax)
+    for panel in sheet.panels[::3]:
+        panel.ax.set_ylabel(LOSS)
+    for panel in sheet.panels[3:]:
+        panel.ax.set_xlabel("experts $E$")
+    sheet.panels[2].legend("router")
+    return sheet
+
+
+def architectures(inputs: FittedInputs) -> Sheet:
+    """Draws losses over experts by k and by the share of routed layers, with the fitted form."""
+    sheet = Sheet(style.DOUBLE, 5.6, 6, columns=2)
+    for i, (column, fit) in enumerate(ROWS):
+        runs = inputs.rows(fit)
+        runs = runs[runs["router"] != "Dense"]
+        fixed = runs["routing_frequency"] == 0.5 if column == "k" else runs["k"] == 1
+        for panel, size in zip(sheet.panels[2 * i : 2 * i + 2], SIZES, strict=True):
+            _draw_panel(panel, inputs, fit, runs[fixed & (runs["size"] == size)], column)
+            panel.title(f"{NAMES[fit]}, {size} base parameters")
+        what = "active experts $k$" if column == "k" else "routed layers"
+        sheet.panels[2 * i + 1].legend(what)
+        sheet.panels[2 * i].ax.set_ylabel(LOSS)
+    for panel in sheet.panels[-2:]:
+        panel.ax.set_xlabel("experts $E$")
+    return sheet
+
+
+def _draw_panel(
+    panel: Panel, inputs: FittedInputs, fit: str, runs: pd.DataFrame, column: str
+) -> None:
+    runs = runs[runs["E"].isin([8, 64, 256])].sort_values("E")
+    for value, colour in style.palette(runs[column]).items():
+        own = runs[runs[column] == value]
+        label = f"{value:g}" if column == "k" else SHARES.get(value, "one")
+        law = line(inputs, fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
+        panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
+        panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
+    panel.ax.set_xscale("log", base=2)
+    style.fixed_ticks(panel.ax.xaxis, [8, 64, 256])
+    panel.ax.set_xlim(6, 340)
+
+
+def curves(inputs: Inputs, router: str) -> Sheet:
+    """Draws the losses of a router's runs and of the dense model over tokens."""
+    curves = main_runs(inputs.derived("curves"))
+    curves = curves[curves["router"].isin([router, DENSE]) & (curves["D"] >= FIRST)]
+    order = inputs.completed.groupby("size")["N_dense"].first().sort_values()
+    sheet = Sheet(style.DOUBLE, 4.2, len(order), columns=3)
+    colours = expert_colours(curves)
+    for panel, size in zip(sheet.panels, order.index, strict=True):
+        own = curves[curves["size"] == size]
+        for E, colour in colours.items():
+            for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
+                label = expert_label(E) if i == 0 else None
+                panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
+        panel.title(f"{size} base parameters")
+        panel.ax.set_xscale("log")
+        style.fixed_ticks(panel.ax.xaxis, [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
+    for panel in sheet.panels[::3]:
+        panel.ax.set_ylabel(LOSS)
+    for panel in sheet.panels[3:]:
+        panel.ax.set_xlabel("training tokens")
+    sheet.panels[2].legend(EXPERTS)
+    return sheet

@@ -1,1 +1,0 @@
-"""Figures of the published runs; looks.py has their looks, common.py what Eq 1 predicts."""

@@ -1,0 +1,186 @@
+"""The cost model: S(E) and its parts, E_opt over the overhead, and reduction factors over E."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
+from moelaws.figures.sheet import Panel, Sheet
+from moelaws.studies.sectional.model import CORRECTED, EXAMPLE, PRINTED, SHAPES, evaluate
+
+EXPERTS_DRAWN = np.geomspace(1, 64, 121)  # the number E along an axis
+# As printed in grey dashes, as every published curve; corrected in ink.
+FORMS: dict[str, dict[str, Any]] = {
+    PRINTED: {"linestyle": style.DASHES},
+    CORRECTED: {"linestyle": "-"},
+}
+TERMS = {
+    "projections": "projections",
+    "attention_before": "attention before",
+    "attention_experts": "attention in experts",
+    "overhead": "overhead",
+    "S": "whole cost $S$",
+}
+BOUND = 2 ** (1 / 3)
+# A panel each: the form, its result, the title.
+VARIANTS = (
+    (PRINTED, "E_opt_eq21", "published (Eq 21)"),
+    (PRINTED, "E_opt", "published cost"),
+    (CORRECTED, "E_opt", "corrected cost"),
+)
+RATIOS = (4, 1, 0.125)  # d0 / L, all that the factor of both depends on
+DASHES: dict[str, Any] = {"color": style.GREY, **FORMS[PRINTED]}
+
+
+def shape_name(L: float, d0: float) -> str:
+    """Returns the name of a shape in a legend."""
+    return f"$L$ = {style.short(L)}, $d_0$ = {style.short(d0)}"
+
+
+def explain_forms(panel: Panel) -> None:
+    """Adds legend entries for the two line styles."""
+    for form, look in FORMS.items():
+        label = f"published ({form})" if form == PRINTED else form
+        panel.ax.plot([], [], color=style.GREY, label=label, **look)
+
+
+def experts_axis(panel: Panel) -> None:
+    """Gives the panel an axis of whole numbers of experts, a factor of two apart."""
+    ax = panel.ax
+    ax.set_xscale("log")
+    ticks = [2.0**i for i in range(1 + int(np.log2(EXPERTS_DRAWN[-1])))]
+    style.fixed_ticks(ax.xaxis, ticks)
+    ax.set_xlabel("experts $E$")
+
+
+def cost(inputs: Inputs) -> Sheet:
+    """Draws (a) S and its terms in one example and (b) S over S(1) at several shapes."""
+    sheet = Sheet(style.DOUBLE, 2.9, 2)
+    _terms(sheet.panels[0])
+    _relative(sheet.panels[1])
+    return sheet
+
+
+def _terms(panel: Panel) -> None:
+    for form, look in FORMS.items():
+        costs = evaluate(form, E=EXPERTS_DRAWN, **EXAMPLE)
+        for (term, name), colour in zip(TERMS.items(), style.ordered_colours(5), strict=True):
+            if form == PRINTED and term not in ("attention_before", "S"):
+                continue  # the same in both
+            whole = term == "S"
+            panel.line(
+                f"{term}, {form}",
+                EXPERTS_DRAWN,
+                costs[term],
+                color=style.GREY if form == PRINTED else style.INK if whole else colour,
+                linewidth=1.6 if whole else 1.0,
+                label=name if form == CORRECTED else None,
+                **look,
+            )
+    panel.ax.set_yscale("log")
+    panel.ax.set_ylabel("cost (multiply-adds)")
+    experts_axis(panel)
+    shape = shape_name(EXAMPLE["L"], EXAMPLE["d0"])
+    panel.title(rf"{shape}, $\alpha$ = {style.power(EXAMPLE['alpha'])}")
+    explain_forms(panel)
+    panel.ax.legend(loc="upper left", fontsize=6)
+    panel.ax.set_ylim(top=panel.ax.get_ylim()[1] * 30)  # room for the legend
+
+
+def _relative(panel: Panel) -> None:
+    for (L, d0), colour in zip(SHAPES, style.ordered_colours(len(SHAPES)), strict=True):
+        for form, look in FORMS.items():
+            cost = evaluate(form, E=EXPERTS_DRAWN, L=L, d0=d0, alpha=EXAMPLE["alpha"])["S"]
+            panel.line(
+                f"L={L}, d0={d0}, {form}",
+                EXPERTS_DRAWN,
+                cost / cost[0],
+                color=style.GREY if form == PRINTED else colour,
+                label=shape_name(L, d0) if form == CORRECTED else None,
+                **look,
+            )
+    # Without overhead S(1) is twice the cost of one traditional expert, for any shape.
+    panel.line(
+        "E traditional experts, no overhead",
+        EXPERTS_DRAWN,
+        EXPERTS_DRAWN / 2,
+        color=style.WARN,
+        linewidth=0.9,
+        linestyle=(0, (1, 1.5)),
+        label="$E$ traditional experts",
+    )
+    panel.ax.set_yscale("log")
+    panel.ax.set_ylabel("$S(E)$ / $S(1)$")
+    experts_axis(panel)
+    explain_forms(panel)
+    panel.legend()
+
+
+def optimum(inputs: Inputs) -> Sheet:
+    """Draws a panel for each variant and in it a line for each shape; none reaches two experts."""
+    sheet = Sheet(style.DOUBLE, 2.5, 3)
+    alpha = np.geomspace(1e6, 1e15, 181)
+    for panel, (form, result, title) in zip(sheet.panels, VARIANTS, strict=True):
+        for (L, d0), colour in zip(SHAPES, style.ordered_colours(len(SHAPES)), strict=True):
+            panel.line(
+                f"{title}, L={L}, d0={d0}",
+                alpha,
+                evaluate(form, L=L, d0=d0, alpha=alpha)[result],
+                color=colour,
+                label=shape_name(L, d0),
+                **FORMS[form],
+            )
+        for height, name in ((BOUND, "$2^{1/3}$"), (1.0, "$E$ = 1")):
+            panel.ax.axhline(height, color=style.WARN, linewidth=0.8, linestyle=(0, (1, 1.5)))
+            panel.ax.text(
+                1e15, height + 0.012, name, fontsize=6, color=style.WARN, va="bottom", ha="right"
+            )
+        panel.ax.set_xscale("log")
+        panel.ax.xaxis.set_major_formatter(FuncFormatter(style.power))
+        panel.ax.set(ylim=(0.0, 1.42), xlabel=r"overhead $\alpha$ (multiply-adds)")
+        panel.title(f"{title}")
+    sheet.panels[0].ax.set_ylabel("optimal number of experts $E_{opt}$")
+    sheet.panels[-1].legend()
+    return sheet
+
+
+def reduction(inputs: Inputs) -> Sheet:
+    """Draws the factors of (a) projections, (b) attention, (c) both; above 1 sections pay."""
+    sheet = Sheet(style.DOUBLE, 2.5, 3)
+    E = EXPERTS_DRAWN
+    printed = evaluate(PRINTED, E=E, **EXAMPLE)
+    corrected = evaluate(CORRECTED, E=E, **EXAMPLE)
+    projections, attention, total = sheet.panels
+    projections.line(
+        "Eq 15 as printed", E, printed["projection_factor"], label="published (Eq 15)", **DASHES
+    )
+    _corrected(projections, E, corrected["projection_factor"])
+    for result, label in (
+        ("attention_factor", "published (Eq 16,\n$L$ = 4.1k)"),
+        ("attention_factor_eq14", "published (from\nEq 14)"),
+    ):
+        dotted = {**DASHES, "linestyle": (0, (1, 1.5))} if result.endswith("eq14") else DASHES
+        attention.line(label.replace("\n", " "), E, printed[result], label=label, **dotted)
+    _corrected(attention, E, corrected["attention_factor"])
+    for ratio, colour in zip(RATIOS, style.ordered_colours(len(RATIOS)), strict=True):
+        factor = evaluate(CORRECTED, E=E, L=1.0, d0=ratio, alpha=0.0)["total_factor"]
+        name = f"$d_0/L$ = {ratio:g}"
+        total.line(f"corrected, d0/L={ratio:g}", E, factor, color=colour, label=name)
+    for panel, title in zip(sheet.panels, ("projections", "attention", "both"), strict=True):
+        panel.ax.axhline(1, color=style.WARN, linewidth=0.8, linestyle=(0, (1, 1.5)))
+        panel.ax.set_yscale("log")
+        experts_axis(panel)
+        panel.title(f"{title}")
+    projections.ax.set_ylabel("traditional / sectional cost")
+    projections.ax.legend(loc="lower right", fontsize=6)
+    attention.ax.legend(loc="lower left", bbox_to_anchor=(0.0, 0.1), fontsize=6)
+    total.legend("corrected")
+    return sheet
+
+
+def _corrected(panel: Panel, E: Any, factor: Any) -> None:
+    panel.line("corrected", E, factor, color=style.INK, linewidth=1.5, label="corrected")

@@ -1,0 +1,162 @@
+"""Scores of the kept runs on tasks beside their loss, and what sparsity adds at equal loss (sec 4).
+
+A skill is one task, or a group of tasks as their mean. A score y is regressed on the loss, its
+square and v = -ln(1 - S) (Fig 5 and 10, App D.3):
+
+    y = a + b x + q x^2 + c (v - v_0),  x = (L - middle) / half of the range of L
+
+``shift`` is c times the range of v: what the sparsest models score more than the densest of equal
+loss. Divided by the slope of y over L it is ``equivalent``, in nats: the rise of the loss that
+would do the same. The paper draws the relation and states no law; this form is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
+from moelaws.fitting.quantiles import Regression, least_squares
+from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column, estimated
+
+LEVEL = 0.9
+FEWEST = 8  # runs, for four coefficients
+UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
+
+
+@table(
+    *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
+    *COLUMNS,
+)
+def downstream(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Gives the scores after the last step of each completed run that was scored."""
+    for run in inputs.completed.to_dict("records"):
+        try:
+            scores = inputs.scores(run["run_id"])
+        except UserError:  # not among those whose weights are kept
+            continue
+        last = scores[scores["step"] == scores["step"].max()]
+        yield from (run | row for row in by_skill(last))
+
+
+@downstream.limits
+def downstream_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line where nothing was scored, or where no run is better than guessing."""
+    if frame.empty:
+        return ["no scores: no completed run's weights are kept"]
+    tasks = frame[frame["by"] == TASK]
+    guessed = [
+        str(skill)
+        for skill, rows in tasks.groupby("skill", sort=False)
+        if not (rows["error"] + 2 * rows["error_se"] < rows["chance"]).any()
+    ]
+    if not guessed:
+        return []
+    return [f"no run is told from guessing by its answers on {', '.join(guessed)}"]
+
+
+class Design(NamedTuple):
+    """What loss and sparsity are measured from and by."""
+
+    middle: float
+    half: float
+    v_0: float
+    v_range: float
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> Design:
+        """Returns the design of ``rows``, which have L and S."""
+        low, high = float(rows["L"].min()), float(rows["L"].max())
+        v = -np.log1p(-rows["S"].to_numpy(float))
+        return cls((low + high) / 2, (high - low) / 2, float(v.min()), float(np.ptp(v)))
+
+    def matrix(self, L: Array, S: Array | float) -> Array:
+        """Returns the regressors (n, 4) at losses ``L`` (n,) and sparsities ``S`` (n,)."""
+        x = (np.asarray(L, float) - self.middle) / self.half
+        v = np.broadcast_to(-np.log1p(-np.asarray(S, float)) - self.v_0, x.shape)
+        return np.column_stack([np.ones_like(x), x, x**2, v])
+
+
+@table(
+    Column("by", "string", "1", "task: one task; group: the mean of a group's tasks"),
+    Column("skill", "string", "1", "the task or the group"),
+    Column("group", "string", "1", "the group"),
+    Column("measure", "string", "1", "the score: error or bits_per_byte"),
+    Column("unit", "string", "1", "of the score"),
+    Column("n", "int", "runs", "runs behind it"),
+    Column("L_middle", "float", "nats/token", "middle of the range of the loss", True),
+    *estimated("slope", "1", "of the score over the loss there, per nat/token"),
+    Column("S_densest", "float", "1", "least sparsity", True),
+    Column("S_sparsest", "float", "1", "largest sparsity", True),
+    *estimated("shift", "1", "score of the sparsest less that of the densest"),
+    *estimated("equivalent", "nats/token", "rise of the loss that does the same"),
+    Column("level", "float", "1", "coverage of the intervals"),
+    Column("note", "string", "1", "why numbers are missing; or empty"),
+)
+def relation(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Gives a row for each task and group of tasks, and for each of the two scores."""
+    scores = inputs.derived("downstream")
+    for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
+        for measure in MEASURES:
+            yield {
+                "by": by,
+                "skill": skill,
+                "group": rows["group"].iloc[0],
+                "measure": measure,
+                "unit": UNITS[measure],
+                "n": len(rows),
+                "level": LEVEL,
+                **_relation(rows, measure),
+            }
+
+
+def regress(rows: pd.DataFrame, measure: str) -> tuple[Design, Regression] | None:
+    """Returns the regression of a score; None where the runs are too few or too much alike."""
+    design = Design.of(rows)
+    if len(rows) < FEWEST or not design.half or not design.v_range:
+        return None
+    X = design.matrix(rows["L"].to_numpy(float), rows["S"].to_numpy(float))
+    if np.linalg.matrix_rank(X) < X.shape[1]:
+        return None
+    return design, least_squares(X, rows[measure].to_numpy(float))
+
+
+def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
+    regressed = regress(rows, measure)
+    if regressed is None:
+        return {"note": f"{len(rows)} runs, of which {FEWEST} must differ in loss and sparsity"}
+    design, fit = regressed
+    every = np.vstack([fit.coefficients, fit.draws])  # the estimates first
+    slope, shift = every[:, 1] / design.half, every[:, 3] * design.v_range
+    with np.errstate(divide="ignore", invalid="ignore"):
+        equivalent = shift / slope
+    quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
+    ends = {name: percentile_interval(values[1:], LEVEL) for name, values in quantities.items()}
+    # Where the score may not follow the loss at all, no loss does the same.
+    flat = not ends["slope"][0] * ends["slope"][1] > 0
+    if flat:
+        del quantities["equivalent"]
+    numbers = {name: float(values[0]) for name, values in quantities.items()}
+    numbers |= {f"{name}_low": ends[name][0] for name in quantities}
+    numbers |= {f"{name}_high": ends[name][1] for name in quantities}
+    return {
+        **numbers,
+        "L_middle": design.middle,
+        "S_densest": float(rows["S"].min()),
+        "S_sparsest": float(rows["S"].max()),
+        "note": "the score is not told to follow the loss" if flat else "",
+    }
+
+
+@relation.limits
+def relation_warnings(frame: pd.DataFrame) -> list[str]:
+    """Gives a line for each score that says nothing of sparsity, with the reason."""
+    noted = frame[(frame["note"] != "") & (frame["measure"] == "bits_per_byte")]
+    return [f"{row['skill']}: {row['note']}" for _, row in noted.iterrows()]

@@ -1,0 +1,299 @@
+"""The generalization paper's laws beside its printed numbers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equation_text import said
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.studies.generalization.laws import exponents, routing
+from moelaws.studies.generalization.laws.kappa import kappa
+
+E = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+ALPHA_N = [0.1817, 0.1780, 0.1731, 0.1676, 0.1617, 0.1557]
+ALPHA_D = [0.1965, 0.2065, 0.2192, 0.2338, 0.2494, 0.2652]
+REFS = ["generalization.kappa", "generalization.kappa:log2"]
+
+
+def test_kappa_of_table_5():
+    expected = [1.27795294, 1.36661236, 1.48552005, 1.62878807, 1.79176240, 1.96847553]
+    assert kappa(ALPHA_N, ALPHA_D) == pytest.approx(expected, rel=1e-6)
+    table = laws.get("generalization.exponents:consistency").evaluate(
+        {}, {"alpha_N": ALPHA_N, "alpha_D": ALPHA_D}
+    )
+    assert table["kappa"] == pytest.approx(kappa(ALPHA_N, ALPHA_D), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected", "R2"),
+    [
+        (REFS[0], [0.23137114980833354, 0.12632505466613067], 0.9966),
+        (REFS[1], [1.2385663386058636, 0.13918088764943087], 0.9867),
+    ],
+)
+def test_published_values_are_least_squares_on_table_5(ref, expected, R2):
+    law = laws.get(ref)
+    y = law.on_scale(kappa(ALPHA_N, ALPHA_D))
+    slope, intercept = np.polyfit(np.log(E) if law.log_response else np.log2(E), y, 1)
+    assert [intercept, slope] == pytest.approx(expected, rel=1e-5)
+    assert law.vector(law.published) == pytest.approx(expected, rel=1e-6)
+    residual = y - law.on_scale(law.predict(law.published, {"E": E}))
+    assert 1 - residual.var() / y.var() == pytest.approx(R2, abs=5e-5)
+    # The optimum of the squares: the gradient of the engine's own model is zero there.
+    model = law.model(law.columns({"E": E}))
+    _, state = model.evaluate(law.vector(law.published)[None])
+    assert model.jacobian(state)[0] @ residual == pytest.approx([0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_noise_free_data_on_table_5_s_experts_identify_both_parameters(ref):
+    law = laws.get(ref)
+    model = law.model(law.columns({"E": E}))
+    prediction, state = model.evaluate(law.vector(law.published)[None])
+    data = law.on_scale(said(law, {"E": E})["kappa"])
+    assert prediction[0] == pytest.approx(data, abs=1e-14)
+    assert np.linalg.matrix_rank(model.jacobian(state)[0]) == 2
+
+
+def test_data_of_agreeing_slopes_has_no_amplification():
+    assert kappa(0.25, 0.2) == pytest.approx(1.0, rel=1e-14)
+
+
+CASE = {"k": 2, "M": 8, "L_T": 4, "l": 128}
+smoothness = st.floats(0.5, 4)
+dimension = st.floats(2, 30)
+
+
+def priced(**columns):
+    return laws.get("generalization.routing").evaluate({}, columns)
+
+
+def test_published_numbers():
+    values = priced(**CASE, s=1, d=8, n=1e6, eps=0.1)
+    expected = {
+        "R": 2443.5654257867677,
+        "ln_patterns": 1706.0887092097034,
+        "n_route": 17180.269198982234,
+        "N_cross": 63095.734448019364,
+        "N_cap": 28048143032.99802,
+        "n_target": 1e5,
+        "N_target": 1e4,
+        "n_target_routing": 24435.654257867674,
+    }
+    assert {name: float(values[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_is_not_given_is_not_computed():
+    values = priced(**CASE, s=1, d=8)
+    known = {name for name, value in values.items() if not np.isnan(value)}
+    assert known == {"R", "ln_patterns", "n_route"}
+
+
+@given(M=st.integers(1, 512), data=st.data())
+def test_the_count_of_patterns_is_exact_and_below_its_bound(M, data):
+    k = data.draw(st.integers(1, M))
+    values = priced(k=k, M=M, L_T=3, l=7)
+    exact = 21 * math.log(math.comb(M, k))
+    assert values["ln_patterns"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
+    assert values["ln_patterns"] <= values["R"]
+
+
+@given(s=smoothness, d=dimension, n=st.floats(1e3, 1e9))
+def test_each_threshold_is_where_two_terms_are_equal(s, d, n):
+    R = priced(**CASE)["R"]
+    at_cross = routing.bound_terms(routing.crossover(n, s, d), n, R, s, d)
+    assert at_cross[0] == pytest.approx(at_cross[1], rel=1e-9)
+    at_cap = routing.bound_terms(routing.routing_cap(n, R, s, d), n, R, s, d)
+    assert at_cap[0] == pytest.approx(at_cap[2], rel=1e-9)
+    n_route = routing.routing_threshold(R, s, d)
+    assert routing.crossover(n_route, s, d) == pytest.approx(R, rel=1e-9)
+
+
+@given(s=smoothness, d=dimension, log_n=st.floats(2, 12), log_N=st.floats(0, 12))
+def test_regimes(s, d, log_n, log_N):
+    values = priced(**CASE, s=s, d=d, n=10**log_n, N_active=10**log_N)
+    # Below n_route the cap of routing is the lower of the two, and only there.
+    if abs(math.log(values["n_route"]) - math.log(10**log_n)) > 1e-6:
+        assert values["routing_dominated"] == (values["N_cap"] < values["N_cross"])
+    # Model scaling holds where approximation is the largest of the three terms.
+    others = max(values["estimation"], values["routing"])
+    if abs(math.log(values["approximation"] / others)) > 1e-6:
+        assert values["model_scaling"] == (values["approximation"] > others)
+    parts = values["approximation"] + values["estimation"] + values["routing"]
+    assert values["bound"] == pytest.approx(float(parts), rel=1e-12)
+
+
+@given(s=smoothness, d=dimension, eps=st.floats(0.01, 0.5))
+def test_sample_complexity_reaches_its_risk(s, d, eps):
+    n, N = routing.sample_complexity(eps, s, d)
+    approximation, estimation, _ = routing.bound_terms(N, n, 0.0, s, d)
+    assert [approximation, estimation] == pytest.approx([eps, eps], rel=1e-9)
+    R = priced(**CASE, eps=eps)
+    assert R["R"] / R["n_target_routing"] == pytest.approx(eps, rel=1e-12)
+
+
+def test_overhead_is_the_difference_of_two_bounds():
+    columns = {"s": 1, "d": 8, "n": 1e6, "N_active": 1e4}
+    small, large = priced(**CASE, **columns), priced(**CASE | {"M": 64}, **columns)
+    overhead = priced(**CASE, **columns, M_new=64)["overhead"]
+    assert overhead == pytest.approx(float(large["bound"] - small["bound"]), rel=1e-9)
+    # M = c k experts cost k T ln(e c) / n.
+    assert large["routing"] == pytest.approx(2 * 512 * math.log(math.e * 32) / 1e6, rel=1e-12)
+
+
+def test_more_active_experts_than_there_are():
+    with pytest.raises(UserError, match=r"k is 9 at M = 8; .*at most M"):
+        priced(k=9, M=[16, 8], L_T=4, l=128)
+    assert np.isnan(routing.routing_term(9, 8, 4, 128))
+    assert np.isnan(routing.ln_patterns([9, 0], 8, 4, 128)).all()
+
+
+LINE, FLOOR = "generalization.scaling", "generalization.scaling:floor"
+TRUTH = {"a": 46.0, "alpha": 0.47, "L_inf": 2.06}
+X = np.geomspace(4e3, 5e4, 9)
+
+
+def fitted(ref, L):
+    table = pd.DataFrame({"x": X, "L": L}).assign(source="trained")
+    spec = Fit(name="f", law=ref, mapping={}, units={"x": "1"}, bootstrap=20)
+    return fit(laws.fittable(ref), table, spec).parts[0]
+
+
+def test_a_floor_is_found_and_a_line_without_it_is_too_flat():
+    L = laws.fittable(FLOOR).predict(TRUTH, {"x": X})
+    assert fitted(FLOOR, L).estimates() == pytest.approx(TRUTH, rel=1e-4)
+    line = fitted(LINE, L)
+    # The slope of ln L is alpha times the share of the loss above its floor.
+    share = (L - TRUTH["L_inf"]) / L
+    assert TRUTH["alpha"] * share.min() < line.params["alpha"].estimate
+    assert line.params["alpha"].estimate < TRUTH["alpha"] * share.max()
+
+
+def test_without_a_floor_the_line_is_numpys():
+    L = 7 * X**-0.1 * np.exp(0.01 * np.random.default_rng(0).standard_normal(len(X)))
+    slope, intercept = np.polyfit(np.log(X), np.log(L), 1)
+    estimates = fitted(LINE, L).estimates()
+    assert [estimates["alpha"], np.log(estimates["a"])] == pytest.approx(
+        [-slope, intercept], rel=1e-9
+    )
+
+
+# Table 5: E; alpha_N; alpha_D; then its derived cells as printed.
+TABLE_5 = {
+    1: (0.1817, 0.1965, 0.0944, 0.1537, 0.0832, 0.0427, 0.0111, 0.2779, 0.1335),
+    2: (0.1780, 0.2065, 0.0955, 0.1511, 0.0817, 0.0553, 0.0138, 0.3666, 0.1697),
+    4: (0.1731, 0.2192, 0.0967, 0.1475, 0.0796, 0.0716, 0.0170, 0.4855, 0.2142),
+    8: (0.1676, 0.2338, 0.0976, 0.1435, 0.0773, 0.0902, 0.0203, 0.6287, 0.2625),
+    16: (0.1617, 0.2494, 0.0980, 0.1391, 0.0748, 0.1102, 0.0232, 0.7917, 0.3114),
+    32: (0.1557, 0.2652, 0.0981, 0.1347, 0.0722, 0.1304, 0.0258, 0.9684, 0.3582),
+}
+DERIVED = (
+    "alpha_C",
+    "alpha_D_predicted",
+    "alpha_C_predicted",
+    "delta_D",
+    "delta_C",
+    "relative_delta_D",
+    "relative_delta_C",
+)
+SLOPES = {"alpha_N": [row[0] for row in TABLE_5.values()]} | {
+    "alpha_D": [row[1] for row in TABLE_5.values()]
+}
+positive = st.floats(0.05, 50)
+
+
+def evaluated(ref, **columns):
+    return laws.get(ref).evaluate({}, columns)
+
+
+def test_exponents_at_smoothness_1_in_8_dimensions():
+    values = evaluated("generalization.exponents", s=1, d=8)
+    names = ("alpha_N", "alpha_D", "alpha_C", "N_exponent", "n_exponent")
+    assert [values[name] for name in names] == pytest.approx(
+        [1 / 4, 1 / 5, 1 / 9, 4 / 9, 5 / 9], rel=1e-12
+    )
+    assert values["alpha_D_slow"] == pytest.approx(1 / 6, rel=1e-12)  # erratum E3.1
+    assert np.isnan(values["N_star"])  # no compute given
+
+
+def test_smoothness_from_either_slope():
+    assert evaluated("generalization.exponents:from_N", alpha_N=0.1817, d=8)["s"] == pytest.approx(
+        0.7268, rel=1e-6
+    )
+    assert evaluated("generalization.exponents:from_D", alpha_D=0.1965, d=8)["s"] == pytest.approx(
+        0.9782202862476665, rel=1e-6
+    )
+
+
+@given(s=positive, d=positive)
+def test_slopes_give_back_the_smoothness_they_came_from(s, d):
+    values = evaluated("generalization.exponents", s=s, d=d)
+    from_N = evaluated("generalization.exponents:from_N", alpha_N=values["alpha_N"], d=d)
+    from_D = evaluated("generalization.exponents:from_D", alpha_D=values["alpha_D"], d=d)
+    assert [from_N["s"], from_D["s"]] == pytest.approx([s, s], rel=1e-9)
+    for name in ("alpha_D", "alpha_C"):
+        assert from_N[name] == pytest.approx(values[name], rel=1e-12)
+    for name in ("alpha_N", "alpha_C"):
+        assert from_D[name] == pytest.approx(values[name], rel=1e-9)
+    separable = exponents.separable_alpha_C(values["alpha_N"], values["alpha_D"])
+    assert separable == pytest.approx(values["alpha_C"], rel=1e-12)  # Eq 23 under the identities
+
+
+def test_no_smoothness_has_a_data_exponent_of_1():
+    assert np.isnan(exponents.smoothness_from_D([1.0, 1.5], 8)).all()
+
+
+def test_table_5_at_8_experts():
+    values = evaluated("generalization.exponents:consistency", alpha_N=0.1676, alpha_D=0.2338)
+    assert [values[name] for name in DERIVED] == pytest.approx(
+        [
+            0.09762052815146986,
+            0.14354230900993492,
+            0.0773205388448053,
+            0.09025769099006509,
+            0.02029998930666456,
+            0.6287880668257755,
+            0.26254329845540636,
+        ],
+        rel=1e-6,
+    )
+
+
+def test_table_5_is_truncated_to_four_decimals():
+    values = evaluated("generalization.exponents:consistency", **SLOPES)
+    cells = np.array([values[name] for name in DERIVED]).T
+    printed = np.array([row[2:] for row in TABLE_5.values()])
+    assert np.abs(cells - printed).max() < 1e-4
+    truncated = np.trunc(cells * 1e4) / 1e4
+    differs = ~np.isclose(truncated, printed, atol=1e-9)
+    assert list(zip(*np.nonzero(differs), strict=True)) == [(3, 4)]  # delta_C at E = 8: .02029999
+    rounded = np.round(cells, 4)
+    assert (~np.isclose(rounded, printed, atol=1e-9)).sum() > 10
+
+
+def test_mean_deviations_from_the_identities():
+    values = evaluated("generalization.exponents:consistency", **SLOPES)
+    means = [np.abs(values[name]).mean() for name in ("delta_D", "delta_C")]
+    assert means == pytest.approx([0.08345312264459082, 0.018588085672163874], rel=1e-5)
+    assert values["delta_D"].max() == pytest.approx(0.1305, abs=1e-4)
+    assert values["delta_C"].max() == pytest.approx(0.0259, abs=1e-4)
+
+
+@given(s=st.floats(0.1, 5), d=st.floats(1, 30), A=st.floats(0.1, 10), B=st.floats(0.1, 10))
+def test_compute_optimum_is_the_least_bound_at_fixed_compute(s, d, A, B):
+    C = 1e12
+    values = evaluated("generalization.exponents", s=s, d=d, C=C, A=A, B=B)
+    assert values["N_star"] * values["n_star"] == pytest.approx(C, rel=1e-12)
+    N = values["N_star"] * np.linspace(0.9, 1.1, 201)
+    bound = A * N ** -(2 * s / d) + B * N**2 / C
+    assert bound.argmin() == 100
+    doubled = evaluated("generalization.exponents", s=s, d=d, C=2 * C, A=A, B=B)
+    slope = math.log2(doubled["N_star"] / values["N_star"])
+    assert slope == pytest.approx(float(values["N_exponent"]), rel=1e-9)

@@ -1,0 +1,80 @@
+"""A study whose losses a test simulates: its table, fits and derived tables, in files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.figures.draw import make
+from moelaws.figures.sheet import Sheet
+from moelaws.fitting.report import FitReport, write_fit
+from moelaws.records.layout import Results
+from moelaws.spec.study import Study
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import COLUMNS
+
+FILL = {"string": "x", "int": 1, "float": 1.0, "bool": False}
+
+
+def filled(frame: pd.DataFrame) -> pd.DataFrame:
+    """A study's table: what ``frame`` does not give, or lacks where it must not, is made up."""
+    frame = frame.copy()
+    for column in COLUMNS:
+        lacks = column.name in frame and not column.nullable and frame[column.name].isna().any()
+        if column.name not in frame or lacks:
+            frame[column.name] = FILL[column.type]
+    return frame[[column.name for column in COLUMNS]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study with its files below ``root``; each of its figures is drawn once."""
+
+    study: Study
+    root: Path
+    fits: dict[str, Path] = field(default_factory=dict)
+    derived: dict[str, Path] = field(default_factory=dict)
+    sheets: dict[str, Sheet] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: Study, root: Path, frame: pd.DataFrame) -> Case:
+        case = cls(study, root)
+        write_table(frame, COLUMNS, case.table, {"study": study.study})
+        return case
+
+    @property
+    def table(self) -> Path:
+        return self.root / "tables" / f"{self.study.study}.parquet"
+
+    @property
+    def results(self) -> Results:
+        return Results(self.root / "results")
+
+    @property
+    def inputs(self) -> FittedInputs:
+        return FittedInputs(
+            frame=read_runs(self.table), fits=self.fits, derived_tables=self.derived,
+            results=self.results,
+        )  # fmt: skip
+
+    def add(self, *reports: FitReport) -> None:
+        for report in reports:
+            path = self.root / "fits" / f"{report.name}.json"
+            write_fit(report, path)
+            self.fits[report.name] = path
+
+    def derive(self, *names: str) -> None:
+        for name in names:
+            path = self.root / "derived" / f"{name}.parquet"
+            derive(self.study, name, self.inputs, path)
+            self.derived[name] = path
+
+    def sheet(self, figure: str) -> Sheet:
+        if figure not in self.sheets:
+            self.sheets[figure] = make(self.study, figure, self.inputs)
+        return self.sheets[figure]
