@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from threading import Timer
 from typing import Any, NamedTuple
 
 import duckdb
@@ -61,7 +61,7 @@ def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: i
     tables = {name: _table(name, results, tier) for name in named}
     try:
         return answer(sql, tables, seconds, gigabytes)
-    except duckdb.InterruptException:
+    except TimeoutError:
         raise UserError(
             f"query: there was no answer within {seconds} s; ask for less, or allow more "
             "time with --time-limit"
@@ -78,8 +78,6 @@ def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: i
             f"query: {reason}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
             f"over these tables of tier {tier}: {', '.join(names)}"
         ) from None
-    except RuntimeError as error:  # so DuckDB calls Ctrl-C
-        raise KeyboardInterrupt from error
 
 
 def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) -> Answer:
@@ -90,30 +88,35 @@ def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) 
     Raises:
         RefusedError: for any other statement, and for an answer that is too long.
         duckdb.Error: for a mistake in the SQL, and for what reaches outside of the tables.
+        TimeoutError: after that many ``seconds``.
     """
     config = {**LOCKED, "memory_limit": f"{gigabytes}GB"}
-    with duckdb.connect(":memory:", config=config) as connection:
-        timer = Timer(seconds, connection.interrupt)
-        timer.start()
+    with duckdb.connect(":memory:", config=config) as connection, ThreadPoolExecutor(1) as thread:
+        for name, table in tables.items():
+            connection.register(name, table)
+        answering = thread.submit(_answer, connection, sql)
         try:
-            sql.encode()  # raises a ValueError for text that is not UTF-8
-            statements = connection.extract_statements(sql)
-            kinds = [statement.type.name for statement in statements]
-            if kinds not in (["SELECT"], ["EXPLAIN"]):
-                raise RefusedError(f"the SQL is {', '.join(kinds) or 'empty'}")
-            for name, table in tables.items():
-                connection.register(name, table)
-            cursor = connection.execute(statements[0])
-            columns: list[str] = []
-            for name, kind, *_ in cursor.description:
-                if "TIME ZONE" in str(kind):  # Python has no such time without one more library
-                    raise RefusedError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
-                while name in columns:
-                    name += "_1"
-                columns.append(name)
-            rows = cursor.fetchmany(MOST_ROWS + 1)
-        finally:
-            timer.cancel()
+            return answering.result(timeout=seconds)
+        except (TimeoutError, KeyboardInterrupt):
+            connection.interrupt()
+            raise
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    sql.encode()  # raises a ValueError for text that is not UTF-8
+    statements = connection.extract_statements(sql)
+    kinds = [statement.type.name for statement in statements]
+    if kinds not in (["SELECT"], ["EXPLAIN"]):
+        raise RefusedError(f"the SQL is {', '.join(kinds) or 'empty'}")
+    cursor = connection.execute(statements[0])
+    columns: list[str] = []
+    for name, kind, *_ in cursor.description:
+        if "TIME ZONE" in str(kind):  # Python has no such time without one more library
+            raise RefusedError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
+        while name in columns:
+            name += "_1"
+        columns.append(name)
+    rows = cursor.fetchmany(MOST_ROWS + 1)
     if len(rows) > MOST_ROWS:
         raise RefusedError(f"the answer has more than {MOST_ROWS:,} rows; add a LIMIT")
     return Answer(columns, [[_plain(value) for value in row] for row in rows])
