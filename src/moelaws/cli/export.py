@@ -24,7 +24,9 @@ def command() -> None:
     """Write runs in the formats of other programs."""
 
 
-@command.command(name="hf")
+@command.command(
+    name="hf", short_help="Write a run as a folder that Hugging Face's transformers loads."
+)
 @click.argument("run", metavar="RUN")
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--results", default="results", help="Root of the records.", show_default=True)
@@ -94,7 +96,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return scope(selection_options(json_option(command)))
 
 
-@command.command(name="mlflow")
+@command.command(name="mlflow", short_help="Put runs into a database or a server of MLflow.")
 @click.option(
     *("--to", "uri"),
     required=True,
@@ -111,7 +113,7 @@ def mlflow(uri: str, scope: Scope, selection: Selection, as_json: bool) -> None:
     _export("mlflow", uri, scope, selection, as_json)
 
 
-@command.command(name="tensorboard")
+@command.command(name="tensorboard", short_help="Write runs as event files for TensorBoard.")
 @click.option(
     *("--to", "folder"),
     required=True,
@@ -129,7 +131,7 @@ def tensorboard(folder: Path, scope: Scope, selection: Selection, as_json: bool)
     _export("tensorboard", folder, scope, selection, as_json)
 
 
-@command.command(name="wandb")
+@command.command(name="wandb", short_help="Write runs as offline runs of W&B.")
 @click.option("--offline", is_flag=True, help="Needed: runs are written for `wandb sync`.")
 @click.option(
     *("--to", "folder"),
