@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import datetime
@@ -45,11 +46,10 @@ class Tracker:
         self.words = ["export", name, *offline, "--to", to, "--results", str(results.root)]
 
     def export(self, *words):
-        """Exports in this process; returns (added, updated, unchanged, left out), sorted."""
+        """Exports in this process; returns (runs that are there, left out), sorted."""
         done = CliRunner().invoke(cli, [*self.words, "--json", *words], catch_exceptions=False)
-        told = json.loads(done.stdout)
-        outcomes = ("added", "updated", "unchanged", "left_out")
-        return tuple(sorted(run["run_id"] for run in told[outcome]) for outcome in outcomes)
+        printed = json.loads(done.stdout)
+        return tuple(sorted(r["run_id"] for r in printed[key]) for key in ("runs", "left_out"))
 
     def held(self):
         return READERS[self.name](self.place)
@@ -133,12 +133,12 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     assert (held.succeeded, tracker.held()["moelaws", "diverged"].succeeded) == (True, False)
 
 
-def test_a_second_export_adds_nothing_twice(tracker):
-    added, *_, left_out = tracker.export()
-    assert (len(added), left_out) == (3, ["lacking"])
+def test_a_second_export_replaces(tracker):
+    runs, left_out = tracker.export()
+    assert (len(runs), left_out) == (3, ["lacking"])
     before = tracker.held()
-    assert tracker.export() == ([], [], added, ["lacking"])
-    assert tracker.held().keys() == before.keys()
+    assert tracker.export() == (runs, ["lacking"])
+    assert tracker.held().keys() == before.keys()  # and none is there twice, as the readers check
 
 
 def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
@@ -146,13 +146,12 @@ def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
     annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
     tracker.export()
     annotate(tracker.results, run, {"baseline": "", "who": "Bob"}, "new")
-    assert tracker.export()[:2] == ([], [run])
+    tracker.export()
     held = tracker.held()["moelaws", run]
     assert held.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
     assert "baseline" not in " ".join(held.tags)
     assert held.note == "new"
     assert len(held.metrics["train/loss"]) == 30
-    assert tracker.export()[1] == []
 
 
 def test_a_run_that_was_trained_again_replaces_the_former(tracker):
@@ -161,7 +160,7 @@ def test_a_run_that_was_trained_again_replaces_the_former(tracker):
     replace_column(folder / "history.parquet", "loss", [3.0 + step / 64 for step in range(30)])
     summary = read_json(folder / "summary.json")
     write_json(folder / "summary.json", {**summary, "status": "completed", "loss": 2.5})
-    assert tracker.export()[:2] == ([], ["diverged"])
+    tracker.export()
     held = tracker.held()
     assert len(held) == 3
     assert held["moelaws", "diverged"].metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
@@ -169,20 +168,11 @@ def test_a_run_that_was_trained_again_replaces_the_former(tracker):
     assert held["moelaws", "diverged"].succeeded
 
 
-def test_a_damaged_file_is_told_and_the_others_go(tracker):
-    path = tracker.results.run("diverged") / "history.parquet"
-    path.write_bytes(path.read_bytes()[:-1] + b"!")
-    added, _, _, left_out = tracker.export()
-    assert len(added) == 2
-    assert left_out == ["diverged", "lacking"]
-    assert ("moelaws", "diverged") not in tracker.held()
-
-
-def test_two_exports_at_once_add_each_run_once(tracker):
+def test_two_exports_at_once_have_each_run_once(tracker):
     command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [json.loads(process.communicate()[0]) for process in both]
-    assert sorted(len(one["added"]) for one in told) == [0, 3]
+    printed = [json.loads(process.communicate()[0]) for process in both]
+    assert [len(one["runs"]) for one in printed] == [3, 3]
     assert len(tracker.held()) == 3
 
 
@@ -203,20 +193,29 @@ def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, h
 
     wait_for(begun)
     os.kill(process.pid, number)
-    told = process.communicate()[1]
-    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), told
-    added, updated, unchanged, _ = tracker.export()
-    assert len(added) > 0
-    assert len(unchanged) > 0
-    assert len(updated) <= 1  # the one that it was at
+    complaint = process.communicate()[1]
+    code = 130 if number == signal.SIGINT else -signal.SIGKILL
+    assert process.returncode == code, complaint
+    assert len(tracker.export()[0]) == 43
     held = tracker.held()
     assert len(held) == 43
-    for run in added + updated + unchanged[:3]:
-        assert len(held["moelaws", run].metrics["train/loss"]) == 30
+    assert {len(run.metrics["train/loss"]) for run in held.values()} == {30}
     if tracker.name != "mlflow":  # nothing half-written is left
         hidden = [p for p in tracker.place.rglob(".*") if not p.name.startswith(".nfs")]
         assert hidden == []
-    assert tracker.export()[:2] == ([], [])
+
+
+def test_mlflow_leaves_alone_what_it_holds_already(results, tmp_path, monkeypatch):
+    """For it keeps what is deleted."""
+    need("mlflow")
+    monkeypatch.chdir(tmp_path)
+    tracker = Tracker("mlflow", tmp_path, results)
+    tracker.export()
+    annotate(results, run_of(results, "dense"), {"baseline": "yes"})
+    tracker.export()
+    with sqlite3.connect(tracker.place) as database:
+        stages = database.execute("SELECT lifecycle_stage FROM runs").fetchall()
+    assert sorted(stages) == [("active",)] * 3 + [("deleted",)]
 
 
 def test_no_host_is_asked(tracker):

@@ -11,11 +11,6 @@ from moelaws.cli.output import check_out, json_option, print_json
 from moelaws.cli.project import override_options
 from moelaws.spec.errors import UserError, or_nearest
 
-_VERIFIED = (
-    "every file is what was written; none is missing, none was added. This does not tell whether "
-    "the sweep was up to date: unpacked in a clone, `snakemake -n` does"
-)
-
 
 @click.command(name="archive")
 @click.argument("studies", metavar="[STUDY]...", nargs=-1)
@@ -44,9 +39,9 @@ def command(
 ) -> None:
     """Write a finished sweep of each STUDY, of all chosen studies by default, to one ZIP file.
 
-    It holds the configuration, the pinned packages, the commit, the record of each run, tables,
-    fits, figures, claims, pages and checksums, and a README.txt that says how to use it. Unpacked
-    in a clone it is a finished sweep to Snakemake. Neither the text nor its tokens are in it.
+    It holds the configuration, the pinned packages, the record of each run, tables,
+    fits, figures, claims, pages, the code and checksums, and a README.txt that says how to use it.
+    Neither the text nor its tokens are in it.
 
     \b
     moelaws archive sparsity --to sparsity.zip
@@ -54,57 +49,42 @@ def command(
     """
     if (out is None) == (checked is None):
         raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
-    from moelaws.records import archive
     from moelaws.records.progress import reporting
+    from moelaws.workflow import archive
+    from moelaws.workflow.jobs import Jobs
 
     if checked is not None:
         if studies or force or overrides:
             raise UserError("--check verifies one file and takes no study and no other option")
         with reporting() as report:
             manifest = archive.check(checked, report)
-        path, words = checked, _VERIFIED
+        words = "every file is what was written; none is missing, none was added"
     else:
         assert out is not None
         check_out(out, ".zip", option="--to")
         if out.exists() and not force:
             raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
-        manifest = _write(out, studies, overrides)
-        path, words = out, "written; `moelaws archive --check` verifies it"
+        jobs = project = Jobs.load(overrides)
+        if studies:
+            known = {name: s for s in jobs.studies.values() for name in (s.study, s.reference)}
+            for name in set(studies) - known.keys():
+                raise UserError(
+                    f"{name!r} is not among the studies of this sweep"
+                    f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... takes others"
+                )
+            chosen = list(dict.fromkeys(known[name].reference for name in studies))
+            jobs = Jobs.load({**overrides, "studies": chosen})
+        is_whole = set(jobs.studies) == set(project.studies)
+        with reporting() as report:
+            manifest = archive.write(out, jobs, overrides, is_whole, report)
+        words = "written; `moelaws archive --check` verifies it"
     if as_json:
         print_json(manifest)
         return
     size = sum(file["bytes"] for file in manifest["files"].values())
     stale = manifest["stale_runs"]
     click.echo(
-        f"{path}: {', '.join(manifest['studies'])}, tier {manifest['tier']}: {manifest['runs']} "
-        f"runs{f' ({stale} of them by other training code)' if stale else ''}, "
+        f"{checked or out}: {', '.join(manifest['studies'])}, tier {manifest['tier']}: "
+        f"{manifest['runs']} runs{f' ({stale} of them by other training code)' if stale else ''}, "
         f"{len(manifest['files'])} files, {size / 1e6:.1f} MB unpacked; {words}"
     )
-
-
-def _write(out: Path, names: tuple[str, ...], overrides: dict[str, Any]) -> dict[str, Any]:
-    from moelaws.records import archive
-    from moelaws.records.progress import reporting
-    from moelaws.workflow.archive import Sweep
-    from moelaws.workflow.archive_text import CHANGES, COMMIT, readme
-    from moelaws.workflow.checkout import Checkout
-    from moelaws.workflow.jobs import Jobs
-
-    jobs = Jobs.load(overrides)
-    known = {name: key for key, s in jobs.studies.items() for name in (key, s.reference)}
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"{name!r} is not among the studies of this sweep"
-                f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... chooses others"
-            )
-    chosen = tuple(dict.fromkeys(known[name] for name in names)) or tuple(jobs.studies)
-    sweep = Sweep(jobs, chosen, overrides)
-    files: dict[str, Path | bytes] = {**sweep.files()}
-    checkout = Checkout.present()
-    files["README.txt"] = readme(sweep, checkout).encode()
-    files[COMMIT] = f"{checkout.commit or 'unknown'}\n".encode()
-    if checkout.patch:
-        files[CHANGES] = checkout.patch
-    with reporting() as report:
-        return archive.write(out, files, sweep.about(checkout), report)

@@ -1,38 +1,198 @@
-"""``moelaws export FORMAT``: runs for other programs, one module a format, imported if called."""
+"""``moelaws export FORMAT``: runs on record for other programs."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import click
 
+from moelaws.cli.gathered import gathered
+from moelaws.cli.output import json_option, print_json
+from moelaws.cli.project import override_options
+from moelaws.cli.runs import Selection, selection_options
+from moelaws.spec.errors import UserError, listed
+from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
 
-# Format -> where its command is, and one line of help.
-FORMATS = {
-    "hf": ("export_hf:command", "Write a run as a folder that Hugging Face's transformers loads."),
-    "mlflow": ("export_trackers:mlflow", "Put runs into a database or a server of MLflow."),
-    "tensorboard": ("export_trackers:tensorboard", "Write runs as event files for TensorBoard."),
-    "wandb": ("export_trackers:wandb", "Write runs as offline runs of Weights & Biases."),
-}
 
-
-class Formats(click.Group):
-    """A group whose commands are imported only when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(FORMATS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in FORMATS:
-            return None
-        command = resolve("moelaws.cli", FORMATS[name][0])
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Formats"):
-            formatter.write_dl([(name, line) for name, (_, line) in FORMATS.items()])
-
-
-@click.group(name="export", cls=Formats)
+@click.group(name="export")
 def command() -> None:
     """Write runs in the formats of other programs."""
+
+
+@command.command(
+    name="hf", short_help="Write a run as a folder that Hugging Face's transformers loads."
+)
+@click.argument("run", metavar="RUN")
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@json_option
+def hf(run: str, to: Path, results: str, as_json: bool) -> None:
+    """Write RUN (an id or its beginning) as a folder that transformers loads as it stands.
+
+    The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. The
+    architecture must be one that transformers has: the folder gives the same logits. An earlier
+    export of the same run is replaced.
+
+    \b
+    moelaws export hf 3fb1 --to exported
+    """
+    from moelaws.exports.hf.folder import export
+    from moelaws.records.layout import Results
+    from moelaws.records.runs import find_record
+
+    tree = Results(Path(results))
+    written = export(tree, find_record(tree, run).run_id, to)
+    size = sum(written.files.values())
+    if as_json:
+        print_json(
+            {
+                "run_id": written.run_id,
+                "folder": str(to),
+                "architecture": written.architecture,
+                "files": written.files,
+                "bytes": size,
+            }
+        )
+    else:
+        click.echo(f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which runs are meant, by the project and by name."""
+
+    chosen: tuple[str, ...]
+    studies: tuple[str, ...]
+    results: Path
+    overrides: dict[str, Any]
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds what the three commands share; a command receives ``scope``, ``selection``, JSON."""
+    scope = gathered(
+        "scope",
+        Scope,
+        click.argument("chosen", metavar="[RUN]...", nargs=-1),
+        click.option(
+            *("--study", "studies"),
+            metavar="STUDY",
+            multiple=True,
+            help="Only runs of this study; may be given again. The configuration's by default.",
+        ),
+        click.option(
+            "--results",
+            type=click.Path(path_type=Path),
+            default=Path("results"),
+            show_default=True,
+            help="Root of the records.",
+        ),
+        override_options,
+    )
+    return scope(selection_options(json_option(command)))
+
+
+@command.command(name="mlflow", short_help="Put runs into a database or a server of MLflow.")
+@click.option(
+    *("--to", "uri"),
+    required=True,
+    metavar="URI",
+    help="sqlite:///FILE.db, or the http address of an MLflow server.",
+)
+@_shared
+def mlflow(uri: str, scope: Scope, selection: Selection, as_json: bool) -> None:
+    """Put the runs of the chosen studies, or each RUN, into MLflow, an experiment a study.
+
+    The runs are those that completed or diverged. A second call adds nothing twice: it
+    replaces what is there of these runs.
+    """
+    _export("mlflow", uri, scope, selection, as_json)
+
+
+@command.command(name="tensorboard", short_help="Write runs as event files for TensorBoard.")
+@click.option(
+    *("--to", "folder"),
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder to give to tensorboard --logdir.",
+)
+@_shared
+def tensorboard(folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
+    """Write the runs of the chosen studies, or each RUN, for TensorBoard: DIR/STUDY/RUN.
+
+    The runs are those that completed or diverged. A second call adds nothing twice: it
+    replaces what is there of these runs.
+    """
+    _export("tensorboard", folder, scope, selection, as_json)
+
+
+@command.command(name="wandb", short_help="Write runs as offline runs of W&B.")
+@click.option("--offline", is_flag=True, help="Needed: runs are written for `wandb sync`.")
+@click.option(
+    *("--to", "folder"),
+    default=Path("wandb_runs"),  # a folder "wandb" would hide the package from Python
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder that gets STUDY/offline-run-*.",
+)
+@_shared
+def wandb(offline: bool, folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
+    """Write the runs of the chosen studies, or each RUN, for W&B, a project a study.
+
+    The runs are those that completed or diverged. A second call adds nothing twice: it
+    replaces what is there of these runs. `wandb sync DIR/STUDY/offline-run-*` sends
+    them to a server.
+    """
+    if not offline:
+        raise UserError(
+            "export wandb asks no server: add --offline, and then call wandb sync on what it wrote"
+        )
+    _export("wandb", folder, scope, selection, as_json)
+
+
+def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
+    from moelaws.exports.material import export, places_of
+    from moelaws.records.code import training_code
+    from moelaws.records.layout import Results
+    from moelaws.records.listing import Listing
+    from moelaws.records.progress import reporting
+    from moelaws.records.runs import all_records, find_record
+
+    try:
+        writer = resolve("moelaws.exports", f"{name}:writer")
+    except ModuleNotFoundError:
+        raise UserError(
+            f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
+        ) from None
+    results, code = Results(scope.results), training_code()
+    if not results.runs.is_dir():
+        raise UserError(f"there is no folder {results.runs}; --results names the root of records")
+    overrides = dict(scope.overrides)
+    if scope.studies:
+        overrides["studies"] = list(scope.studies)
+    places = None
+    if overrides or CONFIG.exists():
+        places = places_of(load_project(overrides=overrides))
+    records = [find_record(results, run) for run in scope.chosen] or all_records(results)
+    listing = Listing.of([r for r in records if selection.holds(r, code)], code)
+    records = listing.where(selection.where).records
+    named = bool(scope.chosen) and not scope.studies
+    with writer(to) as write, reporting() as report:
+        runs, left_out = export(records, results, places, write, report, named)
+    if as_json:
+        written = [{"study": study, "run_id": run} for study, run in runs]
+        omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
+        print_json({"tracker": name, "to": str(to), "runs": written, "left_out": omitted})
+        return
+    studies = Counter(study for study, _ in runs)
+    of = ", ".join(f"{study} {count}" for study, count in studies.items())
+    click.echo(f"{to}: {len(runs)} runs{f' ({of})' if of else ''}, {len(left_out)} left out")
+    for reason in dict.fromkeys(left_out.values()):
+        ids = [run for run, why in left_out.items() if why == reason]
+        click.echo(f"left out, {reason}: {listed(ids, 5)}")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from moelaws.grids.expand import Run
-from moelaws.records import seal
+from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import Annotations
 from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet
+from moelaws.records.progress import Report
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
 
-FORMAT = 1  # of what is sent: another number replaces what was sent before
-NO_STUDY = "moelaws"  # the study of runs that no chosen study asks for
 ENDED = ("completed", "diverged")  # the states whose result will not change
-SENT = ("config.json", "summary.json", "provenance.json", "log")
-_READ = (*SENT, "history.parquet", "load.parquet")
+FILES = ("config.json", "summary.json", "provenance.json", "log")
 _LOAD = ("cv", "entropy", "kl", "overflow", "unused", "never_used")
 # Name of a final number -> key of the summary.
 _FINAL = {
@@ -53,10 +51,13 @@ _FINAL = {
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A study that asks for a run, its tier, and the budget and sweeps of the grid's point."""
+class Place:
+    """A study that has a run in its grid, its tier, and the budget and sweeps of that point.
 
-    study: str = NO_STUDY
+    Runs that no chosen study has are of the study ``moelaws``.
+    """
+
+    study: str = "moelaws"
     tier: str = ""
     C: float | None = None
     sweeps: tuple[str, ...] = ()
@@ -82,125 +83,143 @@ class TrackedRun:
     """A run of one study, as a tracker gets it.
 
     Attributes:
-        asked: the study for which it is sent.
-        folder: of the run's record.
-        sizes: column of the study's table -> value, of what follows from the configuration.
-        config: key of the configuration, such as ``config.model.d_model`` -> value.
+        label: tells the run from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``.
+        parameters: columns of the study's table that follow from the configuration, and keys of
+            the configuration, such as ``config.model.d_model`` -> value.
+        points: what was measured, by step; the final numbers stand at the last one.
         final: name -> number of the summary.
+        files: the files of the record that go along.
         started: in seconds since 1970.
         seconds: of training and evaluation.
     """
 
     run_id: str
-    asked: Asked
-    folder: Path
+    place: Place
+    label: str
     status: str
-    sizes: Mapping[str, Any]
-    config: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    points: list[Point]
     final: Mapping[str, float]
-    steps: int
-    started: float
-    seconds: float
+    files: list[Path]
     tags: Mapping[str, str]
     annotations: Annotations
+    started: float
+    seconds: float
 
     @classmethod
-    def of(cls, record: Record, results: Results, asked: Asked) -> TrackedRun:
+    def of(cls, record: Record, results: Results, place: Place) -> TrackedRun:
         """Returns a run that completed or diverged.
 
         Raises:
-            UserError: for a configuration that this version does not know.
+            UserError: for a configuration that this version does not know, and for a damaged or
+                foreign file of the record.
         """
         folder = results.run(record.run_id)
         config = parse(RunConfig, record.config, folder / "config.json")
-        run = Run(record.run_id, config, asked.C, asked.sweeps)
+        run = Run(record.run_id, config, place.C, place.sweeps)
         sizes = {k: v for k, v in describe(run).items() if k not in ("run_id", "sweep")}
-        summary = flatten(record.summary)
+        experts = f"E{sizes['E']}" if sizes["kind"] == "moe" else "dense"
+        budget = f"{place.C or sizes['C_sparsity']:.2g}".replace("e+", "e")
+        label = f"d{sizes['d_model']} {experts} {budget} s{sizes['seed']} · {record.run_id[:8]}"
+        summary, started = flatten(record.summary), _started(record, folder)
+        final = {name: float(summary[k]) for name, k in _FINAL.items() if _is_number(summary, k)}
+        values = {**sizes, "C": place.C, **flatten({"config": config.model_dump(mode="json")})}
         return cls(
             record.run_id,
-            asked,
-            folder,
+            place,
+            label,
             record.status,
-            _known({**sizes, "C": asked.C}),
-            _known(flatten({"config": config.model_dump(mode="json")})),
-            {name: float(summary[key]) for name, key in _FINAL.items() if _is_number(summary, key)},
-            int(summary.get("steps", config.steps)),
-            _started(record, folder),
-            float(summary.get("wall_seconds", 0.0)),
-            _tags(record, asked),
+            _known(values),
+            _points(folder, int(summary.get("steps", config.steps)), started, final),
+            final,
+            [path for name in FILES if (path := folder / name).is_file()],
+            _tags(record, place),
             record.annotations,
+            started,
+            float(summary.get("wall_seconds", 0.0)),
         )
 
     @property
-    def study(self) -> str:
-        return self.asked.study
-
-    @property
-    def label(self) -> str:
-        """Tells the run from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``."""
-        sizes = self.sizes
-        experts = f"E{sizes['E']}" if sizes["kind"] == "moe" else "dense"
-        budget = f"{sizes.get('C', sizes['C_sparsity']):.2g}".replace("e+", "e")
-        words = (f"d{sizes['d_model']}", experts, budget, f"s{sizes['seed']}")
-        return f"{' '.join(words)} · {self.run_id[:8]}"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The sizes and the configuration together."""
-        return {**self.sizes, **self.config}
-
-    @property
-    def files(self) -> list[Path]:
-        """The files of the record that go along."""
-        return [path for name in SENT if (path := self.folder / name).is_file()]
-
-    @cached_property
-    def record_digest(self) -> str:
-        """Is another one where the run was trained again; annotations do not change it."""
-        paths = [self.folder / name for name in _READ]
-        files = {path.name: seal.digest(path) for path in paths if path.is_file()}
-        return _digest(FORMAT, files, self.parameters, self.status, self.started, self.final)
-
-    @cached_property
     def digest(self) -> str:
         """Is another one where anything that is sent changed."""
-        own = self.annotations
-        return _digest(self.record_digest, self.label, dict(self.tags), own.tags, own.note)
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
-    def points(self) -> list[Point]:
-        """Returns what was measured, by step; the final numbers stand at the last one.
 
-        Raises:
-            UserError: for a damaged or foreign file of the record.
-        """
-        values: dict[int, dict[str, float]] = {}
-        steps, seconds = [0], [0.0]
-        if (path := self.folder / "history.parquet").is_file():
-            columns = _columns(read_parquet(path), path, "step", "seconds")
-            steps += columns["step"]
-            seconds += columns["seconds"]
-            names = [f"train/{name}" for name in columns if name != "step"]
-            rows = zip(*(column for name, column in columns.items() if name != "step"), strict=True)
-            for step, row in zip(columns["step"], rows, strict=True):
-                values[step] = dict(zip(names, row, strict=True))
-        if (path := self.folder / "load.parquet").is_file():
-            columns = _columns(read_parquet(path), path, "validation", "step", "layer", *_LOAD)
-            for i, (held_out, step) in enumerate(
-                zip(columns["validation"], columns["step"], strict=True)
-            ):
-                if not held_out:
-                    at = values.setdefault(step, {})
-                    layer = columns["layer"][i]
-                    at |= {f"load/{name}/layer{layer}": columns[name][i] for name in _LOAD}
-        last = max([self.steps, *values])
-        at = values.setdefault(last, {})
-        at |= {f"final/{name}": value for name, value in self.final.items()}
-        ordered = sorted(values)
-        times = self.started + np.interp(ordered, steps, seconds)
-        return [
-            Point(step, time, values[step])
-            for step, time in zip(ordered, times.tolist(), strict=True)
-        ]
+def places_of(project: Project) -> dict[str, list[Place]]:
+    """Returns run -> its places in the chosen studies at the project's tier.
+
+    Raises:
+        UserError: for a study that is not there, or has no grid for the tier.
+    """
+    places: dict[str, list[Place]] = {}
+    for study in chosen_studies(project):
+        for run in expand_study(study, project).runs:
+            place = Place(study.study, project.tier, run.C, run.sweeps)
+            places.setdefault(run.run_id, []).append(place)
+    return places
+
+
+def export(
+    records: Iterable[Record],
+    results: Results,
+    places: Mapping[str, list[Place]] | None,
+    write: Callable[[TrackedRun], object],
+    report: Report,
+    named: bool = False,
+) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Writes each run among ``records`` that has ended, once for each study that has it.
+
+    Args:
+        places: run -> its places in studies; None without a project, and then every run goes.
+        write: makes a tracker hold a run as it is now, in place of what it held of that run.
+        named: whether the user named the runs: then those of no study go, too.
+
+    Returns:
+        study and run of all that was written, and run -> why it was left out.
+    """
+    records = list(records)
+    written: list[tuple[str, str]] = []
+    left_out: dict[str, str] = {}
+    for number, record in enumerate(records, 1):
+        report("export", number, len(records), f"{number}/{len(records)} runs")
+        in_studies = (places or {}).get(record.run_id, [])
+        if record.status not in ENDED:
+            left_out[record.run_id] = record.status.replace("_", " ")
+        elif not in_studies and places is not None and not named:
+            left_out[record.run_id] = "no chosen study asks for it at this tier"
+        else:
+            try:
+                for place in in_studies or [Place()]:
+                    write(TrackedRun.of(record, results, place))
+                    written.append((place.study, record.run_id))
+            except UserError as error:
+                left_out[record.run_id] = str(error)
+    return written, left_out
+
+
+def _points(folder: Path, last: int, started: float, final: Mapping[str, float]) -> list[Point]:
+    values: dict[int, dict[str, float]] = {}
+    steps, seconds = [0], [0.0]
+    if (path := folder / "history.parquet").is_file():
+        columns = _columns(read_parquet(path), path, "step", "seconds")
+        steps += columns["step"]
+        seconds += columns["seconds"]
+        names = [f"train/{name}" for name in columns if name != "step"]
+        rows = zip(*(column for name, column in columns.items() if name != "step"), strict=True)
+        for step, row in zip(columns["step"], rows, strict=True):
+            values[step] = dict(zip(names, row, strict=True))
+    if (path := folder / "load.parquet").is_file():
+        columns = _columns(read_parquet(path), path, "validation", "step", "layer", *_LOAD)
+        for i, step in enumerate(columns["step"]):
+            if not columns["validation"][i]:
+                layer = columns["layer"][i]
+                row_of_load = {f"load/{name}/layer{layer}": columns[name][i] for name in _LOAD}
+                values.setdefault(step, {}).update(row_of_load)
+    last = max([last, *values])
+    values.setdefault(last, {}).update({f"final/{k}": value for k, value in final.items()})
+    ordered = sorted(values)
+    times = (started + np.interp(ordered, steps, seconds)).tolist()
+    return [Point(step, at, values[step]) for step, at in zip(ordered, times, strict=True)]
 
 
 def _columns(table: pa.Table, path: Path, *needed: str) -> dict[str, list[Any]]:
@@ -234,13 +253,13 @@ def _started(record: Record, folder: Path) -> float:
         return (folder / "summary.json").stat().st_mtime
 
 
-def _tags(record: Record, asked: Asked) -> dict[str, str]:
+def _tags(record: Record, place: Place) -> dict[str, str]:
     provenance = record.provenance
     tags = {
         "run_id": record.run_id,
-        "study": asked.study,
-        "tier": asked.tier,
-        "sweep": ",".join(asked.sweeps),
+        "study": place.study,
+        "tier": place.tier,
+        "sweep": ",".join(place.sweeps),
         "status": record.status,
         "commit": provenance.get("commit") or "",
         "changed_since_commit": "yes" if provenance.get("dirty") else "",
@@ -248,7 +267,3 @@ def _tags(record: Record, asked: Asked) -> dict[str, str]:
         "message": record.summary.get("message") or "",
     }
     return {name: str(value) for name, value in tags.items() if value}
-
-
-def _digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

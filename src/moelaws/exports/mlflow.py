@@ -1,6 +1,7 @@
 """Runs in MLflow's SQLite database or on its server: an experiment for each study.
 
-A tag that is written last says what was sent. So a run without it is half of one, and is replaced.
+MLflow keeps what is deleted in its trash, so a run that it holds as it is now is left alone. A tag
+that is written last says what was sent; a run without it is half of one, and is replaced.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import math
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from itertools import zip_longest
+from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 # Read when mlflow is imported: no telemetry, no address printed for each run, and a server that
 # does not answer is given up after some seconds instead of minutes.
@@ -26,29 +27,19 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
-from moelaws.exports.material import Point, TrackedRun
-from moelaws.exports.send import Outcome
+from moelaws.exports.material import TrackedRun
 from moelaws.records.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted
 
-OURS = "moelaws."  # begins each tag of ours
-RUN = f"{OURS}run_id"
-SENT = f"{OURS}sent"  # tag: digest of what was sent, without annotations
-OWN = f"{OURS}tags"  # tag: the names of the user's own tags that were sent
-NAME, NOTE, COMMIT = "mlflow.runName", "mlflow.note.content", "mlflow.source.git.commit"
-# What MLflow takes in one call: 1000 values in all, of which 100 are parameters and 100 tags.
-MOST_METRICS, MOST_OTHERS, LONGEST_PARAM, LONGEST_TAG = 800, 100, 6000, 8000
-PAGE = 1000
+RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
 LARGEST = sys.float_info.max
-
-Kept = tuple[str, dict[str, str]]  # MLflow's identity of a run, and its tags
-Known = dict[str, list[Kept]]  # our identity of a run -> what is there of it
-T = TypeVar("T")
+# What MLflow takes in one call, and of characters in one value.
+MOST_METRICS, MOST_OTHERS, LONGEST_PARAM, LONGEST_TAG = 1000, 100, 6000, 8000
 
 
 @contextmanager
-def opened(uri: str) -> Iterator[Experiments]:
-    """Yields the tracker at ``uri``, ``sqlite:///FILE.db`` or the address of a server.
+def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
+    """Yields what puts a run into MLflow at ``uri``, ``sqlite:///FILE.db`` or a server's address.
 
     The files of runs go to the folder ``FILE_artifacts`` beside a database; a server has its own
     place for them.
@@ -63,7 +54,8 @@ def opened(uri: str) -> Iterator[Experiments]:
         _check(database)
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
-            yield Experiments(MlflowClient(tracking_uri=uri), database)
+            client = MlflowClient(tracking_uri=uri)
+            yield partial(_put, client, database, cache(partial(_experiment, client, database)))
         except (MlflowException, sqlite3.Error) as error:
             raise UserError(f"--to {uri}: {' '.join(str(error).split())[:500]}") from None
 
@@ -92,115 +84,65 @@ def _check(database: Path) -> None:
         ) from None
 
 
-class Experiments:
-    """Keeps runs in the experiments of their studies."""
-
-    def __init__(self, client: MlflowClient, database: Path | None) -> None:
-        self.client, self.database = client, database
-        self._there: dict[str, tuple[str, Known]] = {}
-
-    def put(self, run: TrackedRun) -> Outcome:
-        """Makes the experiment hold ``run`` once. What it replaces goes to MLflow's trash."""
-        experiment, there = self._experiment(run.study)
-        olds = there.get(run.run_id, [])
-        kept = [old for old in olds if old[1].get(SENT) == run.record_digest][:1]
-        if not kept:
-            points = run.points()  # a damaged file is told before anything changes
-            there[run.run_id] = [self._add(run, experiment, points)]
-        for old, _ in olds:
-            if not kept or old != kept[0][0]:
-                self.client.delete_run(old)
-        if not kept:
-            return "updated" if olds else "added"
-        there[run.run_id] = kept
-        return "updated" if self._annotate(run, *kept[0]) or len(olds) > 1 else "unchanged"
-
-    def _experiment(self, study: str) -> tuple[str, Known]:
-        """Returns the study's experiment and its runs by our identity: MLflow's, and the tags."""
-        if study not in self._there:
-            known = self.client.get_experiment_by_name(study)
-            if known is not None and known.lifecycle_stage != "active":
-                raise MlflowException(
-                    f"the experiment {study} was deleted; `mlflow experiments restore "
-                    f"--experiment-id {known.experiment_id}` brings it back"
-                )
-            self._there[study] = (
-                known.experiment_id if known else self._create(study),
-                self._runs(known.experiment_id) if known else {},
+def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
+    """Returns MLflow's identity of a study's experiment, which is made where there is none."""
+    if known := client.get_experiment_by_name(study):
+        if known.lifecycle_stage != "active":
+            raise MlflowException(
+                f"the experiment {study} was deleted; `mlflow experiments restore "
+                f"--experiment-id {known.experiment_id}` brings it back"
             )
-        return self._there[study]
+        return str(known.experiment_id)
+    place = None
+    if database:
+        place = (database.with_name(f"{database.stem}_artifacts") / study).as_uri()
+    return str(client.create_experiment(study, place))
 
-    def _create(self, study: str) -> str:
-        place = None
-        if self.database:
-            folder = self.database.with_name(f"{self.database.stem}_artifacts")
-            place = (folder / study).as_uri()
-        return str(self.client.create_experiment(study, place))
 
-    def _runs(self, experiment: str) -> Known:
-        runs: Known = {}
-        token = None
-        while True:
-            page = self.client.search_runs([experiment], max_results=PAGE, page_token=token)
-            for run in page:
-                tags = dict(run.data.tags)
-                if identity := tags.get(RUN):
-                    runs.setdefault(identity, []).append((run.info.run_id, tags))
-            if not (token := page.token):
-                return runs
-
-    def _add(self, run: TrackedRun, experiment: str, points: list[Point]) -> Kept:
-        """Writes a run; the tag that says so comes last."""
-        client, tags = self.client, _tags(run)
-        began, ended = (int(1000 * t) for t in (run.started, run.started + run.seconds))
-        made = client.create_run(experiment, began, {RUN: run.run_id}, run.label).info.run_id
-        last = self._write_steps(made, points)
-        params = [Param(k, str(v)[:LONGEST_PARAM]) for k, v in run.parameters.items()]
-        named = [RunTag(name, value) for name, value in tags.items()]
-        for some in zip_longest(
-            _batches(last, MOST_METRICS),
-            _batches(params, MOST_OTHERS),
-            _batches(named, MOST_OTHERS),
-        ):
-            client.log_batch(made, *(batch or [] for batch in some))
-        for path in run.files:
-            client.log_artifact(made, str(path))
-        client.set_terminated(made, "FINISHED" if run.status == "completed" else "FAILED", ended)
-        client.set_tag(made, SENT, run.record_digest)
-        return made, {**tags, SENT: run.record_digest}
-
-    def _write_steps(self, run: str, points: list[Point]) -> list[Metric]:
-        """Writes the steps of all metrics into a database; returns what is left for the client.
-
-        MLflow's client takes 70 microseconds for a value, and SQLite 8. So all but the last value
-        of each metric go into MLflow's table at once, and MLflow, which keeps the last values in
-        another table too, writes these. A server gets all values from the client.
-        """
-        steps: dict[str, list[tuple[str, float, int, int]]] = {}
-        for point in points:
-            for name, value in point.values.items():
-                steps.setdefault(name, []).append((name, value, int(1000 * point.time), point.step))
-        if self.database:
-            _insert(self.database, run, [row for rows in steps.values() for row in rows[:-1]])
-            steps = {name: rows[-1:] for name, rows in steps.items()}
-        return [Metric(*row) for rows in steps.values() for row in rows]
-
-    def _annotate(self, run: TrackedRun, identity: str, there: dict[str, str]) -> bool:
-        """Brings the tags of a run up to date; tells whether any had to be changed."""
-        tags = _tags(run)
-        written = there.get(OWN, "").split(",")
-        ours = {name for name in there if name.startswith(OURS)} - {SENT}
-        gone = (ours | ({*written, NOTE} & there.keys())) - tags.keys()
-        changed = {name: value for name, value in tags.items() if there.get(name) != value}
-        for name in gone:
-            self.client.delete_tag(identity, name)
-        for some in _batches([RunTag(*pair) for pair in changed.items()], MOST_OTHERS):
-            self.client.log_batch(identity, tags=some)
-        return bool(gone or changed)
+def _put(
+    client: MlflowClient,
+    database: Path | None,
+    experiment_of: Callable[[str], str],
+    run: TrackedRun,
+) -> None:
+    """Makes the experiment of a run's study hold the run once, as it is now."""
+    experiment = experiment_of(run.place.study)
+    there = client.search_runs([experiment], f"tags.`{RUN}` = '{run.run_id}'")
+    if [old.data.tags.get(SENT) for old in there] == [run.digest]:
+        return
+    for old in there:
+        client.delete_run(old.info.run_id)
+    began, ended = (int(1000 * t) for t in (run.started, run.started + run.seconds))
+    identity = client.create_run(experiment, began, {RUN: run.run_id}, run.label).info.run_id
+    log = partial(client.log_batch, identity)
+    steps: dict[str, list[tuple[str, float, int, int]]] = {}
+    for point in run.points:
+        for name, value in point.values.items():
+            steps.setdefault(name, []).append((name, value, int(1000 * point.time), point.step))
+    if database:
+        _insert(database, identity, [row for rows in steps.values() for row in rows[:-1]])
+        steps = {name: rows[-1:] for name, rows in steps.items()}
+    metrics = [Metric(*row) for rows in steps.values() for row in rows]
+    for batch in _batches(metrics, MOST_METRICS):
+        log(metrics=batch)
+    params = [Param(name, str(v)[:LONGEST_PARAM]) for name, v in run.parameters.items()]
+    for batch in _batches(params, MOST_OTHERS):
+        log(params=batch)
+    tags = [RunTag(name, value[:LONGEST_TAG]) for name, value in _tags(run).items() if value]
+    for batch in _batches(tags, MOST_OTHERS):
+        log(tags=batch)
+    for path in run.files:
+        client.log_artifact(identity, str(path))
+    client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
+    client.set_tag(identity, SENT, run.digest)
 
 
 def _insert(database: Path, run: str, rows: list[tuple[str, float, int, int]]) -> None:
-    """Writes rows of key, value, time in milliseconds and step, in one transaction."""
+    """Writes rows of key, value, time in milliseconds and step into MLflow's table at once.
+
+    MLflow's client takes ten times as long or more for a value. It writes the last value of each
+    metric, for it keeps these in another table too.
+    """
     # As MLflow itself stores NaN and the infinities, for which SQL has no numbers.
     stored = (
         (key, 0.0, time, step, run, True)
@@ -213,16 +155,18 @@ def _insert(database: Path, run: str, rows: list[tuple[str, float, int, int]]) -
         connection.executemany(f"INSERT INTO metrics ({columns}) VALUES (?, ?, ?, ?, ?, ?)", stored)
 
 
-def _tags(run: TrackedRun) -> dict[str, str]:
+def _tags(run: TrackedRun) -> dict[str, str | None]:
     """Returns MLflow's tags of a run: its name, the user's own tags and note, and ours."""
-    own = {n: v for n, v in run.annotations.tags.items() if not n.startswith(OURS)}
-    tags = {NAME: run.label, "mlflow.source.name": "moelaws train", COMMIT: run.tags.get("commit")}
-    tags |= own
-    tags |= {NOTE: run.annotations.note, OWN: ",".join(own)}
-    tags |= {f"{OURS}{name}": value for name, value in run.tags.items()}
-    return {name: value[:LONGEST_TAG] for name, value in tags.items() if value}
+    return {
+        "mlflow.runName": run.label,
+        "mlflow.source.name": "moelaws train",
+        "mlflow.source.git.commit": run.tags.get("commit"),
+        **run.annotations.tags,
+        "mlflow.note.content": run.annotations.note,
+        **{f"moelaws.{name}": value for name, value in run.tags.items()},
+    }
 
 
-def _batches(items: list[T], most: int) -> Iterator[list[T]]:
+def _batches(items: list[Any], most: int) -> Iterator[list[Any]]:
     for start in range(0, len(items), most):
         yield items[start : start + most]

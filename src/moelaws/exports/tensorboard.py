@@ -1,16 +1,12 @@
-"""Runs as event files for TensorBoard: a folder for each study, and in it one for each run.
-
-The name of a run's event file holds the run's identity and a digest of its content. So the names
-alone tell what is there, and a file that is there is complete.
-"""
+"""Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +16,7 @@ from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from moelaws.exports.material import TrackedRun
-from moelaws.exports.send import Outcome
-from moelaws.records.files import replacing
+from moelaws.records.files import replacing_folder
 from moelaws.records.lock import one_at_a_time
 from moelaws.spec.from_json import parse_json
 
@@ -35,45 +30,23 @@ METRICS = ("final/L", "final/bits_per_byte", "final/L_train", "final/balance_cv"
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[EventFiles]:
-    """Yields the tracker that keeps runs below ``folder``."""
+def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
+    """Yields what writes a run below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
-        yield EventFiles(folder)
+        yield partial(_write, folder)
 
 
-class EventFiles:
-    """Keeps runs as ``FOLDER/STUDY/LABEL/events.out.tfevents.*``."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def put(self, run: TrackedRun) -> Outcome:
-        """Writes the event file of ``run`` unless it is there; removes what was there of it."""
-        study = self.folder / run.study
-        # TensorBoard reads the files of a folder by name: the time of the run stands first.
-        name = f"events.out.tfevents.{int(run.started):010}.{run.run_id}.{run.digest}"
-        there = list(study.glob(f"*/events.out.tfevents.*.{run.run_id}.*"))
-        path = study / run.label / name
-        if there == [path]:
-            return "unchanged"
-        events = list(_events(run))
-        _write(path, events)
-        for old in there:
-            if old != path:
-                old.unlink()
-                if not any(old.parent.glob("events.out.tfevents.*")):
-                    shutil.rmtree(old.parent)
-        return "updated" if there else "added"
-
-
-def _write(path: Path, events: list[event_pb2.Event]) -> None:
-    """Writes under a name that TensorBoard does not read, and renames."""
-    with replacing(path.with_name("unfinished")) as temporary, temporary.open("wb") as file:
-        writer = RecordWriter(file)
-        for event in events:
-            writer.write(event.SerializeToString())
-    os.replace(path.with_name("unfinished"), path)
+def _write(folder: Path, run: TrackedRun) -> None:
+    """Writes ``FOLDER/STUDY/LABEL`` anew in place of what was there of the run."""
+    study, name = folder / run.place.study, f"events.out.tfevents.{int(run.started)}.{run.run_id}"
+    with replacing_folder(study / run.label) as work, (work / name).open("wb") as file:
+        events = RecordWriter(file)
+        for event in _events(run):
+            events.write(event.SerializeToString())
+    for old in study.glob(f"*/events.out.tfevents.*.{run.run_id}"):
+        if old.parent.name != run.label:
+            shutil.rmtree(old.parent)
 
 
 def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
@@ -81,7 +54,7 @@ def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
     yield event_pb2.Event(wall_time=run.started, file_version="brain.Event:2")
     for summary in (*_hyperparameters(run), *_texts(run)):
         yield event_pb2.Event(wall_time=run.started, summary=summary)
-    for point in run.points():
+    for point in run.points:
         event = event_pb2.Event(wall_time=point.time, step=point.step)
         for name, value in point.values.items():
             event.summary.value.add(tag=name, simple_value=value)
@@ -125,10 +98,10 @@ def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
 
     start = plugin_data_pb2.SessionStartInfo(start_time_secs=run.started, group_name=run.label)
     for name in HPARAMS:
-        if name in run.sizes:
-            start.hparams[name].number_value = run.sizes[name]
+        if name in run.parameters:
+            start.hparams[name].number_value = run.parameters[name]
     for name in TEXTS:
-        start.hparams[name].string_value = run.sizes[name]
+        start.hparams[name].string_value = run.parameters[name]
     yield _plugin(metadata.SESSION_START_INFO_TAG, data(session_start_info=start))
 
     succeeded = run.status == "completed"

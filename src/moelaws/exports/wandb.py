@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,62 +20,42 @@ os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is impor
 import wandb
 
 from moelaws.exports.material import TrackedRun
-from moelaws.exports.send import Outcome
 from moelaws.records.leftovers import discard, sweep, temporary
 from moelaws.records.lock import one_at_a_time
 
-MARK = "moelaws.digest"  # file beside the run's log: the digest of what was sent
 MOST_TAG = 64  # characters of a tag that W&B takes
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[OfflineRuns]:
-    """Yields the tracker that keeps runs below ``folder``."""
+def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
+    """Yields what writes a run below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
         sweep(folder)
         hidden = temporary(folder / "wandb")
         hidden.mkdir()
         try:
-            yield OfflineRuns(folder, hidden)
+            yield partial(_put, folder, hidden)
         finally:
             wandb.teardown()  # ends the process in which wandb writes
             discard(hidden)
 
 
-class OfflineRuns:
-    """Keeps runs as ``FOLDER/STUDY/offline-run-DATE_TIME-RUN``; ``hidden`` is written first."""
-
-    def __init__(self, folder: Path, hidden: Path) -> None:
-        self.folder, self.hidden = folder, hidden
-
-    def put(self, run: TrackedRun) -> Outcome:
-        """Writes the offline run unless it is there; removes what was there of it."""
-        study = self.folder / run.study
-        began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
-        place = study / f"offline-run-{began}-{run.run_id}"
-        there = list(study.glob(f"offline-run-*-{run.run_id}"))
-        if there == [place] and _mark(place) == run.digest:
-            return "unchanged"
-        written = _write(run, self.hidden)
-        study.mkdir(exist_ok=True)
-        for old in there:
-            shutil.rmtree(old)
-        os.replace(written, place)
-        return "updated" if there else "added"
-
-
-def _mark(place: Path) -> str:
-    path = place / MARK
-    return path.read_text() if path.is_file() else ""
+def _put(folder: Path, hidden: Path, run: TrackedRun) -> None:
+    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of what was there of the run."""
+    began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
+    study, written = folder / run.place.study, _write(run, hidden)
+    study.mkdir(exist_ok=True)
+    for old in study.glob(f"offline-run-*-{run.run_id}"):
+        shutil.rmtree(old)
+    os.replace(written, study / f"offline-run-{began}-{run.run_id}")
 
 
 def _write(run: TrackedRun, hidden: Path) -> Path:
     """Writes an offline run below ``hidden``; returns its folder."""
-    points = run.points()
     own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
     offline = wandb.init(
-        project=run.study,
+        project=run.place.study,
         id=run.run_id,
         name=run.label,
         notes=run.annotations.note or None,
@@ -87,21 +68,20 @@ def _write(run: TrackedRun, hidden: Path) -> Path:
     for path in run.files:
         shutil.copyfile(path, files / path.name)
         offline.save(files / path.name, base_path=files, policy="now")
-    for point in points:
+    for point in run.points:
         offline.log({**point.values, "_timestamp": point.time}, step=point.step)
     offline.summary.update(dict(run.final))
     offline.finish(exit_code=0 if run.status == "completed" else 1)
     folder = files.parent
     for name in ("tmp", "logs"):  # of this export, not of the run
         shutil.rmtree(folder / name, ignore_errors=True)
-    (folder / MARK).write_text(run.digest)
     return folder
 
 
 def _labels(run: TrackedRun) -> list[str]:
     """Returns W&B's tags: the tier, the status, and the user's own as ``name=value``."""
     own = [f"{name}={value}"[:MOST_TAG] for name, value in run.annotations.tags.items()]
-    return [label for label in (run.asked.tier, run.status, *own) if label]
+    return [label for label in (run.place.tier, run.status, *own) if label]
 
 
 def _settings(run: TrackedRun) -> Any:

@@ -43,6 +43,36 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yields a new folder that takes the place of ``folder`` when the block ends well.
+
+    A kill leaves ``folder`` as it was, or, in the moment between two renamings, absent.
+
+    Raises:
+        UserError: when the disk is full or the folder's place cannot be written.
+    """
+    work, old = leftovers.temporary(folder), leftovers.temporary(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep(folder.parent)
+        work.mkdir()
+        yield work
+        if folder.exists():
+            os.rename(folder, old)
+        try:
+            os.rename(work, folder)
+        except OSError:
+            if old.exists():
+                os.rename(old, folder)
+            raise
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        leftovers.discard(work)
+    leftovers.discard(old)
+
+
 def remove(path: Path) -> None:
     """Removes ``path``, what killed writers left beside it, and its folder if that is empty then.
 

@@ -1,15 +1,13 @@
-"""SQL over the tables of a tier and the record of the runs, answered by a process of its own."""
+"""SQL over the tables of a tier and the record of the runs; it reads and changes nothing else."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from moelaws.records.layout import Results
@@ -19,7 +17,20 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.parquet import read_table
 
 RUNS, SCORES = "runs", "scores"
-NO_MEMORY = 3  # exit status; a library that lacks memory may also end by a signal
+MOST_ROWS = 1_000_000  # of an answer
+# DuckDB refuses every file, every extension and every change of a setting.
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # else a table's name may be a variable of this program
+    "temp_directory": "",
+    "lock_configuration": True,
+}
+
+
+class RefusedError(Exception):
+    """The SQL is not what a query may be; the text says why."""
 
 
 class Answer(NamedTuple):
@@ -29,87 +40,97 @@ class Answer(NamedTuple):
     rows: list[list[Any]]
 
 
-def query(
-    sql: str,
-    results: Results,
-    tier: str,
-    seconds: int = 60,
-    gigabytes: int = 2,
-) -> Answer:
+def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: int = 2) -> Answer:
     """Answers ``sql``, in which a study's table goes by the study's name.
 
-    ``runs`` is the record of every run, a column for each dotted key; ``scores`` what kept runs
-    scored on tasks, a row a run, step and task. One SELECT, DESCRIBE,
-    SUMMARIZE or EXPLAIN is answered; it can read these tables and nothing else, and cannot write.
+    ``runs`` is the record of every run, a column for each dotted key; ``scores`` holds what kept
+    runs scored on tasks, a row for each run, step and task.
 
     Args:
         seconds: how long the answer may take once the tables are read.
-        gigabytes: the most memory that the answer may take.
+        gigabytes: the memory that DuckDB may take.
 
     Raises:
         UserError: why there is no answer, what is allowed, and the names of the tables.
     """
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"query: the SQL {sql!r} is not UTF-8") from None
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))
     names = [*studies, RUNS, *([SCORES] if scored else [])]
     # A table that is read is named in the text. Where none is, all may be meant: SHOW TABLES.
     named = [name for name in names if name.casefold() in sql.casefold()] or names
-    header = {"sql": sql, "bytes": gigabytes * 10**9, "seconds": seconds}
-    with _confined() as process:
-        try:
-            tables = {name: _table(name, results, tier) for name in named}
-            output, complaint = process.communicate(_request(header, tables), timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise UserError(
-                f"query: there was no answer within {seconds} s; ask for less, or allow more "
-                "time with --time-limit"
-            ) from None
-        finally:
-            process.kill()
-            process.wait()
-    if process.returncode == NO_MEMORY or process.returncode < 0:
+    tables = {name: _table(name, results, tier) for name in named}
+    try:
+        return answer(sql, tables, seconds, gigabytes)
+    except TimeoutError:
+        raise UserError(
+            f"query: there was no answer within {seconds} s; ask for less, or allow more "
+            "time with --time-limit"
+        ) from None
+    except (duckdb.OutOfMemoryException, MemoryError):
         raise UserError(
             f"query: the answer needs more than {gigabytes} GB of memory; ask for less, or allow "
             "more with --memory-limit"
-        )
-    if process.returncode:  # no DuckDB, as when only what fits and figures need is installed
-        reason = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"query: the process that answers failed: {' '.join(reason)}")
-    answer = json.loads(output)
-    if "error" in answer:
+        ) from None
+    except (duckdb.Error, RefusedError, RecursionError, ValueError) as error:
+        # Below the first paragraph DuckDB draws where in the SQL the mistake is.
+        reason = " ".join(str(error).split("\n\n")[0].split())
         raise UserError(
-            f"query: {answer['error']}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
+            f"query: {reason}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
             f"over these tables of tier {tier}: {', '.join(names)}"
-        )
-    return Answer(answer["columns"], answer["rows"])
+        ) from None
 
 
-def _confined() -> subprocess.Popen[bytes]:
-    """Starts the process that answers, which reads while this one reads the tables."""
-    return subprocess.Popen(
-        # Of the folders that Python searches for modules, not the current one.
-        [sys.executable, "-P", str(Path(__file__).with_name("confined.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # A library's threads, one a core, would take memory that the query lacks.
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        start_new_session=True,  # Ctrl-C reaches this process alone, which ends the other
-    )
+def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) -> Answer:
+    """Answers one SELECT over ``tables``, by their names.
+
+    DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser.
+
+    Raises:
+        RefusedError: for any other statement, and for an answer that is too long.
+        duckdb.Error: for a mistake in the SQL, and for what reaches outside of the tables.
+        TimeoutError: after that many ``seconds``.
+    """
+    config = {**LOCKED, "memory_limit": f"{gigabytes}GB"}
+    with duckdb.connect(":memory:", config=config) as connection, ThreadPoolExecutor(1) as thread:
+        for name, table in tables.items():
+            connection.register(name, table)
+        answering = thread.submit(_answer, connection, sql)
+        try:
+            return answering.result(timeout=seconds)
+        except (TimeoutError, KeyboardInterrupt):
+            connection.interrupt()
+            raise
 
 
-def _request(header: dict[str, Any], tables: dict[str, pa.Table]) -> bytes:
-    request = io.BytesIO(json.dumps(header).encode() + b"\n")
-    request.seek(0, io.SEEK_END)
-    for name, table in tables.items():
-        named = table.replace_schema_metadata({"name": name})
-        with pa.ipc.new_stream(request, named.schema) as stream:
-            stream.write_table(named)
-    return request.getvalue()
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    sql.encode()  # raises a ValueError for text that is not UTF-8
+    statements = connection.extract_statements(sql)
+    kinds = [statement.type.name for statement in statements]
+    if kinds not in (["SELECT"], ["EXPLAIN"]):
+        raise RefusedError(f"the SQL is {', '.join(kinds) or 'empty'}")
+    cursor = connection.execute(statements[0])
+    columns: list[str] = []
+    for name, kind, *_ in cursor.description:
+        if "TIME ZONE" in str(kind):  # Python has no such time without one more library
+            raise RefusedError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
+        while name in columns:
+            name += "_1"
+        columns.append(name)
+    rows = cursor.fetchmany(MOST_ROWS + 1)
+    if len(rows) > MOST_ROWS:
+        raise RefusedError(f"the answer has more than {MOST_ROWS:,} rows; add a LIMIT")
+    return Answer(columns, [[_plain(value) for value in row] for row in rows])
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON knows it: a decimal as a number, a date or the like as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _table(name: str, results: Results, tier: str) -> pa.Table:
@@ -130,11 +151,12 @@ def _runs(results: Results) -> pa.Table:
 
 def _scores(results: Results) -> pa.Table:
     """Returns a row for each run, kept step and task."""
-    parts = []
+    tables = []
     for path in sorted(results.scores("x").parent.glob("*.parquet")):
-        part = read_parquet(path)
-        parts.append(part.add_column(0, "run_id", pa.array([path.stem] * len(part), pa.string())))
-    return pa.concat_tables(part.replace_schema_metadata() for part in parts)
+        table = read_parquet(path)
+        run = pa.array([path.stem] * len(table), pa.string())
+        tables.append(table.add_column(0, "run_id", run).replace_schema_metadata())
+    return pa.concat_tables(tables)
 
 
 def _array(values: list[Any]) -> pa.Array:

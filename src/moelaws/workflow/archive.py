@@ -1,227 +1,250 @@
-"""What an archive of a finished sweep holds, and the words that go with it."""
+"""A finished sweep as one ZIP file: what was made, the code that made it, and a SHA-256 of each."""
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 import shlex
-from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
-from pathlib import Path
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
-from moelaws.records.code import training_code
+from moelaws.records import provenance, seal
+from moelaws.records.code import PACKAGE, training_code
+from moelaws.records.files import json_object, replacing
 from moelaws.records.layout import LOCK
-from moelaws.records.leftovers import temporaries
-from moelaws.records.runs import Record, read_record
-from moelaws.spec.errors import UserError
-from moelaws.spec.references import folder
-from moelaws.workflow.checkout import Checkout
+from moelaws.records.progress import Report
+from moelaws.records.runs import read_record
+from moelaws.spec.errors import UserError, listed
 from moelaws.workflow.jobs import Jobs
 
-OWN = "own"  # holds a user's own studies that lie outside of the project's folder
-_STUDIES = Path("config/studies")
-_LONGEST = 254  # characters of a name in Snakemake's records, where names may have 255
+MANIFEST = "manifest.json"
+_PROJECT = (
+    *("Snakefile", "config", "envs", "profiles", "workflow"),
+    *("pyproject.toml", "README.md", "LICENSE", "NOTICE"),
+)
+_LEFT_OUT = (LOCK, "site.yaml")  # the latter names a user's account on a cluster
+_PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # hardly smaller when compressed
+# What Python raises for bytes of a ZIP file that are not what was written.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+_TEXT = """\
+The sweep of {studies}, tier {tier}: {runs} runs, losses {source}
+
+This archive holds a finished sweep of moelaws, which trains grids of Mixture-of-Experts language
+models, fits scaling laws to their losses and judges what papers claim of them.
+
+WHAT IS IN IT
+  results/runs/      the record of each run: configuration, summary, provenance, history, log
+  results/weights/   the final weights of the runs that a study keeps, if any
+  results/corpora/   the description and the hashes of the text; the text itself is not here
+  {root}/
+                     tables of losses, what was derived from them, fits with the draws of their
+                     bootstrap, contests of laws, figures with the plotted numbers, and verdicts
+  src/ workflow/ config/ envs/ own/
+                     the code as it was, its configuration, the pinned packages, and a user's own
+                     studies, if any; the last commit was {commit}
+  manifest.json      the size and the SHA-256 of each file
+
+HOW TO LOOK AT IT
+Figures, CSV, Markdown and HTML open in any program. If {explore} is here,
+open it in a browser first. In Python, pandas.read_parquet reads the tables. moelaws reads it all:
+  unzip FILE.zip -d sweep && cd sweep
+  python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .
+  .venv/bin/moelaws archive --check PATH/OF/FILE.zip
+  .venv/bin/moelaws runs
+  .venv/bin/moelaws query "SHOW TABLES" --tier {tier}
+
+HOW TO GO ON FROM IT
+  .venv/bin/snakemake --cores all -n {config}
+This says what Snakemake would make. Runs on record are not trained again. Tables, fits and figures
+may be made again, from the same records.
+The runs are known by their text, so it must be the same: put what `corpus` in config/config.yaml
+names where it was; `stdlib` is the text of the Python version that each provenance.json names.
+To train further runs, delete results/corpora first: Snakemake then prepares the text again.
+"""
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The part of a project that one archive holds.
+def write(
+    out: Path, jobs: Jobs, overrides: Mapping[str, Any], is_whole: bool, report: Report
+) -> dict[str, Any]:
+    """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
 
-    Attributes:
-        jobs: the project.
-        studies: keys of the studies that are archived.
-        overrides: of the configuration's keys, as the call of Snakemake that made it had them.
+    Args:
+        overrides: of the configuration's keys, by which ``jobs`` were loaded.
+        is_whole: whether these are all studies of the project, so that the tier's pages are theirs.
+
+    Raises:
+        UserError: where the sweep is not finished, a file is damaged, or ``out`` cannot be written.
     """
+    paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
+    files = {path.as_posix(): path for path in paths}
+    files |= {f"src/moelaws/{path.relative_to(PACKAGE)}": path for path in _files(PACKAGE)}
+    own, studies = _own(jobs)
+    files |= own
+    records = [read_record(jobs.results, run) for run in jobs.runs]
+    code = provenance.collect()
+    about = {
+        "format": "moelaws archive 1",
+        "studies": list(jobs.studies),
+        "tier": jobs.project.tier,
+        "source": jobs.project.source,
+        "runs": len(records),
+        "stale_runs": sum(record.is_stale(training_code()) for record in records),
+        "commit": code["commit"],
+        "uncommitted_changes": bool(code["dirty"]),
+    }
+    words = {**overrides, "studies": studies}.items()
+    text = _TEXT.format(
+        **{**about, "studies": " and ".join(jobs.studies), "commit": code["commit"] or "unknown"},
+        root=jobs.folder.root,
+        explore=jobs.folder.explore,
+        config=shlex.join(["--config", *(f"{key}={_flow(value)}" for key, value in words)]),
+    )
+    with (
+        replacing(out) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
+    ):
+        archive.writestr("README.txt", text)
+        sums = {"README.txt": {"bytes": len(text.encode()), "sha256": _sha(BytesIO(text.encode()))}}
+        for number, (name, file) in enumerate(sorted(files.items()), 1):
+            archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
+            with file.open("rb") as opened:
+                sums[name] = {"bytes": file.stat().st_size, "sha256": _sha(opened)}
+            report("archive", number, len(files), f"{number}/{len(files)} files")
+        manifest = {**about, "files": sums}
+        archive.writestr(MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    return manifest
 
-    jobs: Jobs
-    studies: Sequence[str]
-    overrides: Mapping[str, Any]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all chosen studies are archived, so that the tier's pages are of these alone."""
-        return set(self.studies) == set(self.jobs.studies)
+def check(path: Path, report: Report) -> dict[str, Any]:
+    """Returns the manifest of the archive ``path``, all of whose files are what was written.
 
-    @cached_property
-    def runs(self) -> list[str]:
-        """The runs of the studies, by identity."""
-        sweeps = [self.jobs.sweeps[key] for key in self.studies if key in self.jobs.sweeps]
-        return sorted({run.run_id for sweep in sweeps for run in sweep.runs})
+    Raises:
+        UserError: for a file that is no such archive, and where a file in it is damaged, missing
+            or was added.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
+            manifest = json_object(content, f"{path}: {MANIFEST}")
+            if "files" not in manifest:
+                raise UserError(f"{path} is no archive of moelaws: no {MANIFEST} names its files")
+            problems = list(_problems(archive, manifest["files"], report))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except _UNREADABLE as error:
+        raise UserError(f"{path} is no ZIP file, or it was cut short or damaged: {error}") from None
+    if problems:
+        raise UserError(f"{path} is not what was written: {listed(problems, 12)}")
+    return manifest
 
-    @cached_property
-    def records(self) -> list[Record]:
-        """What is on record of those runs."""
-        return [read_record(self.jobs.results, run) for run in self.runs]
 
-    @property
-    def stale(self) -> int:
-        """How many of them were trained by other training code than today's."""
-        return sum(record.is_stale(training_code()) for record in self.records)
+def _problems(
+    archive: zipfile.ZipFile, files: Mapping[str, Mapping[str, Any]], report: Report
+) -> Iterator[str]:
+    """Yields a phrase for each difference between an archive and its manifest's ``files``."""
+    entries = archive.infolist()
+    counts = Counter(entry.filename for entry in entries)
+    yield from (f"{name} is missing" for name in sorted(files.keys() - counts.keys()))
+    yield from (f"{name} is in it twice" for name, count in counts.items() if count > 1)
+    for number, entry in enumerate(entries, 1):
+        name, known = entry.filename, files.get(entry.filename)
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or set("\\:") & set(name):
+            yield f"{name!r} would be unpacked elsewhere"
+        elif known is None and name != MANIFEST:
+            yield f"{name} was added"
+        elif known is not None and not _is_kept(archive, entry, known):
+            yield f"{name} is damaged"
+        report("check", number, len(entries), f"{number}/{len(entries)} files")
 
-    @cached_property
-    def corpora(self) -> list[str]:
-        """The texts of those runs, by identity."""
-        runs = (self.jobs.runs[run] for run in self.runs)
-        return sorted({run.config.corpus.corpus_id for run in runs})
 
-    def made(self) -> list[Path]:
-        """Returns the outputs of the workflow's rules that the archive must hold."""
-        results, kept = self.jobs.results, set(self.jobs.all_kept) & set(self.runs)
-        probed = {
-            path
-            for key in self.studies
-            for entry in self.jobs.studies[key].derived
-            for path in self.jobs.probed(key, entry)
-        }
-        own = chain.from_iterable(self._of_study(key) for key in self.studies)
-        return sorted(
-            {
-                *(results.corpus(corpus) / "meta.json" for corpus in self.corpora),
-                *map(results.summary, self.runs),
-                *map(results.kept, kept),
-                *probed,
-                *own,
-                *(self._pages() if self.is_whole else ()),
-            }
+def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: Mapping[str, Any]) -> bool:
+    try:
+        with archive.open(entry) as file:
+            # By the size first, which also refuses what would unpack to more than was written.
+            return bool(entry.file_size == known["bytes"] and _sha(file) == known["sha256"])
+    except _UNREADABLE:
+        return False
+
+
+def _sha(file: Any) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
+    """Returns all files of the sweep below results/.
+
+    Raises:
+        UserError: where something is not made yet, or is damaged.
+    """
+    results, tier = jobs.results, jobs.folder
+    descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
+    derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]
+    made = [*descriptions, *jobs.summaries(), *jobs.weights(), *jobs.tables(), *derived]
+    made += [*jobs.fits(), *jobs.shown()]
+    if is_whole:
+        pages = [*jobs.claims_pages(), *jobs.laws_pages(), *jobs.outlooks()]
+        made += [*pages, tier.explore, tier.report, *_files(tier.root, "*.*")]
+    if missing := [path for path in made if not path.is_file()]:
+        raise UserError(
+            f"{', '.join(jobs.studies)} at tier {jobs.project.tier} is not finished: "
+            f"{len(missing)} of {len(made)} files are missing: {listed(missing, 5)}; "
+            "call snakemake first"
         )
-
-    def _of_study(self, key: str) -> list[Path]:
-        study, tier = self.jobs.studies[key], self.jobs.folder
-        figures = [tier.figure(key, entry.name) for entry in study.figures]
-        tables = [tier.paper_table(key, entry.name) for entry in study.tables]
-        return [
-            *self.jobs.own_table(key),
-            *(tier.derived(key, entry.name) for entry in study.derived),
-            *(tier.fit(key, fit.name) for fit in study.fits),
-            *(tier.draws(key, fit.name) for fit in study.fits),
-            *(tier.contest(key, contest.name) for contest in study.contests),
-            *(p.with_suffix(s) for p in figures for s in (".pdf", ".png", ".csv", ".json")),
-            *(p.with_suffix(s) for p in tables for s in (".csv", ".md", ".tex", ".json")),
-            *([tier.verdicts(key)] if study.claims else []),
-        ]
-
-    def _pages(self) -> list[Path]:
-        """The pages of the whole tier."""
-        jobs, tier = self.jobs, self.jobs.folder
-        beside = (".md", ".parquet", ".pdf", ".png", ".csv")
-        outlook = [page.with_suffix(suffix) for page in jobs.outlooks() for suffix in beside]
-        last = (tier.cover, tier.report, tier.explore)
-        return [*jobs.claims_pages(), *jobs.laws_pages(), *outlook, *last]
-
-    def files(self) -> dict[str, Path]:
-        """Returns name in the archive -> file, for all that lies on disk.
-
-        Raises:
-            UserError: where the sweep is not finished: what is missing.
-        """
-        made = self.made()
-        if missing := [path for path in made if not path.is_file()]:
-            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-            raise UserError(
-                f"{', '.join(self.studies)} at tier {self.jobs.project.tier} is not finished: "
-                f"{len(missing)} of {len(made)} files are missing: "
-                f"{', '.join(map(str, missing[:5]))}{more}; run "
-                f"{_call('--cores all', self.overrides)} first"
-            )
-        results, tier = self.jobs.results, self.jobs.folder
-        folders = [*map(results.run, self.runs), Path("envs"), Path("config")]
-        kept = (results.kept(run).parent for run in self.runs)
-        beside = [path for f in (*folders, *kept) if f.is_dir() for path in _files(f)]
-        kinds = ("tables", "derived", "fits", "contests", "figures", "claims")
-        logs = [
-            path
-            for kind in kinds
-            for key in self.studies
-            for path in results.log(tier, kind, key, "*").parent.glob("*.log")
-        ]
-        pages = [path for path in self._pages() if path.is_file()]
-        files = {*made, *beside, *logs, *pages}
-        recorded = (record_of(path) for path in {*made, *pages})
-        files |= {path for path in recorded if path.is_file()}
-        return {path.as_posix(): path for path in sorted(files)} | self._own_studies()
-
-    def _own_studies(self) -> dict[str, Path]:
-        """Name in the archive -> file, of a user's own studies and the packages beside them."""
-        files: dict[str, Path] = {}
-        for key, above in self.own.items():
-            study, root = self.jobs.studies[key], above.resolve()
-            package = folder(study.home)
-            code = _files(package) if package.is_relative_to(root) else []
-            for path in (root / study.file.name, *code):
-                files[str(place_of(key, above) / path.relative_to(root))] = path
-        return files
-
-    @property
-    def own(self) -> dict[str, Path]:
-        """Key -> folder of the archived studies that are a user's own."""
-        files = {key: self.jobs.studies[key].file for key in self.studies}
-        return {k: file.parent for k, file in files.items() if file.parent != _STUDIES}
-
-    def command(self, options: str) -> str:
-        """Returns the call of Snakemake that makes the archived studies and nothing else."""
-        if self.is_whole:
-            return _call(options, self.overrides)
-        studies = [self.jobs.studies[key].reference for key in self.studies]
-        folder = self.jobs.folder
-        others = [
-            path
-            for key in self.studies
-            for path in self._of_study(key)
-            if path.parent.parent == folder.root / "contests" or path == folder.verdicts(key)
-        ]
-        targets = ["figures", *map(str, others)]
-        return _call(options, {**self.overrides, "studies": studies}, targets)
-
-    def about(self, checkout: Checkout) -> dict[str, Any]:
-        """Returns what the manifest says of the archive, beside its files."""
-        project = self.jobs.project
-        return {
-            "studies": list(self.studies),
-            "tier": project.tier,
-            "source": project.source,
-            "runs": len(self.runs),
-            "stale_runs": self.stale,
-            "commit": checkout.commit,
-            "uncommitted_changes": bool(checkout.patch),
-        }
+    files = set(made)
+    for run in jobs.runs:
+        files |= {*_files(results.run(run)), results.hidden(run), results.scores(run)}
+    for kept in jobs.weights():
+        files |= {*_files(kept.parent)}
+    logs = results.log(tier, "x", "x", "x").parents[2]
+    for root in (tier.root, logs):
+        for key in jobs.studies:
+            files |= {path for place in root.glob(f"*/{key}") for path in _files(place)}
+            files |= {*_files(root, f"*/{key}.*")}
+    files = {path for path in files if path.is_file()}
+    for path in files:
+        seal.check(path)
+    return list(files)
 
 
-def place_of(study: str, above: Path) -> Path:
-    """Returns where an archive keeps the folder ``above`` of a user's own study."""
-    own = Path(os.path.relpath(above))
-    return Path(OWN, study) if ".." in own.parts else own
+def _files(above: Path, pattern: str = "**/*") -> Iterator[Path]:
+    """Yields the files of a folder but locks, hidden and unfinished ones, and compiled code."""
+    for path in [above] if above.is_file() else above.glob(pattern):
+        hidden = any(part[0] == "." for part in path.relative_to(above).parts)
+        if path.is_file() and not hidden and path.name not in _LEFT_OUT and path.suffix != ".pyc":
+            yield path
 
 
-def record_of(output: Path) -> Path:
-    """Returns the file in which Snakemake keeps what it knows of the job that made ``output``.
+def _own(jobs: Jobs) -> tuple[dict[str, Path], list[str]]:
+    """Returns the files of a user's own studies by name, and what ``studies`` is in the archive.
 
-    By these records it compares inputs by content, whatever time their files have.
+    The files are a study's YAML and the package beside it; an archive keeps them below own/.
     """
-    name = urlsafe_b64encode(output.as_posix().encode()).decode()
-    parts = [name[i : i + _LONGEST] for i in range(0, len(name), _LONGEST)]
-    return Path(".snakemake/metadata", *(f"@{part}" for part in parts[:-1]), parts[-1])
-
-
-def _files(folder: Path) -> list[Path]:
-    """The files below a folder, without locks, unfinished ones and compiled code."""
-    unfinished = {*temporaries(folder), folder / LOCK}
-    files = (p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    return [path for path in files if path not in unfinished]
-
-
-def _call(options: str, overrides: Mapping[str, Any], targets: Sequence[str] = ()) -> str:
-    words = [f"{key}={_flow(value)}" for key, value in overrides.items()]
-    config = ["--config", *words] if words else []
-    end = ["--", *targets] if targets else []
-    return " ".join(["snakemake", options, shlex.join([*config, *end])]).rstrip()
+    files: dict[str, Path] = {}
+    studies = []
+    for key, study in jobs.studies.items():
+        above = study.file.parent
+        if above == Path("config/studies"):
+            studies.append(key)
+            continue
+        package = _files(above / study.package.split(".")[0]) if study.package else ()
+        for path in (study.file, *package):
+            files[f"own/{key}/{path.relative_to(above)}"] = path
+        studies.append(f"own/{key}/{study.file.name}")
+    return files, studies
 
 
 def _flow(value: Any) -> str:
-    """A value of the configuration as one word of a command line."""
+    """Returns a value of the configuration as one word of a command line."""
     text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6)
     return text.removesuffix("\n").removesuffix("\n...")

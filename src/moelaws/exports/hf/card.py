@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from moelaws.accounting.parameters import count_parameters
+from moelaws.records.runs import flatten
 from moelaws.records.summary import RunSummary
 from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset
 from moelaws.spec.model import MoE
@@ -68,7 +69,6 @@ This card names no licence: what the text allows is for whoever publishes the mo
 |-|-|
 | architecture in transformers | `{architecture}` |
 | parameters | {parameters.total:,}, of which {parameters.active:,} are active for a token |
-{_rows(_shape(config))}
 
 The weights are in fp32, as they were kept at the end of the training.
 
@@ -76,9 +76,9 @@ The weights are in fp32, as they were kept at the end of the training.
 
 | | |
 |-|-|
-{_rows(_training(config))}
 | code | {_code(provenance)} |
-| run | `{config.run_id}`; `moelaws.json` holds its whole configuration |
+| run | `{config.run_id}` |
+{_settings(config)}
 
 ## How to read text with it
 
@@ -125,46 +125,11 @@ def _tokenizer(corpus: Corpus) -> str:
     return f"The tokenizer is a published one, a file with the SHA-256 digest `{corpus.tokenizer}`."
 
 
-def _shape(config: RunConfig) -> dict[str, Any]:
-    model, ffn = config.model, config.model.ffn
-    shape = {
-        "layers": model.n_layers,
-        "width": model.d_model,
-        "attention": f"{model.n_heads} heads of width {model.width_of_head}, {model.n_kv} for keys "
-        f"and values, QK-norm {'on' if model.qk_norm else 'off'}, RoPE theta {model.rope_theta:g}",
-        "context": f"{model.context:,} tokens",
-        "embeddings": "tied" if model.tied_embeddings else "untied",
-    }
-    if not isinstance(ffn, MoE):
-        return shape | {"feed-forward": f"SwiGLU of width {ffn.d_ffn}"}
-    gates = "divided by their sum" if ffn.normalize_top_k else "not divided by their sum"
-    shape["experts"] = (
-        f"{ffn.n_experts} of width {ffn.d_expert}, {ffn.top_k} a token, gates {gates}, "
-        f"{ffn.n_shared} shared"
-    )
-    if ffn.n_dense_layers:
-        shape["dense layers"] = f"the first {ffn.n_dense_layers}, of width {ffn.d_ffn}"
-    return shape
-
-
-def _training(config: RunConfig) -> dict[str, Any]:
-    adam, schedule, ffn = config.optimizer, config.schedule, config.model.ffn
-    training = {
-        "batch": f"{config.batch} sequences, {config.batch * config.model.context:,} tokens",
-        "AdamW": f"learning rate {adam.lr:.4g}, betas {adam.beta1:g} and {adam.beta2:g}, weight "
-        f"decay {adam.weight_decay:g}, gradient norm at most {adam.clip:g}",
-        "steps": config.steps,
-        "schedule": f"{schedule.kind}, warm-up over {schedule.warmup:g} of the steps, last "
-        f"learning rate {schedule.final:g} of the peak",
-        "precision": config.precision,
-        "seed": config.seed,
-    }
-    if isinstance(ffn, MoE):
-        training["router's losses"] = (
-            f"coefficients {ffn.load_balance:g} for balance over {config.balance_group} sequences, "
-            f"{ffn.router_z:g} for z"
-        )
-    return training
+def _settings(config: RunConfig) -> str:
+    """Returns a row for each key of the configuration but those of the text."""
+    settings = flatten(config.model_dump(mode="json", exclude={"corpus"}))
+    rows = [f"| `{key}` | {value} |" for key, value in settings.items() if value is not None]
+    return "\n".join(rows)
 
 
 def _code(provenance: dict[str, Any]) -> str:
@@ -174,7 +139,3 @@ def _code(provenance: dict[str, Any]) -> str:
         return f"{version}, at no commit"
     changed = ", with changes since" if provenance.get("dirty") else ""
     return f"{version} at commit `{commit}`{changed}"
-
-
-def _rows(cells: dict[str, Any]) -> str:
-    return "\n".join(f"| {name} | {value} |" for name, value in cells.items())

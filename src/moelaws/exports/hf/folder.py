@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ from typing import Any
 from moelaws import __version__
 from moelaws.corpus.shards import TOKENIZER, PreparedCorpus, file_record
 from moelaws.exports.hf import architecture, card, tokenizer, weights
-from moelaws.records.files import read_json, write_json
+from moelaws.records.files import read_json, replacing_folder, write_json
 from moelaws.records.layout import Results
-from moelaws.records.leftovers import discard, sweep, temporary
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -147,33 +144,3 @@ def check_folder(folder: Path, run_id: str) -> None:
             f"{folder} holds an export of this run and other files ({', '.join(foreign[:3])}), "
             f"which would be lost; move them away, or {other}"
         )
-
-
-@contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yields a new folder that takes the place of ``folder`` when the block ends well.
-
-    A kill leaves ``folder`` as it was, or, in the moment between two renamings, absent.
-
-    Raises:
-        UserError: when the disk is full or the folder's place cannot be written.
-    """
-    work, old = temporary(folder), temporary(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        sweep(folder.parent)
-        work.mkdir()
-        yield work
-        if folder.exists():
-            os.rename(folder, old)
-        try:
-            os.rename(work, folder)
-        except OSError:
-            if old.exists():
-                os.rename(old, folder)
-            raise
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    finally:
-        discard(work)
-    discard(old)
