@@ -11,6 +11,8 @@ import click
 
 from moelaws.cli.gathered import gathered
 from moelaws.cli.project import simulated_option
+from moelaws.records.code import digest
+from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
     Project,
@@ -20,10 +22,10 @@ from moelaws.spec.project import (
     study_names,
 )
 from moelaws.spec.study import KINDS, Reader, Study
+from moelaws.workflow.code import of_readers
 
 if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
-    from moelaws.records.layout import TierFolder
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,6 @@ class StudyFiles:
 
     def folder(self, project: Project) -> TierFolder:
         """Returns the folder in which the workflow puts what it makes at the project's tier."""
-        from moelaws.records.layout import Results
-
         return Results().tier(project.tier, self.is_simulated(project))
 
     def inputs(
@@ -55,8 +55,6 @@ class StudyFiles:
             UserError: for a file that is missing or damaged, or one given that no entry declares.
         """
         from moelaws.analysis.inputs import Inputs, read_runs
-        from moelaws.records.code import digest
-        from moelaws.workflow.code import of_readers
 
         folder, key = self.folder(project), study.study
         fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.explore.encode import floats, integers, rounded
+from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
 from moelaws.tables.parquet import read_table
 
 MOST = 200  # points of a curve
-MANTISSA = 13  # bits of a loss and a time: to 0.0002 nats, a thousandth of a batch's noise
 COLUMNS = ("step", "loss", "seconds")
 
 
@@ -31,29 +30,25 @@ def thinned(n: int, most: int = MOST) -> NDArray[np.intp]:
 
 def curves(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns the training curves of all runs, one after the other; empty of those without."""
-    parts: list[dict[str, NDArray[np.float64]]] = []
-    for run in runs.frame["run_id"]:
-        frame = _history(material, run) if run in runs.records else None
-        if frame is None or not set(COLUMNS) <= set(frame):
-            parts.append({name: np.empty(0) for name in COLUMNS})
-            continue
-        kept = frame.iloc[thinned(len(frame))]
-        parts.append({name: kept[name].to_numpy(float) for name in COLUMNS})
-    joined = {name: _joined(part[name] for part in parts) for name in COLUMNS}
+    every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
+    known = [curve for curve in every if curve is not None]
+    step, loss, seconds = (_joined(c[name].to_numpy(float) for c in known) for name in COLUMNS)
     return {
-        "offset": _offsets(len(part["step"]) for part in parts),
-        "step": floats(joined["step"]),
-        "loss": floats(rounded(joined["loss"], MANTISSA)),
-        "seconds": floats(rounded(joined["seconds"], MANTISSA)),
+        "offset": _offsets(0 if curve is None else len(curve) for curve in every),
+        "step": floats(step),
+        "loss": floats(loss),
+        "seconds": floats(seconds),
     }
 
 
-def _history(material: Material, run: str) -> pd.DataFrame | None:
-    """Returns the steps of a run, up to now where it is still training."""
-    whole = material.read(read_table, material.results.run(run) / "history.parquet")
-    if whole is not None:
-        return whole
-    return material.read(read_table, material.results.history_so_far(run))
+def _curve(material: Material, run: str) -> pd.DataFrame | None:
+    """Returns some steps of a run, up to now where it is still training."""
+    results = material.results
+    for path in (results.run(run) / "history.parquet", results.history_so_far(run)):
+        frame = material.read(read_table, path)
+        if frame is not None:
+            return frame.iloc[thinned(len(frame))] if set(COLUMNS) <= set(frame) else None
+    return None
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
@@ -66,7 +61,7 @@ def load(material: Material, runs: Runs) -> dict[str, Any]:
         "layers": integers([len(share) for share in shares]),
         "experts": integers([len(share[0]) if share else 0 for share in shares]),
         "offset": _offsets(sum(map(len, share)) for share in shares),
-        "share": floats(rounded(_joined(row for share in shares for row in share), MANTISSA)),
+        "share": floats(_joined(row for share in shares for row in share)),
     }
 
 

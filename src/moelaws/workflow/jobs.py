@@ -28,7 +28,7 @@ from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
-from moelaws.tasks.words import check_sources, is_file
+from moelaws.tasks.sources import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 from moelaws.workflow.packs import Packs
@@ -74,7 +74,11 @@ class Jobs:
                 raise UserError(
                     f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
                 )
-        project = load_project(root, overrides)
+        return cls.of(load_project(root, overrides), root)
+
+    @classmethod
+    def of(cls, project: Project, root: Path = Path()) -> Jobs:
+        """Returns the jobs of a configuration that is read already; raises as ``load`` does."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         chosen = chosen_studies(project, root)
         for study in chosen:
@@ -197,16 +201,17 @@ class Jobs:
         return [*records, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
-        """Returns what the page of the tier shows: all that is made of its runs but pages."""
+        """Returns the files that the page of the tier shows; it reads no others of the tier."""
         fits = self.fits()
-        of_fits = {
-            self.fitted_table(key, fit.name) for key, s in self.studies.items() for fit in s.fits
-        }
         draws = [path.with_suffix(".bootstrap.parquet") for path in fits]
-        outlooks = [path.with_suffix(".parquet") for path in self.outlooks()]
-        data = sorted({*self.tables(), *of_fits, *fits, *draws})
-        judged = [*self.verdicts(), *self.contests(), *outlooks]
-        return [*data, *judged, *self.figures(), *self.paper_tables()]
+        fitted = [
+            self.fitted_table(key, fit.name) for key, s in self.studies.items() for fit in s.fits
+        ]
+        readers = {k: [*s.figures, *s.tables, *s.claims] for k, s in self.studies.items()}
+        derived = [path for key in readers for path in self.derived_read(key, readers[key])]
+        pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
+        data = sorted({*self.tables(), *fitted, *fits, *draws, *derived})
+        return [*data, *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
 
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
