@@ -38,8 +38,8 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     size = out.stat().st_size / 1e6
     if as_json:
         counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
-        told = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**told, **counted, "notes": data["notes"]})
+        about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
+        print_json({**about, **counted, "notes": data["notes"]})
         return
     for note in data["notes"]:
         click.echo(f"moelaws: warning: {note}", err=True)

@@ -64,17 +64,26 @@ def command(
 def _sweeps(study: str | None, project: Project) -> list[Sweep]:
     """Returns the sweep of ``study``, or those of all that the project chooses."""
     if study:
-        sweep = expand_study(load_study(study), project)
-        if not sweep.runs:
-            kind = "imports its runs" if sweep.study.imported else "has no runs"
-            raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
-        return [sweep]
+        return [sweep_of(study, project)]
     chosen = chosen_studies(project)
     sweeps = [expand_study(s, project) for s in chosen if project.tier in s.grids]
     if not sweeps:
         names = ", ".join(s.study for s in chosen)
         raise UserError(f"no study of the configuration ({names}) has a grid {project.tier}")
     return sweeps
+
+
+def sweep_of(name: str, project: Project) -> Sweep:
+    """Returns the sweep of the study ``name``.
+
+    Raises:
+        UserError: where the study has no runs of its own.
+    """
+    sweep = expand_study(load_study(name), project)
+    if not sweep.runs:
+        kind = "imports its runs" if sweep.study.imported else "has no runs"
+        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
+    return sweep
 
 
 def _print(

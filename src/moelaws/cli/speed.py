@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from moelaws.cli.gpu import Claim, gpu_options, holding
+from moelaws.cli.grid import sweep_of
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import override_options
 from moelaws.grids.architectures import architectures
 from moelaws.grids.expand import Run
-from moelaws.grids.sweep import expand_study
 from moelaws.records.code import digest
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
@@ -23,7 +23,7 @@ from moelaws.records.seal import made_of
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_json import parse_json
-from moelaws.spec.project import load_project, load_study, study_names
+from moelaws.spec.project import load_project, study_names
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
 from moelaws.workflow.code import of_speed
@@ -129,17 +129,15 @@ def _run(file: Path | None) -> Run:
 
 def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:
     """Returns a run of each architecture of a study's grid, or of one of its sweeps."""
-    study, project = load_study(name), load_project(overrides=overrides)
-    runs = expand_study(study, project).runs
-    if not runs:
-        kind = "imports its runs" if study.imported else "has no runs"
-        raise UserError(f"{study.file} has no grids: the study {kind}")
+    project = load_project(overrides=overrides)
+    whole = sweep_of(name, project)
+    runs = whole.runs
     if sweep is None:
         return architectures(runs)
     if not (chosen := [run for run in runs if sweep in run.sweeps]):
         names = sorted({name for run in runs for name in run.sweeps})
         known = or_nearest(sweep, names, "there are")
-        raise UserError(f"{study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
+        raise UserError(f"{whole.study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
     return architectures(chosen)
 
 

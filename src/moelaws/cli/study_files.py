@@ -155,9 +155,9 @@ def study_with(kind: str, name: str) -> Study:
     raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
 
 
-def report_warnings(warnings: Sequence[str], most: int = 8) -> None:
-    """Prints warnings on standard error, the first ``most`` of them."""
-    for text in warnings[:most]:
+def report_warnings(warnings: Sequence[str], limit: int = 8) -> None:
+    """Prints warnings on standard error, the first ``limit`` of them."""
+    for text in warnings[:limit]:
         click.echo(f"moelaws: warning: {text}", err=True)
-    if len(warnings) > most:
-        click.echo(f"moelaws: warning: and {len(warnings) - most} more like these", err=True)
+    if len(warnings) > limit:
+        click.echo(f"moelaws: warning: and {len(warnings) - limit} more like these", err=True)

@@ -54,11 +54,11 @@ def command(
     rows = [
         {
             "task": task,
-            "group": asked[0].group,
-            "items": len(asked),
-            "choices": max(len(item.choices) for item in asked),
+            "group": questions[0].group,
+            "items": len(questions),
+            "choices": max(len(item.choices) for item in questions),
         }
-        for task, asked in by_task(items).items()
+        for task, questions in by_task(items).items()
     ]
     if out:
         write_items(out, items)

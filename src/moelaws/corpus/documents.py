@@ -138,10 +138,10 @@ def split(
     )
 
 
-def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
+def _held_out(sizes: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
     """Tells which documents, (documents,), are for validation."""
     held_out = np.zeros(len(sizes), bool)
-    room = share * int(sizes.sum(dtype=np.int64))
+    room = fraction * int(sizes.sum(dtype=np.int64))
     smallest = int(sizes.min())
     for place, size in enumerate(sizes):
         if size <= room:

@@ -18,14 +18,14 @@ MOST = 200  # points of a curve
 COLUMNS = ("step", "loss", "seconds")
 
 
-def thinned(n: int, most: int = MOST) -> NDArray[np.intp]:
-    """Returns which of ``n`` points are kept: at most ``most``, the first and the last always.
+def thinned(n: int, points: int = MOST) -> NDArray[np.intp]:
+    """Returns which of ``n`` points are kept: at most ``points``, the first and the last always.
 
     They lie closer at the beginning, where a loss falls fast.
     """
-    if n <= most:
+    if n <= points:
         return np.arange(n)
-    return np.unique(np.round((n - 1) * np.linspace(0, 1, most) ** 2).astype(np.intp))
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
 
 
 def curves(material: Material, runs: Runs) -> dict[str, Any]:
@@ -58,10 +58,10 @@ def load(material: Material, runs: Runs) -> dict[str, Any]:
     """
     shares = [_share(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
     return {
-        "layers": integers([len(share) for share in shares]),
-        "experts": integers([len(share[0]) if share else 0 for share in shares]),
-        "offset": _offsets(sum(map(len, share)) for share in shares),
-        "share": floats(_joined(row for share in shares for row in share)),
+        "layers": integers([len(layers) for layers in shares]),
+        "experts": integers([len(layers[0]) if layers else 0 for layers in shares]),
+        "offset": _offsets(sum(map(len, layers)) for layers in shares),
+        "share": floats(_joined(row for layers in shares for row in layers)),
     }
 
 

@@ -40,9 +40,9 @@ def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]
         return 1 - np.geomspace(densest, sparsest, points), False
     if low <= 0:
         return np.linspace(low, high + (high - low) * (BEYOND - 1), points), False
-    least = 1.0 if variable.domain is AT_LEAST_1 else 0.0
-    most = 1.0 if variable.domain is FRACTION else math.inf
-    return np.geomspace(max(least, low / BEYOND), min(most, high * BEYOND), points), True
+    lowest = 1.0 if variable.domain is AT_LEAST_1 else 0.0
+    highest = 1.0 if variable.domain is FRACTION else math.inf
+    return np.geomspace(max(lowest, low / BEYOND), min(highest, high * BEYOND), points), True
 
 
 def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:

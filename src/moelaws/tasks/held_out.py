@@ -82,7 +82,7 @@ def continuations(texts: Sequence[str], length: int, seed: int) -> list[Item]:
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
         return (
-            (found.start(), 0) for found in _WORD_ENDS.finditer(text, 0, max(0, len(text) - length))
+            (match.start(), 0) for match in _WORD_ENDS.finditer(text, 0, max(0, len(text) - length))
         )
 
     chosen = _chosen(texts, kinds, seed + length)
@@ -105,7 +105,7 @@ def closings(texts: Sequence[str], seed: int) -> list[Item]:
     """Returns items with the closing brackets that the texts have, equally many of each."""
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
-        return ((found.start(), CLOSING.index(found[0])) for found in _CLOSING.finditer(text))
+        return ((match.start(), CLOSING.index(match[0])) for match in _CLOSING.finditer(text))
 
     chosen = _chosen(texts, kinds, seed)
     brackets = sorted({place.kind for place in chosen})
@@ -122,10 +122,10 @@ def indentations(texts: Sequence[str], seed: int) -> list[Item]:
     """
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
-        for found in _TWO_LINES.finditer(text):
-            change = len(found["next"]) - len(found["here"])
-            if len(found["here"]) >= STEP and change in (-STEP, 0, STEP):
-                yield found.end("line"), change // STEP + 1
+        for match in _TWO_LINES.finditer(text):
+            change = len(match["next"]) - len(match["here"])
+            if len(match["here"]) >= STEP and change in (-STEP, 0, STEP):
+                yield match.end("line"), change // STEP + 1
 
     items = []
     for place in _chosen(texts, kinds, seed):

@@ -71,14 +71,17 @@ class Jobs:
         """
         for path in (root.resolve(), PACKAGE):
             if {"{", "}"} & set(str(path)):
-                raise UserError(
-                    f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
-                )
-        return cls.of(load_project(root, overrides), root)
+                reason = "Snakemake takes braces in a path for wildcards"
+                raise UserError(f"{path}: {reason}; rename that folder")
+        jobs = cls.of(load_project(root, overrides), root)
+        for key, sweep in jobs.sweeps.items():
+            if problem := too_long_for(sweep.runs, project_sources(jobs.project, root)):
+                raise UserError(f"{jobs.studies[key].file}: {problem}")
+        return jobs
 
     @classmethod
     def of(cls, project: Project, root: Path = Path()) -> Jobs:
-        """Returns the jobs of a configuration that is read already; raises as ``load`` does."""
+        """Returns the jobs of a project, whose text may be too short; raises as ``load`` does."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         chosen = chosen_studies(project, root)
         for study in chosen:
@@ -90,9 +93,6 @@ class Jobs:
         if project.source == "simulated":
             return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
-        for key, sweep in sweeps.items():
-            if problem := too_long_for(sweep.runs, project_sources(project, root)):
-                raise UserError(f"{studies[key].file}: {problem}")
         return cls(project, studies, sweeps, advice, left_out)
 
     @property
@@ -202,16 +202,13 @@ class Jobs:
 
     def explored(self) -> list[Path]:
         """Returns the files that the page of the tier shows; it reads no others of the tier."""
-        fits = self.fits()
-        draws = [path.with_suffix(".bootstrap.parquet") for path in fits]
-        fitted = [
-            self.fitted_table(key, fit.name) for key, s in self.studies.items() for fit in s.fits
-        ]
-        readers = {k: [*s.figures, *s.tables, *s.claims] for k, s in self.studies.items()}
-        derived = [path for key in readers for path in self.derived_read(key, readers[key])]
+        data = {*self.tables(), *self.fits()}
+        data |= {path.with_suffix(".bootstrap.parquet") for path in self.fits()}
+        for key, s in self.studies.items():
+            data |= {self.fitted_table(key, fit.name) for fit in s.fits}
+            data.update(self.derived_read(key, [*s.figures, *s.tables, *s.claims]))
         pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
-        data = sorted({*self.tables(), *fitted, *fits, *draws, *derived})
-        return [*data, *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
+        return [*sorted(data), *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
 
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
@@ -278,9 +275,7 @@ class Jobs:
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
         names = sorted({name for entry in entries for name in entry.fits})
-        return [
-            path(study, name) for path in (self.folder.fit, self.folder.draws) for name in names
-        ]
+        return [path(study, n) for path in (self.folder.fit, self.folder.draws) for n in names]
 
     def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the derived tables that ``entries`` of a study declare."""
