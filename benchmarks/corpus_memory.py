@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moelaws.corpus.prepare import prepare
-from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.shards import META
 from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Pretrained
 from moelaws.records.files import read_json
 from moelaws.records.memory import peak_memory
 from moelaws.spec.corpus import Corpus

@@ -83,6 +83,7 @@ HOMES: dict[str, set[str]] = {
     "matplotlib": {"figures", "studies"},
     "plotly": {"explore"},
     "PIL": {"explore"},
+    "markdown_it": {"explore"},
     "datasets": {"corpus"},
     "transformers": set(),  # an export for it needs nothing of it
     "mlflow": {"exports"},
@@ -92,7 +93,7 @@ HOMES: dict[str, set[str]] = {
     "snakemake": set(),
 }
 HEAVY = ("torch", "scipy", "pandas", "matplotlib", "datasets", "tokenizers")
-LIGHT = {"moelaws.corpus.sources", "moelaws.corpus.pretrained"}
+LIGHT = {"moelaws.corpus.sources", "moelaws.corpus.tokenizer"}
 MOST_LINES = 400
 
 

@@ -160,6 +160,6 @@ def test_html_writes_the_page_while_runs_train_and_at_the_end(sweep, monkeypatch
             )
         return results.tier(project.tier).explore, {}
 
-    monkeypatch.setattr("moelaws.cli.kept_page.write_page", write_page)
+    monkeypatch.setattr("moelaws.cli.explore.write_page", write_page)
     assert "results/demo/explore.html: open it" in call("--html", "--every", "0.1")
     assert written == [False, True]

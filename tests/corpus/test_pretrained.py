@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from moelaws.corpus.prepare import prepare
-from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
-from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.corpus.tokenizer import Pretrained, Tokenizer
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse

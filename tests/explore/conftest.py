@@ -22,9 +22,12 @@ def material_in(root):
         shutil.copytree(EVIDENCE / kind / "sparsity", folder / kind / "sparsity")
     (folder / "tables").mkdir()
     shutil.copy(EVIDENCE / "sparsity.parquet", folder / "tables")
+    for name in ("laws.md", "outlook.md"):
+        shutil.copy(EVIDENCE / name, folder)
     project = Project(tier="workstation", studies=("sparsity",))
     study = load_study("sparsity", REPOSITORY).at_tier("workstation")
-    return Material(project, (study,), results=Results(root))
+    declared = {path for path in folder.rglob("*") if path.name != "outlook.md"}
+    return Material(project, (study,), {}, declared, results=Results(root))
 
 
 @pytest.fixture(scope="session")

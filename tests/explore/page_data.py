@@ -58,16 +58,8 @@ def page_data(count=60, points=20):
     return {
         "tier": "demo", "title": f"Page of {NASTY[1]}", "source": "mixed",
         "made": "2026-01-01 00:00 UTC", "version": "0", "notes": NASTY,
-        "answers": [
-            {
-                "heading": heading, "paragraphs": NASTY, "points": NASTY,
-                "table": {
-                    "columns": ["budget (FLOPs)", IMAGE], "rows": [["1e13", NASTY[1]]],
-                    "numeric": [True, False],
-                },
-            }
-            for heading in ("What was trained", IMAGE)
-        ],
+        "trained": {"columns": ["study", IMAGE], "rows": [[NASTY[1], "1e13"]]},
+        "pages": [{"href": "claims.md", "html": "<h3>C</h3><h4>One</h4><table><tr><td>1</table>"}],
         "runs": {"count": count, "columns": [
             text("run_id", [NASTY[0] if i == 0 else f"run-{i}" for i in run]),
             text("study", [NASTY[i % 4] for i in run]),
@@ -103,7 +95,7 @@ def page_data(count=60, points=20):
         "isoflop": [isoflop(loss, size)],
         "laws": [law("first", run[trained], size[trained], tokens[trained], loss[trained])],
         "studies": [study()],
-        "links": [{"text": IMAGE, "href": "report.html"}],
+        "report": "report.html",
     }  # fmt: skip
 
 
@@ -114,7 +106,6 @@ def isoflop(loss, size):
             "C": C, "S": S, "label": f"C = {C:g}, {IMAGE}", "run": [1, 2, 3],
             "x": size[1:4].tolist(), "L": loss[1:4].tolist(),
             "curve": {"x": xs.tolist(), "mean": [2.0] * 5, "low": [1e-3] * 5, "high": [1e3] * 5},
-            "optimum": {"x": 4e5, "low": None, "high": None, "L": 2.0, "bound": True},
         }
         for C, S in itertools.product([1e12, 1e13], [0.0, 0.5])
     ]  # fmt: skip

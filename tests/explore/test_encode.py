@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.explore.curves import MOST, thinned
-from moelaws.explore.encode import floats, integers, packed, rounded, to_json
+from moelaws.explore.encode import floats, integers, packed, to_json
 from moelaws.explore.page import render
 from moelaws.spec.errors import UserError
 
@@ -20,12 +20,6 @@ from moelaws.spec.errors import UserError
 def test_floats_come_back(values):
     read = np.frombuffer(base64.b64decode(floats(values)), "<f4")
     assert np.array_equal(read, np.array(values, "<f4"), equal_nan=True)
-
-
-@given(st.lists(st.floats(2.0**-100, 2.0**100, width=32)), st.integers(8, 20))
-def test_rounded_floats_are_near(values, mantissa):
-    read = rounded(values, mantissa)
-    assert np.allclose(read, np.array(values, "<f4"), rtol=2.0 ** -(mantissa + 1), atol=0)
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1)))

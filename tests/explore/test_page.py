@@ -130,7 +130,9 @@ def test_it_opens_and_draws_every_section_without_a_complaint(visit, file):
     assert page.locator("#source").inner_text().startswith("Mixed data")
     assert page.evaluate("document.querySelectorAll('.plot .main-svg').length") > 0
     links = page.locator("a[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
-    assert {"figures/one/F1.csv", "figures/one/F1.pdf", "report.html"} <= set(links)
+    assert {"figures/one/F1.csv", "figures/one/F1.pdf", "report.html", "claims.md"} <= set(links)
+    assert page.locator("#answers details[open] table").count() == 1
+    assert "✓ supported" in page.locator("#answers").inner_text()
     assert not [link for link in links if re.match(r"\w+:|//", link)]
 
 

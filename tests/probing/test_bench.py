@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from moelaws.cli.bench import command
+from moelaws.cli.kept import bench as command
 from moelaws.cli.tasks import command as tasks_command
 from moelaws.model.transformer import Transformer
 from moelaws.records.files import write_json

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from click.testing import CliRunner
 
-from moelaws.cli.probe import command
+from moelaws.cli.kept import probe as command
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer

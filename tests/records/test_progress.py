@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from moelaws.corpus.progress import shown_by
+from moelaws.corpus.prepare import shown_by
 from moelaws.records import progress
 from moelaws.records.progress import reporting
 

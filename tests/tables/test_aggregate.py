@@ -15,11 +15,10 @@ from moelaws.records.paired import PairedLosses
 from moelaws.records.parquet import write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.tables.aggregate import aggregate, origin
+from moelaws.tables.aggregate import aggregate, origin, rates_at_the_edge
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import Column, column_metadata, read_table, write_table
 from moelaws.tables.query import query
-from moelaws.tables.rates import rates_at_the_edge
 from moelaws.tables.schema import TRAINED_COLUMNS
 from moelaws.training.evaluation import DocumentLosses
 

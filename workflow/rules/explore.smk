@@ -1,11 +1,9 @@
-# The page that people open first: all runs, curves, laws, figures and answers in one file.
+# The page that people open first: the files that the other rules made, in one file.
 
 
 rule explore:
     input:
-        made=JOBS.explored(),
-        # What it leads to.
-        pages=JOBS.claims_pages() + JOBS.laws_pages() + JOBS.outlooks(),
+        shown=JOBS.explored(),
         code=JOBS.explore_code(),
         spec=lambda w: JOBS.texts_spec(),
     output:

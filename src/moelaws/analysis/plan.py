@@ -71,8 +71,9 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     if (law := simulation.law) not in {entry.law for entry in fits}:
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
-    for i, entry in enumerate(fits if sample is not None else ()):
-        if "sample" not in entry.protocol and laws.fittable(entry.law).protocol.n_starts > sample:
+    for i, entry in enumerate(fits):
+        starts = laws.fittable(entry.law).protocol.n_starts
+        if sample is not None and "sample" not in entry.protocol and starts > sample:
             protocol = {**entry.protocol, "sample": sample}
             fits[i] = entry.model_copy(update={"protocol": protocol})
     nothing = {"figures": (), "tables": (), "claims": ()}
@@ -111,7 +112,8 @@ def plan(
 
 def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
     """Yields the fits and the derived tables behind them, each after what it needs, with that."""
-    entries: dict[str, Fit | Derived] = {e.name: e for e in (*study.derived, *study.fits)}
+    derived: dict[str, Fit | Derived] = {entry.name: entry for entry in study.derived}
+    entries = derived | {fit.name: fit for fit in study.fits}
     needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in study.fits}
     needs |= {d.name: {*d.fits, *d.derived} for d in study.derived}
     names = {fit.name for fit in study.fits}

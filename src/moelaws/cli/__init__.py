@@ -13,47 +13,61 @@ from moelaws import __version__
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
 
-# Command -> one line of help, written here so that `moelaws --help` imports no command.
-COMMANDS = {
-    "grid": "List the runs that a study's grid expands to: sizes, FLOPs, estimated cost.",
-    "corpus": "Prepare the text: tokenizer, token shards, hashes.",
-    "train": "Train one run; it resumes by itself from its last checkpoint.",
-    "probe": "Write the hidden states of a run whose weights were kept, after each layer.",
-    "tasks": "List what trained models can be asked, or write it to a task file.",
-    "bench": "Score a run whose weights were kept on tasks: accuracy, bits per byte.",
-    "speed": "Measure how fast configurations train, side by side, and what memory they take.",
-    "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
-    "import": "Make a study's table of somebody else's runs, by a mapping file.",
-    "laws": "Show every law, or one: equation, source, parameters, published values, errata.",
-    "eval": "Evaluate a law at one point.",
-    "simulate": "Write a table of a law's losses at a grid's points, with noise.",
-    "plan": "Tell how well a grid would determine the laws, and what it would cost.",
-    "advise": "Tell how to spend a budget: what each law recommends, and what that may cost.",
-    "outlook": "Write what fits and laws advise beyond a sweep's largest budget, as one page.",
-    "fit": "Fit a law to a table, with intervals and diagnostics.",
-    "compare": "Fit several laws to the same rows; show AIC, BIC and held-out errors side by side.",
-    "contest": "Judge laws on rows that were kept from them, as an entry of a study says.",
-    "contests": "Write which law to use for what, by the contests of the studies, as one page.",
-    "derive": "Make a study's derived table, such as the isoFLOP optima.",
-    "pin": "Make a search's laws of learning rate and batch those of the other studies.",
-    "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
-    "table": "Write one of a study's paper tables: CSV, Markdown and LaTeX.",
-    "judge": "Judge a study's claims by rule, from its tables and fits.",
-    "claims": "Write the papers' claims beside what these runs show, as one page.",
-    "explore": "Write one page to open in a browser: runs, curves, laws, figures, what they say.",
-    "cover": "Write the report's first page, with the digest of all that it shows.",
-    "watch": "Watch a sweep: runs done, running and failed, losses, speed, time left.",
-    "why": "Say what a call of snakemake would run, and why each job.",
-    "runs": "List the runs on record: status, loss, times; which ones other code made.",
-    "show": "Show all on record of one run, or what a figure, table or fit was made of.",
-    "verify": "Read everything that was made, and tell what is damaged, stale or orphaned.",
-    "diff": "Show what differs between runs: configuration, code, packages, results.",
-    "tag": "Give runs tags, such as baseline=yes, to find them by.",
-    "note": "Write a note to runs.",
-    "query": "Answer SQL over the tables and the runs on record.",
-    "export": "Write runs for other programs: MLflow, TensorBoard, W&B, transformers.",
-    "archive": "Write a finished sweep to one ZIP file with checksums, or verify such a file.",
+# Section -> command -> one line of help, written here so that `moelaws --help` imports no command.
+SECTIONS = {
+    "Answer": {
+        "advise": "Tell how to spend a budget: what each law recommends and risks.",
+        "plan": "Tell how well a grid would determine the laws, and its cost.",
+        "laws": "Show every law, or one: equation, source, parameters, errata.",
+        "eval": "Evaluate a law at one point.",
+        "fit": "Fit a law to a table, with intervals and diagnostics.",
+        "compare": "Fit several laws to the same rows: AIC, BIC, held-out errors.",
+    },
+    "Sweep": {
+        "grid": "List the runs of a study's grid: sizes, FLOPs, estimated cost.",
+        "corpus": "Prepare the text: tokenizer, token shards, hashes.",
+        "train": "Train runs; each resumes by itself from its last checkpoint.",
+        "watch": "Watch a sweep: runs done and failed, losses, speed, time left.",
+        "why": "Say what a call of snakemake would run, and why each job.",
+        "simulate": "Write a table of a law's losses at a grid's points.",
+        "speed": "Measure how fast configurations train, and in what memory.",
+        "pin": "Make a search's laws of lr and batch those of other studies.",
+    },
+    "Look": {
+        "explore": "Write one page to open in a browser, with all that was made.",
+        "runs": "List the runs on record: status, loss, times, stale ones.",
+        "show": "Show all on record of a run, or what a figure was made of.",
+        "diff": "Show how runs differ: configuration, code, packages, results.",
+        "query": "Answer SQL over the tables and the runs on record.",
+        "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
+        "tag": "Give runs tags, such as baseline=yes, to find them by.",
+        "note": "Write a note to runs.",
+        "verify": "Read all that was made; tell what is damaged or stale.",
+    },
+    "Share": {
+        "export": "Write runs for MLflow, TensorBoard, W&B, transformers.",
+        "archive": "Write a finished sweep to one ZIP file, or verify such a file.",
+    },
+    "Extend": {
+        "import": "Make a study's table of somebody else's runs.",
+        "tasks": "List what trained models can be asked, or write it to a file.",
+        "bench": "Score a run whose weights were kept on tasks.",
+    },
 }
+# The rules call them, and people seldom: `moelaws --help` only names them.
+OF_RULES = {
+    "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
+    "claims": "Write the papers' claims beside what these runs show, as one page.",
+    "contest": "Judge laws on rows that were kept from them, as a study says.",
+    "contests": "Write which law to use for what, as one page.",
+    "cover": "Write the report's first page, with the digest of all it shows.",
+    "derive": "Make a study's derived table, such as the isoFLOP optima.",
+    "judge": "Judge a study's claims by rule, from its tables and fits.",
+    "outlook": "Write what fits and laws advise for larger budgets, as one page.",
+    "probe": "Write the hidden states of a run whose weights were kept.",
+    "table": "Write one of a study's paper tables: CSV, Markdown and LaTeX.",
+}
+COMMANDS = {name: line for each in (*SECTIONS.values(), OF_RULES) for name, line in each.items()}
 
 # Where a command is that does not have a module of its own.
 PLACES = {
@@ -63,7 +77,11 @@ PLACES = {
     "contests": "contest:contests",
     "tag": "annotate:tag",
     "note": "annotate:note",
-    "import": "import_:command",  # a module cannot have the name of a statement
+    "judge": "claims:judge",
+    "probe": "kept:probe",
+    "bench": "kept:bench",
+    "aggregate": "tables:aggregate",
+    "import": "tables:import_",
 }
 
 
@@ -88,8 +106,11 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+        with formatter.section("Used by the workflow"):
+            formatter.write_text(f"Each makes one kind of file: {', '.join(OF_RULES)}.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.records.annotations import annotate
+from moelaws.records.layout import Results
+from moelaws.records.runs import find_record
 from moelaws.spec.errors import UserError
 
 
@@ -50,10 +53,6 @@ def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
 def _annotate(
     runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
 ) -> None:
-    from moelaws.records.annotations import annotate
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import find_record
-
     results = Results()
     # All are known before the first is changed.
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)

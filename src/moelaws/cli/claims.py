@@ -1,4 +1,4 @@
-"""``moelaws claims``: the verdicts of several studies as one page."""
+"""``moelaws judge`` and ``claims``: claims decided by rule, and those of all studies as a page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,38 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, out_option, print_json
+from moelaws.claims.page import page, read_verdicts
+from moelaws.cli.output import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
-from moelaws.spec.project import Project
+from moelaws.cli.study_files import StudyFiles, file_options
+from moelaws.records.files import write_json, write_text
+from moelaws.spec.project import Project, chosen_studies, load_study
+
+
+@click.command(name="judge")
+@click.argument("study")
+@project_options
+@file_options
+@out_option("The JSON file to write.")
+@json_option
+def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_json: bool) -> None:
+    """Judge the claims of STUDY: verdicts by rule, with the numbers behind them.
+
+    `moelaws claims` sets the verdicts of all studies as one page.
+    """
+    from moelaws.claims.judge import judge as decide
+
+    judged = load_study(study).at_tier(project.tier)
+    if files.is_simulated(project):
+        judged = judged.of_simulated()
+    verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
+    out = out or files.folder(project).verdicts(judged.study)
+    write_json(out, verdicts)
+    if as_json:
+        print_json(verdicts)
+        return
+    rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
+    print_table(("claim", "verdict", "figure", "these runs"), rows, str(out))
 
 
 @click.command(name="claims")
@@ -24,12 +53,7 @@ def command(
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.page import page, read_verdicts
-    from moelaws.records.files import write_text
-    from moelaws.records.layout import Results
-    from moelaws.spec.project import chosen_studies
-
-    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    folder = StudyFiles(simulated=simulated).folder(project)
     out = out or folder.claims
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from moelaws.cli.output import json_option, print_json
+from moelaws.records import seal
+from moelaws.records.files import read_json, write_text
 
 
 @click.command(name="cover")
@@ -29,9 +31,6 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
     the contests of laws. Each names the digests of what it was made of, so the digest over all of
     them stands for everything behind the report.
     """
-    from moelaws.records import seal
-    from moelaws.records.files import read_json, write_text
-
     lines, unverified = [], 0
     for path in sorted(files):
         read_json(path)  # what is damaged or no record is refused

@@ -160,7 +160,7 @@ class _Fitted:
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
         """Returns a warning where the point lies outside what the fitted rows cover."""
-        from moelaws.fitting.support import beyond_ranges, outside
+        from moelaws.fitting.prediction import beyond_ranges, outside
 
         support = self.part.support
         if support is None or not outside(self.law, support, columns)[0]:

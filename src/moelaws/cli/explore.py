@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +13,11 @@ import click
 
 from moelaws.cli.output import check_out, json_option, out_option, print_json
 from moelaws.cli.project import project_options, simulated_option
+from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+
+EVERY = 60.0  # seconds between the beginnings of two writings
 
 
 @click.command(name="explore")
@@ -19,7 +26,7 @@ from moelaws.spec.project import Project
 @out_option("The page to write (.html); results/TIER/explore.html by default.")
 @json_option
 def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
-    """Write a page with all runs, curves, fitted laws and figures of a tier, and what they say.
+    """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
@@ -31,8 +38,8 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     size = out.stat().st_size / 1e6
     if as_json:
         counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
-        told = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**told, **counted, "notes": data["notes"]})
+        about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
+        print_json({**about, **counted, "notes": data["notes"]})
         return
     for note in data["notes"]:
         click.echo(f"moelaws: warning: {note}", err=True)
@@ -48,11 +55,11 @@ def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[st
     from moelaws.explore.gather import gather
     from moelaws.explore.material import Material
     from moelaws.explore.page import render
-    from moelaws.records.files import write_text
-    from moelaws.spec.project import chosen_studies
+    from moelaws.workflow.jobs import Jobs
 
-    studies = tuple(study.at_tier(project.tier) for study in chosen_studies(project))
-    material = Material(project, studies, project.source == "simulated")
+    jobs = Jobs.of(project)
+    studies, declared = tuple(jobs.studies.values()), frozenset(jobs.explored())
+    material = Material(project, studies, jobs.sweeps, declared, jobs.simulated, jobs.results)
     data = gather(material)
     if not (data["runs"]["count"] or data["studies"]):
         raise UserError(
@@ -63,3 +70,37 @@ def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[st
     out = out or material.folder.explore
     write_text(out, render(data))
     return out, data
+
+
+class Page:
+    """The page of a project's tier. It takes seconds to write, so a thread of its own does it.
+
+    Whoever has it open sees the new one after a reload: it is replaced in one step.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._thread = threading.Thread(target=self._write)  # of the last writing, or of none
+        self._began = -math.inf
+
+    def refresh(self) -> None:
+        """Begins to write the page, where the last writing is over and began a minute ago."""
+        if time.monotonic() - self._began >= EVERY and not self._thread.is_alive():
+            self._began = time.monotonic()
+            self._thread = threading.Thread(target=self._write, daemon=True)
+            self._thread.start()
+
+    def write_last(self) -> Path:
+        """Writes the page of what there is at the end; returns where it is.
+
+        Raises:
+            UserError: where it cannot be written.
+        """
+        if self._thread.is_alive():
+            self._thread.join()
+        return write_page(self.project)[0]
+
+    def _write(self) -> None:
+        # Before the first run has ended there is little to show, and perhaps nothing.
+        with suppress(UserError):
+            write_page(self.project)

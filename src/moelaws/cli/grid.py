@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
+from moelaws.grids.timings import learned
+from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    from moelaws.accounting.cost import Device, PerRun
-    from moelaws.grids.sweep import Sweep
+from moelaws.spec.project import Project, chosen_studies, load_study
+from moelaws.spec.study import CPU_TIERS
+from moelaws.tables.describe import describe
+from moelaws.tables.kept_weights import kept_runs
 
 LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
 COLUMNS = (
@@ -42,11 +45,6 @@ def command(
 
     --run takes a run_id, or the first digits of one.
     """
-    from moelaws.accounting.cost import device_of
-    from moelaws.grids.timings import learned
-    from moelaws.records.layout import Results
-    from moelaws.spec.study import CPU_TIERS
-
     sweeps = _sweeps(study, project)
     if prefix is not None:
         click.echo(_configuration(sweeps, prefix))
@@ -65,15 +63,8 @@ def command(
 
 def _sweeps(study: str | None, project: Project) -> list[Sweep]:
     """Returns the sweep of ``study``, or those of all that the project chooses."""
-    from moelaws.grids.sweep import expand_study
-    from moelaws.spec.project import chosen_studies, load_study
-
     if study:
-        sweep = expand_study(load_study(study), project)
-        if not sweep.runs:
-            kind = "imports its runs" if sweep.study.imported else "has no runs"
-            raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
-        return [sweep]
+        return [sweep_of(study, project)]
     chosen = chosen_studies(project)
     sweeps = [expand_study(s, project) for s in chosen if project.tier in s.grids]
     if not sweeps:
@@ -82,12 +73,23 @@ def _sweeps(study: str | None, project: Project) -> list[Sweep]:
     return sweeps
 
 
+def sweep_of(name: str, project: Project) -> Sweep:
+    """Returns the sweep of the study ``name``.
+
+    Raises:
+        UserError: where the study has no runs of its own.
+    """
+    sweep = expand_study(load_study(name), project)
+    if not sweep.runs:
+        kind = "imports its runs" if sweep.study.imported else "has no runs"
+        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
+    return sweep
+
+
 def _print(
     sweep: Sweep, rows: list[dict[str, Any]], device: Device, every: bool, project: Project
 ) -> None:
     """Prints a sweep's runs and their cost, and a warning where they cannot be run as they are."""
-    from moelaws.grids.sweep import project_sources, too_long_for
-
     title = f"{sweep.study.study}, {project.tier}: {len(rows)} runs"
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
@@ -114,9 +116,6 @@ def _configuration(sweeps: list[Sweep], prefix: str) -> str:
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
     """Returns what each run is, as the study's table describes it, its devices and its cost."""
-    from moelaws.accounting.cost import placed
-    from moelaws.tables.describe import describe
-
     costs = [placed(run.config, device, per_run) for run in sweep.runs]
     return [
         {
@@ -134,8 +133,6 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
 
 def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
-    from moelaws.tables.kept_weights import kept_runs
-
     flops = sum(r["C_sparsity"] for r in rows)
     hours = sum(r["estimated_seconds"] * r["devices"] for r in rows) / 3600
     memory = max(r["estimated_memory"] for r in rows) / 1e9

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import click
+import yaml
 
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
+from moelaws.records.files import write_text
+from moelaws.records.layout import Results
+from moelaws.records.runs import read_record
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    from moelaws.spec.hyperparameters import Pinned
+from moelaws.spec.hyperparameters import Pinned, pinned_file, read_pinned
+from moelaws.spec.project import Project, load_study
 
 
 @click.command(name="pin")
@@ -32,10 +34,6 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     from moelaws.analysis.fitted import FittedInputs
     from moelaws.analysis.inputs import read_runs
     from moelaws.analysis.pinning import pinned
-    from moelaws.records.files import write_text
-    from moelaws.records.layout import Results
-    from moelaws.spec.hyperparameters import pinned_file, read_pinned
-    from moelaws.spec.project import load_study
 
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}
@@ -66,10 +64,6 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
 
 def _corpora(run_ids: Iterable[str]) -> list[str]:
     """Returns the identities of the texts that runs of the search, as far as on record, read."""
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import read_record
-    from moelaws.spec.corpus import Corpus
-
     results = Results()
     known = [run_id for run_id in run_ids if results.run(run_id).is_dir()]
     return sorted(
@@ -79,8 +73,6 @@ def _corpora(run_ids: Iterable[str]) -> list[str]:
 
 def _text(new: Pinned) -> str:
     """Returns YAML that begins with what a reader should know first."""
-    import yaml
-
     source = new.provenance
     low, high = source.C
     head = [
@@ -101,14 +93,14 @@ def _option(name: str, fit: str) -> str:
 
 
 def _print(old: Pinned | None, new: Pinned) -> None:
-    rows = []
-    for name in ("lr", "batch_tokens"):
-        for state, which in (("old", old), ("new", new)):
-            if which is None:
-                continue
-            one = getattr(which, name)
-            ends = [one.at(C) for C in new.provenance.C]
-            rows.append((name, state, one.coefficient, one.exponent, *one.exponent_interval, *ends))
+    rows = [
+        (name, state, law.coefficient, law.exponent, *law.exponent_interval, *ends)
+        for name in ("lr", "batch_tokens")
+        for state, pinned in (("old", old), ("new", new))
+        if pinned is not None
+        for law in [getattr(pinned, name)]
+        for ends in [map(law.at, new.provenance.C)]
+    ]
     low, high = new.provenance.C
     print_table(
         ("law", "", "coefficient", "exponent", "low", "high", f"at {low:.3g}", f"at {high:.3g}"),

@@ -5,23 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from moelaws.cli.gpu import gpus_option, holding
+from moelaws.cli.grid import sweep_of
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import override_options
 from moelaws.gpus.listing import Chosen
+from moelaws.grids.architectures import architectures
+from moelaws.grids.expand import Run
+from moelaws.records.code import digest
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
+from moelaws.records.runs import find_record
+from moelaws.records.seal import made_of
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_json import parse_json
+from moelaws.spec.project import load_project, study_names
 from moelaws.spec.run import RunConfig
-
-if TYPE_CHECKING:
-    from moelaws.grids.expand import Run
+from moelaws.tables.describe import describe
+from moelaws.workflow.code import of_speed
 
 # What tells configurations apart, beside their numbers.
 ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
@@ -75,10 +81,6 @@ def command(
     torch uses OMP_NUM_THREADS threads, one by default, as `moelaws train` does.
     """
     from moelaws.probing.speed import measure, write_rows
-    from moelaws.records.code import digest
-    from moelaws.records.seal import made_of
-    from moelaws.tables.describe import describe
-    from moelaws.workflow.code import of_speed
 
     check_out(out, ".parquet")
     if sweep and not study:
@@ -108,9 +110,6 @@ def command(
 
 def _file(word: str, results: Results) -> Path | None:
     """Returns the file of a configuration; None for standard input."""
-    from moelaws.records.runs import find_record
-    from moelaws.spec.project import study_names
-
     if word == "-":
         return None
     if word.endswith(".json") or Path(word).is_file():
@@ -121,8 +120,6 @@ def _file(word: str, results: Results) -> Path | None:
 
 
 def _run(file: Path | None) -> Run:
-    from moelaws.grids.expand import Run
-
     if file is None:
         where = "standard input"
         config = parse(RunConfig, parse_json(sys.stdin.buffer.read(), where), where)
@@ -133,21 +130,15 @@ def _run(file: Path | None) -> Run:
 
 def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:
     """Returns a run of each architecture of a study's grid, or of one of its sweeps."""
-    from moelaws.grids.architectures import architectures
-    from moelaws.grids.sweep import expand_study
-    from moelaws.spec.project import load_project, load_study
-
-    study, project = load_study(name), load_project(overrides=overrides)
-    runs = expand_study(study, project).runs
-    if not runs:
-        kind = "imports its runs" if study.imported else "has no runs"
-        raise UserError(f"{study.file} has no grids: the study {kind}")
+    project = load_project(overrides=overrides)
+    whole = sweep_of(name, project)
+    runs = whole.runs
     if sweep is None:
         return architectures(runs)
     if not (chosen := [run for run in runs if sweep in run.sweeps]):
         names = sorted({name for run in runs for name in run.sweeps})
         known = or_nearest(sweep, names, "there are")
-        raise UserError(f"{study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
+        raise UserError(f"{whole.study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
     return architectures(chosen)
 
 

@@ -11,6 +11,8 @@ import click
 
 from moelaws.cli.gathered import gathered
 from moelaws.cli.project import simulated_option
+from moelaws.records.code import digest
+from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
     Project,
@@ -20,10 +22,10 @@ from moelaws.spec.project import (
     study_names,
 )
 from moelaws.spec.study import KINDS, Reader, Study
+from moelaws.workflow.code import of_readers
 
 if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
-    from moelaws.records.layout import TierFolder
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,6 @@ class StudyFiles:
 
     def folder(self, project: Project) -> TierFolder:
         """Returns the folder in which the workflow puts what it makes at the project's tier."""
-        from moelaws.records.layout import Results
-
         return Results().tier(project.tier, self.is_simulated(project))
 
     def inputs(
@@ -55,8 +55,6 @@ class StudyFiles:
             UserError: for a file that is missing or damaged, or one given that no entry declares.
         """
         from moelaws.analysis.inputs import Inputs, read_runs
-        from moelaws.records.code import digest
-        from moelaws.workflow.code import of_readers
 
         folder, key = self.folder(project), study.study
         fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
@@ -157,9 +155,9 @@ def study_with(kind: str, name: str) -> Study:
     raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
 
 
-def report_warnings(warnings: Sequence[str], most: int = 8) -> None:
-    """Prints warnings on standard error, the first ``most`` of them."""
-    for text in warnings[:most]:
+def report_warnings(warnings: Sequence[str], limit: int = 8) -> None:
+    """Prints warnings on standard error, the first ``limit`` of them."""
+    for text in warnings[:limit]:
         click.echo(f"moelaws: warning: {text}", err=True)
-    if len(warnings) > most:
-        click.echo(f"moelaws: warning: and {len(warnings) - most} more like these", err=True)
+    if len(warnings) > limit:
+        click.echo(f"moelaws: warning: and {len(warnings) - limit} more like these", err=True)

@@ -8,7 +8,10 @@ import click
 
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.spec.errors import UserError
-from moelaws.tasks.words import HELD_OUT, OLMO
+from moelaws.tasks.harness import write_for_harness
+from moelaws.tasks.item import by_task, write_items
+from moelaws.tasks.olmo import available
+from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
 
 
 @click.command(name="tasks")
@@ -43,9 +46,6 @@ def command(
     moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
-    from moelaws.tasks.item import by_task, write_items
-    from moelaws.tasks.sources import items_of
-
     check_out(out, ".jsonl")
     if not sources:
         _list_bundled(out or harness, as_json)
@@ -54,18 +54,16 @@ def command(
     rows = [
         {
             "task": task,
-            "group": asked[0].group,
-            "items": len(asked),
-            "choices": max(len(item.choices) for item in asked),
+            "group": questions[0].group,
+            "items": len(questions),
+            "choices": max(len(item.choices) for item in questions),
         }
-        for task, asked in by_task(items).items()
+        for task, questions in by_task(items).items()
     ]
     if out:
         write_items(out, items)
     files = [out] if out else []
     if harness:
-        from moelaws.tasks.harness import write_for_harness
-
         files += write_for_harness(harness, items)
     if as_json:
         print_json({"tasks": rows, "files": list(map(str, files))})
@@ -78,8 +76,6 @@ def _list_bundled(out: Path | None, as_json: bool) -> None:
     """Prints the bundled tasks that can be asked here."""
     if out:
         raise UserError(f"name what to write, such as {HELD_OUT}; moelaws tasks --help lists it")
-    from moelaws.tasks.olmo import available
-
     names = [f"{OLMO}{name}" for name in available()]
     if as_json:
         print_json({"sources": [HELD_OUT, *names]})

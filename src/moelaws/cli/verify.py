@@ -6,16 +6,17 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.grids.sweep import expand_study
+from moelaws.records.layout import Results, recovery
+from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import TIERS, Study
-
-if TYPE_CHECKING:
-    from moelaws.workflow.verify import Verdict
+from moelaws.workflow.verify import STATES, Verdict, Verification
 
 SHOWN = 8  # lines for each state
 
@@ -35,10 +36,6 @@ def command(tier: str | None, as_json: bool) -> None:
     orphaned where no entry of the project asks for it, and damaged where its content changed.
     Exits with 1 where anything is damaged.
     """
-    from moelaws.records.layout import Results, recovery
-    from moelaws.spec.advice import ADVICE, load_advice
-    from moelaws.workflow.verify import STATES, Verification
-
     results = Results()
     if not results.root.is_dir():
         raise UserError(f"{results.root}: no such folder; run the workflow first")
@@ -71,9 +68,6 @@ def command(tier: str | None, as_json: bool) -> None:
 
 def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
     """Returns all studies by key, and the runs of all their tiers; None where some have no text."""
-    from moelaws.grids.sweep import expand_study
-    from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
-
     project = load_project()
     studies = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
     runs: set[str] = set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.kept_page import Page
+from moelaws.cli.explore import Page
 from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError

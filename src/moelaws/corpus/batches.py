@@ -85,13 +85,18 @@ class Batches:
     def _order(self, epoch: int) -> NDArray[np.intp]:
         """Returns the permutation of an epoch, (windows,)."""
         if epoch not in self._orders:
-            # NumPy promises to keep the raw bits of a generator, not what permutation() makes of
-            # them: sorting raw bits is the same order under every version.
-            bits = np.random.Philox(key=[self.seed, epoch]).random_raw(self.windows)
             recent = {e: order for e, order in self._orders.items() if e == epoch - 1}
-            order: NDArray[np.intp] = np.argsort(np.asarray(bits), kind="stable")
-            self._orders = {**recent, epoch: order}
+            self._orders = {**recent, epoch: random_order(self.windows, self.seed, epoch)}
         return self._orders[epoch]
+
+
+def random_order(n: int, seed: int, stream: int) -> NDArray[np.intp]:
+    """Returns 0 to n - 1 in a random order, (n,): the same under every version of NumPy.
+
+    NumPy promises to keep the raw bits of a generator, not what permutation() makes of them.
+    """
+    bits = np.random.Philox(key=[seed, stream]).random_raw(n)
+    return np.argsort(np.asarray(bits), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,17 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
+
+if TYPE_CHECKING:
+    from moelaws.corpus.rows import Spool
+    from moelaws.corpus.sources import Sources
 
 LARGEST = 1 << 20  # bytes of a document, so that memory stays flat
 SMALLEST_CUT = 1 << 12
@@ -28,21 +32,6 @@ _pack = struct.Struct(">8s16siqi").pack
 
 # Called with bytes of text done and bytes in all.
 Progress = Callable[[int, int], None]
-
-
-class Stored(Protocol):
-    """Text on disk: ``spans`` of files, each of which is a document where it is not too large."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def paths(self) -> Sequence[Path]: ...
-    @property
-    def n_spans(self) -> int: ...
-    def spans(self) -> Iterator[tuple[int, int, int]]:
-        """Yields the file's number in ``paths``, the first byte, bytes; in the files' order."""
 
 
 class _Files:
@@ -119,7 +108,9 @@ class Split:
     duplicates: int  # exact copies that were dropped
 
 
-def split(corpus: Corpus, text: Stored, progress: Progress = lambda done, total: None) -> Split:
+def split(
+    corpus: Corpus, text: Sources | Spool, progress: Progress = lambda done, total: None
+) -> Split:
     """Orders documents by a draw from ``corpus.seed`` and their contents, and drops copies.
 
     Validation is filled, in that order, with documents that still fit into
@@ -147,10 +138,10 @@ def split(corpus: Corpus, text: Stored, progress: Progress = lambda done, total:
     )
 
 
-def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
+def _held_out(sizes: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
     """Tells which documents, (documents,), are for validation."""
     held_out = np.zeros(len(sizes), bool)
-    room = share * int(sizes.sum(dtype=np.int64))
+    room = fraction * int(sizes.sum(dtype=np.int64))
     smallest = int(sizes.min())
     for place, size in enumerate(sizes):
         if size <= room:
@@ -163,7 +154,7 @@ def _held_out(sizes: NDArray[Any], share: float) -> NDArray[np.bool_]:
     return held_out
 
 
-def _records(seed: int, text: Stored, progress: Progress) -> NDArray[Any]:
+def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[Any]:
     """Returns a record for each document, (documents,); empty spans have none.
 
     A span is a document. Large spans, and those of a corpus that has few of them, are cut at

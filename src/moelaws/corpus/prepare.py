@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,33 @@ from typing import Any
 import numpy as np
 
 from moelaws.corpus.documents import Documents, split
-from moelaws.corpus.pretrained import Pretrained
-from moelaws.corpus.progress import Progress
 from moelaws.corpus.rows import Spool, spool
 from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedCorpus, file_record
 from moelaws.corpus.sources import DatasetSource, Sources
-from moelaws.corpus.tokenizer import Reproduction, Tokenizer, check_vocab_size
+from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer, check_vocab_size
 from moelaws.records.files import write_json, write_text
 from moelaws.records.leftovers import discard, sweep, temporaries, temporary
 from moelaws.records.lock import acquire, is_abandoned
+from moelaws.records.progress import Report
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
 BATCH = 1 << 20  # bytes of text tokenised at once
 BPE_TEXT = 1 << 28  # bytes of training text, in its shuffled order, that the BPE learns from
+
+
+# Called with a stage of STAGES, bytes of text done, bytes in all (None where they are unknown)
+# and the tokens made of them.
+Progress = Callable[[str, int, int | None, int], None]
+
+STAGES = {
+    "fetch": "reading the data set",
+    "index": "looking for documents",
+    "words": "counting words for the BPE",
+    "merges": "learning the BPE's merges",
+    "train": "tokenising the training text",
+    "validation": "tokenising the validation text",
+}
 
 
 def prepare(
@@ -75,6 +88,17 @@ def prepare(
             _put_in_place(corpus, folder, out, work)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
+
+
+def shown_by(report: Report, name: str) -> Progress:
+    """Returns a progress of the preparation of corpus ``name`` that ``report`` shows."""
+
+    def progress(stage: str, done: int, total: int | None, tokens: int) -> None:
+        of = "" if total is None else f" of {total / 1e6:.1f}"
+        note = f"{done / 1e6:.1f}{of} MB"
+        report(f"{name}, {STAGES[stage]}", done, total, note, MB=done / 1e6, tokens=tokens)
+
+    return progress
 
 
 def _stored(sources: Sources | DatasetSource, work: Path, progress: Progress) -> Sources | Spool:

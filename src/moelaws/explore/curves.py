@@ -9,51 +9,46 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.explore.encode import floats, integers, rounded
+from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
 from moelaws.tables.parquet import read_table
 
 MOST = 200  # points of a curve
-MANTISSA = 13  # bits of a loss and a time: to 0.0002 nats, a thousandth of a batch's noise
 COLUMNS = ("step", "loss", "seconds")
 
 
-def thinned(n: int, most: int = MOST) -> NDArray[np.intp]:
-    """Returns which of ``n`` points are kept: at most ``most``, the first and the last always.
+def thinned(n: int, points: int = MOST) -> NDArray[np.intp]:
+    """Returns which of ``n`` points are kept: at most ``points``, the first and the last always.
 
     They lie closer at the beginning, where a loss falls fast.
     """
-    if n <= most:
+    if n <= points:
         return np.arange(n)
-    return np.unique(np.round((n - 1) * np.linspace(0, 1, most) ** 2).astype(np.intp))
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
 
 
 def curves(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns the training curves of all runs, one after the other; empty of those without."""
-    parts: list[dict[str, NDArray[np.float64]]] = []
-    for run in runs.frame["run_id"]:
-        frame = _history(material, run) if run in runs.records else None
-        if frame is None or not set(COLUMNS) <= set(frame):
-            parts.append({name: np.empty(0) for name in COLUMNS})
-            continue
-        kept = frame.iloc[thinned(len(frame))]
-        parts.append({name: kept[name].to_numpy(float) for name in COLUMNS})
-    joined = {name: _joined(part[name] for part in parts) for name in COLUMNS}
+    every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
+    known = [curve for curve in every if curve is not None]
+    step, loss, seconds = (_joined(c[name].to_numpy(float) for c in known) for name in COLUMNS)
     return {
-        "offset": _offsets(len(part["step"]) for part in parts),
-        "step": floats(joined["step"]),
-        "loss": floats(rounded(joined["loss"], MANTISSA)),
-        "seconds": floats(rounded(joined["seconds"], MANTISSA)),
+        "offset": _offsets(0 if curve is None else len(curve) for curve in every),
+        "step": floats(step),
+        "loss": floats(loss),
+        "seconds": floats(seconds),
     }
 
 
-def _history(material: Material, run: str) -> pd.DataFrame | None:
-    """Returns the steps of a run, up to now where it is still training."""
-    whole = material.read(read_table, material.results.run(run) / "history.parquet")
-    if whole is not None:
-        return whole
-    return material.read(read_table, material.results.history_so_far(run))
+def _curve(material: Material, run: str) -> pd.DataFrame | None:
+    """Returns some steps of a run, up to now where it is still training."""
+    results = material.results
+    for path in (results.run(run) / "history.parquet", results.history_so_far(run)):
+        frame = material.read(read_table, path)
+        if frame is not None:
+            return frame.iloc[thinned(len(frame))] if set(COLUMNS) <= set(frame) else None
+    return None
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
@@ -63,10 +58,10 @@ def load(material: Material, runs: Runs) -> dict[str, Any]:
     """
     shares = [_share(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
     return {
-        "layers": integers([len(share) for share in shares]),
-        "experts": integers([len(share[0]) if share else 0 for share in shares]),
-        "offset": _offsets(sum(map(len, share)) for share in shares),
-        "share": floats(rounded(_joined(row for share in shares for row in share), MANTISSA)),
+        "layers": integers([len(layers) for layers in shares]),
+        "experts": integers([len(layers[0]) if layers else 0 for layers in shares]),
+        "offset": _offsets(sum(map(len, layers)) for layers in shares),
+        "share": floats(_joined(row for layers in shares for row in layers)),
     }
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moelaws.records.files import finite
 
@@ -17,19 +16,6 @@ from moelaws.records.files import finite
 def floats(values: Any, bits: int = 32) -> str:
     """Returns numbers as Base64 of little-endian floats of 32 or 64 ``bits``, row-major."""
     return _base64(np.ascontiguousarray(values, dtype=f"<f{bits // 8}").tobytes())
-
-
-def rounded(values: Any, mantissa: int) -> NDArray[np.float32]:
-    """Returns numbers as 32-bit floats with so many bits of their mantissas (23 in full).
-
-    The bits that are left out are 0, so that the numbers can be packed; those kept are rounded, to
-    a relative error of 2 ** -(mantissa + 1) at most.
-    """
-    left = 23 - mantissa
-    numbers = np.ascontiguousarray(values, dtype="<f4")
-    half = np.uint32(1 << (left - 1))
-    bits = (numbers.view("<u4") + half) & np.uint32(0xFFFFFFFF << left & 0xFFFFFFFF)
-    return np.where(np.isfinite(numbers), bits.view("<f4"), numbers)
 
 
 def integers(values: Any) -> str:

@@ -13,6 +13,8 @@ import pandas as pd
 from moelaws import laws
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
+from moelaws.fitting.diagnostics import Residuals
+from moelaws.fitting.prediction import predict
 from moelaws.fitting.report import FitPart, FitReport, draws_path, part_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
@@ -36,7 +38,7 @@ class LossFit:
         path: of the report.
         report: what was fitted, in one part or several.
         law: the form that was fitted.
-        spec: the fit as it was asked for.
+        spec: the study's entry of the fit.
         table: the rows (n,) that the fit read, used or not.
         row: (n,) row of the run on the page; None where the table does not name one.
         values: variable and response -> (n,), NaN where the table has none.
@@ -62,31 +64,36 @@ class LossFit:
         """Returns which rows (n,) a part was fitted to, and which were held out."""
         return selected_rows(self.table, self.law, self.spec, part.where)
 
-    def draws(self, part: FitPart) -> Array:
-        """Returns at most ``MOST_DRAWS`` draws (B, P) of a part, natural scale.
+    def predicted(self, part: FitPart, columns: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+        """Returns the response (n,) by a part at ``columns``, and the ends of its mean's interval.
 
-        Evenly chosen; none where the fit has none.
+        The interval is that of at most ``MOST_DRAWS`` draws, evenly chosen; NaN without any.
         """
-        if not draws_path(self.path).is_file():
-            return np.empty((0, len(self.law.names)))
-        drawn = part_draws(self.path, self.report, part)
-        kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MOST_DRAWS)).round().astype(int)
-        return np.asarray(drawn[kept])
+        draws = np.empty((0, len(self.law.names)))
+        if draws_path(self.path).is_file():
+            drawn = part_draws(self.path, self.report, part)
+            kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MOST_DRAWS)).round().astype(int)
+            draws = np.asarray(drawn[kept])
+        no_residuals = Residuals()  # no interval of a new observation is shown
+        level = self.report.level
+        with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
+            at = predict(self.law, part.estimates(), draws, no_residuals, columns, level)
+        return at.value, at.low, at.high
 
 
 def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
     """Yields the fits of losses that are there, by study and in the order of its entries."""
     for study in material.studies:
         for entry in study.fits:
-            found = material.attempt(partial(_loss_fit, material, runs, study, entry))
-            if found is not None:
-                yield found
+            if fit := material.attempt(partial(_loss_fit, material, runs, study, entry)):
+                yield fit
 
 
 def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossFit | None:
     """Returns the fit of an entry; None where it is missing or of something else than a loss."""
-    path = material.folder.fit(study.study, entry.name)
-    if not path.is_file() or entry.table in {fit.name for fit in study.fits}:
+    folder, key = material.folder, study.study
+    path = folder.fit(key, entry.name)
+    if not material.has(path) or entry.table in {fit.name for fit in study.fits}:
         return None
     report = read_fit(path)
     law = laws.fittable(report.law)
@@ -94,16 +101,9 @@ def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossF
         return None
     if not all(set(part.params) == set(law.names) for part in report.parts):
         raise UserError(f"{path} does not have the parameters of {law.ref}; make the fit again")
-    table, units = _table(material, runs, study, entry)
+    source = folder.derived(key, entry.table) if entry.table else folder.table(key)
+    table, units = read_any(source)
     spec = parse(Fit, report.spec, path)
     given = read_variables(law, table, spec, units)
-    row = runs.rows_of(study.study, table)
+    row = runs.rows_of(key, table)
     return LossFit(study, path, report, law, spec, table, row, given.values, given.sources.columns)
-
-
-def _table(
-    material: Material, runs: Runs, study: Study, entry: Fit
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the table that a fit reads, and the units that it declares."""
-    folder, key = material.folder, study.study
-    return read_any(folder.derived(key, entry.table) if entry.table else folder.table(key))

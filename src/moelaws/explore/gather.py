@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from moelaws import __version__
-from moelaws.explore.answers import answers
+from moelaws.explore.answers import pages, trained
 from moelaws.explore.curves import curves, load
 from moelaws.explore.fits import loss_fits
 from moelaws.explore.isoflop import isoflops
@@ -15,24 +15,14 @@ from moelaws.explore.material import Material
 from moelaws.explore.runs import read_runs
 from moelaws.explore.studies import studies
 
-# Pages of the tier's folder, which the page leads to.
-LINKS = {
-    "outlook.md": "What these runs advise for larger budgets",
-    "laws.md": "Which law to use for what",
-    "claims.md": "The papers' claims beside these runs",
-}
-REPORT = "Snakemake's report: every figure, and how it was made (snakemake writes it last)"
-
 
 def gather(material: Material) -> dict[str, Any]:
-    """Returns what is there of a tier, as ``page.page`` embeds it.
+    """Returns what is there of a tier, as ``page.render`` embeds it.
 
     What is missing is left out; what cannot be read is left out and named in ``notes``.
     """
     runs = read_runs(material)
     fits = list(loss_fits(material, runs))
-    curves_of_budgets = isoflops(material, fits)
-    shown = studies(material)
     sources = sorted(set(runs.frame.get("source", [])))
     return {
         "tier": material.project.tier,
@@ -40,19 +30,15 @@ def gather(material: Material) -> dict[str, Any]:
         "source": sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
-        "answers": answers(material, runs, fits, curves_of_budgets),
+        "trained": trained(material, runs),
+        "pages": list(pages(material)),
         "runs": {"count": len(runs.frame), "columns": runs.columns()},
         "details": runs.details(),
         "curves": curves(material, runs),
         "load": load(material, runs),
-        "isoflop": [each.as_dict(material) for each in curves_of_budgets],
+        "isoflop": isoflops(material, fits),
         "laws": fitted_laws(material, fits),
-        "studies": shown,
-        "links": [
-            {"text": text, "href": name}
-            for name, text in LINKS.items()
-            if (material.folder.root / name).is_file()
-        ]
-        + [{"text": REPORT, "href": material.folder.report.name}],
+        "studies": studies(material),
+        "report": material.folder.report.name,
         "notes": material.notes,
     }

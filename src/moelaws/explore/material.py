@@ -1,12 +1,13 @@
-"""What a page is made from: the project's studies at a tier, and where their files lie."""
+"""What a page is made from: the project's studies at a tier, and the files that they declare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from moelaws.grids.sweep import Sweep
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -17,11 +18,14 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Material:
-    """What is there of a tier, which may be a part: its runs may still be under way.
+    """A tier's studies with the files that a page of it may show; runs may still be under way.
 
     Attributes:
         project: its configuration.
         studies: the chosen ones, without the entries that the tier or simulated losses lack.
+        sweeps: study -> the runs that its grid lists; empty where losses are simulated.
+        declared: the files of the tier that the workflow declares. Others that lie in the tier's
+            folder belong to another study or to an earlier call, and are not read.
         simulated: whether the losses come from laws instead of trainings.
         results: the tree below which everything lies.
         notes: sentences on what could not be read, which the page shows.
@@ -29,6 +33,8 @@ class Material:
 
     project: Project
     studies: tuple[Study, ...]
+    sweeps: Mapping[str, Sweep]
+    declared: Collection[Path]
     simulated: bool = False
     results: Results = field(default_factory=Results)
     notes: list[str] = field(default_factory=list)
@@ -38,14 +44,17 @@ class Material:
         """Where the tier's tables, fits and figures lie."""
         return self.results.tier(self.project.tier, self.simulated)
 
+    def has(self, path: Path) -> bool:
+        """Tells whether a file is there, and is of these studies where it lies in the tier."""
+        declared = path in self.declared or not path.is_relative_to(self.folder.root)
+        return declared and path.is_file()
+
     def read(self, reader: Callable[[Path], Content], path: Path) -> Content | None:
         """Returns what ``reader`` reads at ``path``; None where it is missing or unreadable.
 
         A missing file is what a sweep under way has. An unreadable one is noted.
         """
-        if not path.is_file():
-            return None
-        return self.attempt(lambda: reader(path))
+        return self.attempt(lambda: reader(path)) if self.has(path) else None
 
     def attempt(self, make: Callable[[], Content]) -> Content | None:
         """Returns what ``make`` returns; None, and a note, where the user must mend something."""

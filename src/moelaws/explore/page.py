@@ -34,7 +34,7 @@ def render(data: dict[str, Any]) -> str:
     }
     template = (page / "index.html").read_text(encoding="utf-8")
     # In one pass: braces in a part stay what they are.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: parts[field[1]], template)
 
 
 def _plotly() -> str:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from moelaws.corpus.pretrained import Pretrained
 from moelaws.corpus.sources import DatasetSource, Sources
+from moelaws.corpus.tokenizer import Pretrained
 from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset, Text

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from moelaws.corpus.shards import TOKENIZER
@@ -15,8 +14,7 @@ from moelaws.probing.scores import score
 from moelaws.records.tensors import kept_steps
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item
-from moelaws.training import weights
-from moelaws.training.columns import write_columns
+from moelaws.training import columns, weights
 from moelaws.training.device import choose_device, threads
 
 # column -> (unit, description)
@@ -77,12 +75,4 @@ def write_rows(
 
     The file says what it was ``made_of``.
     """
-    columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_columns(out, COLUMNS, columns, made_of or None)
-
-
-def _type(column: str) -> type[np.generic]:
-    if column in _TEXTS:
-        return np.str_
-    return np.int64 if column in _COUNTS else np.float64
+    columns.write_rows(out, COLUMNS, rows, _TEXTS, _COUNTS, made_of)

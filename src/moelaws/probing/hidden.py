@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moelaws.corpus.batches import Validation, validation
+from moelaws.corpus.batches import Validation, random_order, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
@@ -87,9 +87,7 @@ def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
         raise UserError(
             f"tokens is {tokens}; the held-out set of the run has {inputs_BN.size}: ask for fewer"
         )
-    # Raw bits are the same under every version of NumPy; see corpus.batches.
-    bits = np.random.Philox(key=[seed, 0]).random_raw(inputs_BN.size)
-    place_T = np.sort(np.argsort(np.asarray(bits), kind="stable")[:tokens])
+    place_T = np.sort(random_order(inputs_BN.size, seed, 0)[:tokens])
     sequence_T, position_T = np.divmod(place_T, inputs_BN.shape[1])
     rows, sequence_T = np.unique(sequence_T, return_inverse=True)
     return Sample(inputs_BN[rows], sequence_T.astype(np.int64), position_T.astype(np.int64))

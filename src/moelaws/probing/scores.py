@@ -99,17 +99,17 @@ def score(
         UserError: where all are.
     """
     scores, longest = [], 0
-    for asked in by_task(items).values():
+    for questions in by_task(items).values():
         sequences = [
-            _sequence(tokenizer, item, i) for item in asked for i in range(len(item.choices))
+            _sequence(tokenizer, item, i) for item in questions for i in range(len(item.choices))
         ]
         longest = max(sequence.scored for sequence in sequences)
         if longest <= context:
             cut = [sequence.tokens[-(context + 1) :] for sequence in sequences]
             scored = [sequence.scored for sequence in sequences]
             said = iter(_answers(model, cut, scored, tokenizer.end_of_document))
-            answers = [[next(said) for _ in item.choices] for item in asked]
-            scores.append(TaskScore.of(asked, answers))
+            answers = [[next(said) for _ in item.choices] for item in questions]
+            scores.append(TaskScore.of(questions, answers))
     if not scores:
         raise UserError(
             f"a choice has {longest} tokens, more than the model's context of {context}, in each "

@@ -21,7 +21,7 @@ from moelaws.model.transformer import Transformer
 from moelaws.records.memory import keep_freed_memory
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.training.columns import write_columns
+from moelaws.training import columns
 from moelaws.training.device import choose_device, device_name, lacks_memory, threads
 from moelaws.training.evaluation import evaluate
 from moelaws.training.job import EVALUATION_TOKENS
@@ -214,7 +214,7 @@ def _measure(
     ratio_RC = per_token_RC / per_token_RC[:, :1]
     low_C, median_C, high_C = np.quantile(step_RC, (0.25, 0.5, 0.75), axis=0)
     ratio_low_C, ratio_high_C = median_interval(ratio_RC, seed)
-    columns = {
+    of_configuration = {
         "step_seconds": median_C,
         "step_seconds_low": low_C,
         "step_seconds_high": high_C,
@@ -229,7 +229,7 @@ def _measure(
     return [
         {
             "run_id": config.run_id,
-            **{name: float(values_C[place]) for name, values_C in columns.items()},
+            **{name: float(values_C[place]) for name, values_C in of_configuration.items()},
             **memory[place],
             "micro_batch": trainer.micro_batch,
             "rounds": repeats,
@@ -275,13 +275,4 @@ def write_rows(
     out: Path, rows: Iterable[dict[str, Any]], made_of: dict[str, Any] | None = None
 ) -> None:
     """Writes measured rows as Parquet with units; the file says what it was ``made_of``."""
-    rows = list(rows)
-    columns = {name: np.array([row[name] for row in rows], _type(name)) for name in COLUMNS}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_columns(out, COLUMNS, columns, made_of)
-
-
-def _type(column: str) -> type[np.generic]:
-    if column in _TEXTS:
-        return np.str_
-    return np.int64 if column in _COUNTS else np.float64
+    columns.write_rows(out, COLUMNS, rows, _TEXTS, _COUNTS, made_of)

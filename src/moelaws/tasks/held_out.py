@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
+from moelaws.corpus.batches import random_order
 from moelaws.corpus.shards import TOKENIZER, PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.errors import UserError
@@ -83,7 +82,7 @@ def continuations(texts: Sequence[str], length: int, seed: int) -> list[Item]:
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
         return (
-            (found.start(), 0) for found in _WORD_ENDS.finditer(text, 0, max(0, len(text) - length))
+            (match.start(), 0) for match in _WORD_ENDS.finditer(text, 0, max(0, len(text) - length))
         )
 
     chosen = _chosen(texts, kinds, seed + length)
@@ -106,7 +105,7 @@ def closings(texts: Sequence[str], seed: int) -> list[Item]:
     """Returns items with the closing brackets that the texts have, equally many of each."""
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
-        return ((found.start(), CLOSING.index(found[0])) for found in _CLOSING.finditer(text))
+        return ((match.start(), CLOSING.index(match[0])) for match in _CLOSING.finditer(text))
 
     chosen = _chosen(texts, kinds, seed)
     brackets = sorted({place.kind for place in chosen})
@@ -123,10 +122,10 @@ def indentations(texts: Sequence[str], seed: int) -> list[Item]:
     """
 
     def kinds(text: str) -> Iterator[tuple[int, int]]:
-        for found in _TWO_LINES.finditer(text):
-            change = len(found["next"]) - len(found["here"])
-            if len(found["here"]) >= STEP and change in (-STEP, 0, STEP):
-                yield found.end("line"), change // STEP + 1
+        for match in _TWO_LINES.finditer(text):
+            change = len(match["next"]) - len(match["here"])
+            if len(match["here"]) >= STEP and change in (-STEP, 0, STEP):
+                yield match.end("line"), change // STEP + 1
 
     items = []
     for place in _chosen(texts, kinds, seed):
@@ -149,7 +148,7 @@ def _chosen(
     for document, text in enumerate(texts):
         places = [(at, kind) for at, kind in kinds(text) if at >= CONTEXT // 2]
         own: dict[int, list[Place]] = {}
-        for i in _order(len(places), seed, document):
+        for i in random_order(len(places), seed, document):
             at, kind = places[i]
             if len(own.setdefault(kind, [])) < PER_DOCUMENT:
                 own[kind].append(Place(document, at, kind))
@@ -160,19 +159,11 @@ def _chosen(
         return []
     each = min(ITEMS // len(by_kind), *map(len, by_kind.values()))
     shuffled = [
-        [by_kind[kind][i] for i in _order(len(by_kind[kind]), seed, len(texts) + kind)[:each]]
+        [by_kind[kind][i] for i in random_order(len(by_kind[kind]), seed, len(texts) + kind)[:each]]
         for kind in sorted(by_kind)
     ]
     # By turns, so that any first part of the items is balanced too.
     return [place for turn in zip(*shuffled, strict=True) for place in turn]
-
-
-def _order(n: int, seed: int, stream: int) -> list[int]:
-    """Returns 0 to n - 1 in a random order."""
-    # Raw bits are the same under every version of NumPy; see corpus.batches.
-    bits = np.random.Philox(key=[seed, stream]).random_raw(n)
-    order: list[int] = np.argsort(np.asarray(bits), kind="stable").tolist()
-    return order
 
 
 def _item(

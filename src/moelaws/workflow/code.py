@@ -54,7 +54,7 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
 def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
     """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
     modules = {_law(fit.law) for study in studies for fit in study.fits}
-    own = closure("moelaws.cli.explore", *modules)
+    own = closure("moelaws.explore.gather", "moelaws.explore.page", *modules)
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 
@@ -67,7 +67,7 @@ def of_table(study: Study) -> tuple[Path, ...]:
     """Returns the files behind the table of a study's runs, trained or imported."""
     if study.imported:
         return closure("moelaws.tables.imported")
-    return closure("moelaws.tables.aggregate", "moelaws.tables.parquet", "moelaws.tables.rates")
+    return closure("moelaws.tables.aggregate", "moelaws.tables.parquet")
 
 
 def of_speed() -> tuple[Path, ...]:

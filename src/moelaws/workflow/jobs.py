@@ -28,7 +28,7 @@ from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
-from moelaws.tasks.words import check_sources, is_file
+from moelaws.tasks.sources import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
@@ -69,10 +69,17 @@ class Jobs:
         """
         for path in (root.resolve(), PACKAGE):
             if {"{", "}"} & set(str(path)):
-                raise UserError(
-                    f"{path}: Snakemake takes braces in a path for wildcards; rename that folder"
-                )
-        project = load_project(root, overrides)
+                reason = "Snakemake takes braces in a path for wildcards"
+                raise UserError(f"{path}: {reason}; rename that folder")
+        jobs = cls.of(load_project(root, overrides), root)
+        for key, sweep in jobs.sweeps.items():
+            if problem := too_long_for(sweep.runs, project_sources(jobs.project, root)):
+                raise UserError(f"{jobs.studies[key].file}: {problem}")
+        return jobs
+
+    @classmethod
+    def of(cls, project: Project, root: Path = Path()) -> Jobs:
+        """Returns the jobs of a project, whose text may be too short; raises as ``load`` does."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         chosen = chosen_studies(project, root)
         for study in chosen:
@@ -84,9 +91,6 @@ class Jobs:
         if project.source == "simulated":
             return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
-        for key, sweep in sweeps.items():
-            if problem := too_long_for(sweep.runs, project_sources(project, root)):
-                raise UserError(f"{studies[key].file}: {problem}")
         return cls(project, studies, sweeps, advice, left_out)
 
     @property
@@ -195,16 +199,14 @@ class Jobs:
         return [*records, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
-        """Returns what the page of the tier shows: all that is made of its runs but pages."""
-        fits = self.fits()
-        of_fits = {
-            self.fitted_table(key, fit.name) for key, s in self.studies.items() for fit in s.fits
-        }
-        draws = [path.with_suffix(".bootstrap.parquet") for path in fits]
-        outlooks = [path.with_suffix(".parquet") for path in self.outlooks()]
-        data = sorted({*self.tables(), *of_fits, *fits, *draws})
-        judged = [*self.verdicts(), *self.contests(), *outlooks]
-        return [*data, *judged, *self.figures(), *self.paper_tables()]
+        """Returns the files that the page of the tier shows; it reads no others of the tier."""
+        data = {*self.tables(), *self.fits()}
+        data |= {path.with_suffix(".bootstrap.parquet") for path in self.fits()}
+        for key, s in self.studies.items():
+            data |= {self.fitted_table(key, fit.name) for fit in s.fits}
+            data.update(self.derived_read(key, [*s.figures, *s.tables, *s.claims]))
+        pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
+        return [*sorted(data), *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
 
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
@@ -257,9 +259,7 @@ class Jobs:
     def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
         names = sorted({name for entry in entries for name in entry.fits})
-        return [
-            path(study, name) for path in (self.folder.fit, self.folder.draws) for name in names
-        ]
+        return [path(study, n) for path in (self.folder.fit, self.folder.draws) for n in names]
 
     def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
         """Returns the derived tables that ``entries`` of a study declare."""

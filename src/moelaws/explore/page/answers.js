@@ -1,4 +1,4 @@
-// The first screen: what the tier answers, in words.
+// The first screen: what the tier answers, in words that other rules wrote.
 
 const SOURCES = {
   simulated: "Simulated data: the losses on this page were drawn from a law with noise, and no model was trained for them.",
@@ -19,22 +19,39 @@ function showHeader(data) {
   banner.hidden = !banner.textContent;
 }
 
-function answer(one) {
-  const rows = one.table;
-  return h("article", {},
-    h("h3", {}, one.heading),
-    (one.paragraphs ?? []).map((text) => h("p", {}, text)),
-    one.points?.length ? h("ul", {}, one.points.map((text) => h("li", {}, text))) : null,
-    rows ? plainTable(rows.columns, rows.rows, rows.numeric, one.heading) : null);
+/** A page as HTML, which was made of Markdown in which markup is text; its sections fold. */
+function pageArticle({ html, href }, more = []) {
+  const article = h("article");
+  article.innerHTML = html;
+  for (const table of article.querySelectorAll("table")) {
+    table.classList.add("plain");
+    for (const cell of table.querySelectorAll("td")) if (cell.textContent.length > 16) cell.classList.add("long");
+    const box = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table" });
+    table.replaceWith(box);
+    box.append(table);
+  }
+  for (const [i, title] of article.querySelectorAll("h4").entries()) {
+    const part = h("details", { open: i === 0 }, h("summary", {}, title.textContent));
+    while (title.nextElementSibling && title.nextElementSibling.tagName !== "H4") part.append(title.nextElementSibling);
+    title.replaceWith(part);
+  }
+  article.append(...more, h("p", {}, h("a", { href }, `The whole page: ${href}`)));
+  return article;
 }
 
-/** Returns the section of answers, with the notes and the links to the other pages. */
+function claimsTable(data) {
+  const rows = data.studies.flatMap((study) => study.claims.map((one) => [study.key, one.claim, `${VERDICTS[one.verdict] ?? "?"} ${one.verdict}`, one.numbers]));
+  return rows.length ? [plainTable(["study", "claim", "verdict", "these runs"], rows, [], "Claims and verdicts")] : [];
+}
+
+/** Returns the section of answers, with the notes. */
 function answersSection(data) {
-  const links = (data.links ?? []).map((link) => h("li", {}, h("a", { href: link.href }, link.text)));
-  const notes = (data.notes ?? []).map((text) => h("li", {}, text));
-  return section("answers", "What the runs say",
-    h("div", { class: "answers" }, data.answers.map(answer)),
+  const notes = data.notes.map((text) => h("li", {}, text));
+  const { columns, rows } = data.trained;
+  return section("answers", "What the runs show",
+    h("div", { class: "answers" },
+      h("article", {}, h("h3", {}, "What was run"), rows.length ? plainTable(columns, rows, columns.map((_, i) => i > 3), "What was run") : h("p", {}, "No run of this tier is on record yet.")),
+      data.pages.map((page) => pageArticle(page, page.href === "claims.md" ? claimsTable(data) : []))),
     notes.length ? h("aside", { class: "notes" }, h("h3", {}, "Notes"), h("ul", {}, notes)) : null,
-    links.length ? h("p", {}, "Pages beside this one:") : null,
-    links.length ? h("ul", { class: "links" }, links) : null);
+    h("p", {}, h("a", { href: data.report }, "Snakemake's report: every figure, and how it was made"), " (snakemake writes it last)."));
 }

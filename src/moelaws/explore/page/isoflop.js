@@ -6,7 +6,7 @@ function isoflopGroups(one, by) {
 
 /** Limits of the loss axis from the measured losses, so that a wide interval does not flatten them. */
 function lossRange(series) {
-  const losses = series.flatMap((one) => [...one.L, ...(one.optimum ? [one.optimum.L] : [])]).filter((loss) => loss !== null && Number.isFinite(loss));
+  const losses = series.flatMap((one) => one.L).filter((loss) => loss !== null && Number.isFinite(loss));
   if (!losses.length) return null;
   const low = losses.reduce((a, b) => Math.min(a, b));
   const high = losses.reduce((a, b) => Math.max(a, b));
@@ -21,13 +21,11 @@ function bandTraces(x, low, high, color, group) {
 }
 
 function isoflopTraces(data, one, series, style, bands) {
-  const { curve, optimum, label } = series;
+  const { curve, label } = series;
   const at = withUnit(one.x.name, "");
   const traces = [];
-  if (curve && bands) traces.push(...bandTraces(curve.x, curve.low, curve.high, style.color, label));
-  if (curve) {
-    traces.push({ type: "scatter", mode: "lines", x: curve.x, y: curve.mean, line: { color: style.color, dash: style.dash, width: 2 }, legendgroup: label, showlegend: false, name: label, hoverinfo: "skip" });
-  }
+  if (bands) traces.push(...bandTraces(curve.x, curve.low, curve.high, style.color, label));
+  traces.push({ type: "scatter", mode: "lines", x: curve.x, y: curve.mean, line: { color: style.color, dash: style.dash, width: 2 }, legendgroup: label, showlegend: false, name: label, hoverinfo: "skip" });
   traces.push({
     type: "scatter", mode: "markers", name: label, legendgroup: label, x: series.x, y: series.L, customdata: series.run,
     marker: { color: style.color, symbol: style.symbol, size: 8 }, legendcolor: style.color, hoverinfo: "text",
@@ -35,13 +33,13 @@ function isoflopTraces(data, one, series, style, bands) {
     selectedpoints: state.selected.size ? series.run.flatMap((row, i) => (state.selected.has(row) ? [i] : [])) : null,
     selected: { marker: { opacity: 1, size: 11 } }, unselected: { marker: { opacity: 0.3 } },
   });
-  if (optimum && optimum.x !== null) {
-    const known = optimum.low !== null && optimum.high !== null;
+  if (new Set(series.x).size > 2) {
+    const at = curve.mean.indexOf(Math.min(...curve.mean.filter((one) => one !== null)));
+    const isEnd = at === 0 || at === curve.x.length - 1;
     traces.push({
-      type: "scatter", mode: "markers", x: [optimum.x], y: [optimum.L], legendgroup: label, showlegend: false, name: `${label}, optimum`,
-      marker: { color: css("paper"), symbol: optimum.bound ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
-      error_x: known ? { type: "data", symmetric: false, array: [optimum.high - optimum.x], arrayminus: [optimum.x - optimum.low], color: style.color, thickness: 1.5 } : undefined,
-      hoverinfo: "text", text: [`${plain(label)}<br>optimum ${formatNumber(optimum.x)}${known ? `, interval ${formatNumber(optimum.low)} to ${formatNumber(optimum.high)}` : ", without an interval"}${optimum.bound ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
+      type: "scatter", mode: "markers", x: [curve.x[at]], y: [curve.mean[at]], legendgroup: label, showlegend: false, name: `${label}, least`,
+      marker: { color: css("paper"), symbol: isEnd ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
+      hoverinfo: "text", text: [`${plain(label)}<br>least at about ${formatNumber(Number(curve.x[at].toPrecision(2)))}${isEnd ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
     });
   }
   return traces;
@@ -88,5 +86,5 @@ function isoflopSection(data) {
   refill();
   watch(["selected", "theme"], drawn.update);
   return section("isoflop", "IsoFLOP curves", controls, drawn.element,
-    h("p", { class: "hint" }, "Points are runs, lines the fit at that compute, stars its optimum with the interval as a bar. Where the optimum lies at the end of the trained sizes, its star carries a triangle: it is a bound. The loss axis follows the measured losses; an interval may leave it."));
+    h("p", { class: "hint" }, "Points are runs, lines the fit at that compute, stars the lowest point of the line. Where it lies at the end of the trained sizes, its star carries a triangle: it is a bound. The study's derived tables below have the optima with their intervals. The loss axis follows the measured losses; an interval may leave it."));
 }

@@ -124,7 +124,7 @@ def over_subsamples(points: Array) -> Dimension:
     Column("dimension", "float", "1", "Levina-Bickel dimension, median over subsamples", True),
     Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
 )
-def dimensions(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Gives a row for each layer of each completed run that has hidden states."""
     for run in inputs.completed.to_dict("records"):
         try:

@@ -36,7 +36,7 @@ def losses(inputs: Inputs) -> Rows:
     Column("D", "float", "tokens", "training tokens behind the weights"),
     *COLUMNS,
 )
-def scores(inputs: Inputs, sweep: str) -> Iterator[dict[str, Any]]:
+def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
     """Gives the scores of each completed run of ``sweep`` at each step whose weights were kept."""
     for run in inputs.sweep(sweep).sort_values("N_total").to_dict("records"):
         try:

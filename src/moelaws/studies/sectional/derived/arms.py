@@ -147,7 +147,7 @@ def arms(inputs: Inputs) -> Rows:
     return [row for alike in sizes.values() for row in _rows(alike)]
 
 
-def _rows(cells: list[Cell]) -> Iterator[dict[str, Any]]:
+def _rows(cells: list[Cell]) -> Iterator[dict[Any, Any]]:
     """Yields the rows of one size, the dense model's first."""
     base = next((cell for cell in cells if cell.arm == DENSE), None)
     loss = Spread.of([cell.losses for cell in cells])
@@ -247,7 +247,7 @@ class Cell:
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
 )
-def rates(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def rates(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each arm and rate that was tried."""
     for arm in ARMS:
         tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])

@@ -47,7 +47,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
     *_CAPACITY,
     Column("never_used", "int", "experts", "without one token"),
 )
-def load(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each run with routed experts, layer and window of training."""
     for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
         load = inputs.expert_load(str(run["run_id"]))
@@ -75,7 +75,7 @@ def load(inputs: Inputs) -> Iterator[dict[str, Any]]:
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
 )
-def shares(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def shares(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each arm with routed experts, its shape and rank."""
     shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
     for arm in ARMS:
@@ -97,7 +97,7 @@ def shares(inputs: Inputs) -> Iterator[dict[str, Any]]:
     Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
     Column("random", "float", "1", "the same of normal random weights of the same shape"),
 )
-def similarity(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each run with routed experts and layer of them."""
     for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
         weights = inputs.weights(str(run["run_id"]))

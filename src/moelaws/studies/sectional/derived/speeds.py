@@ -37,7 +37,7 @@ _ONE = "over that of one slice"
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
 )
-def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def speeds(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
@@ -92,7 +92,7 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
     return counted[(counted[size] == chosen).all(axis=1)]
 
 
-def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
+def _counted(d: int, n: int) -> Iterator[dict[Any, Any]]:
     numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
     one = {arm: section_flops(d, n, 1, positions) for arm, positions in READINGS.items()}
     S = {

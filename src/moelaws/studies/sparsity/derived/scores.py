@@ -35,7 +35,7 @@ UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
     *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
     *COLUMNS,
 )
-def downstream(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Gives the scores after the last step of each completed run that was scored."""
     for run in inputs.completed.to_dict("records"):
         try:
@@ -100,7 +100,7 @@ class Design(NamedTuple):
     Column("level", "float", "1", "coverage of the intervals"),
     Column("note", "string", "1", "why numbers are missing; or empty"),
 )
-def relation(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def relation(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Gives a row for each task and group of tasks, and for each of the two scores."""
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):

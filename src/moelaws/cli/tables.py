@@ -1,0 +1,107 @@
+"""``moelaws aggregate`` and ``import``: a study's table from its own runs, or somebody else's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.project import project_options
+from moelaws.cli.study_files import report_warnings
+from moelaws.grids.sweep import expand_study
+from moelaws.records.code import digest
+from moelaws.records.layout import Results
+from moelaws.records.seal import made_of
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project, load_study
+from moelaws.workflow.code import of_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@click.command(name="aggregate")
+@click.argument("study")
+@project_options
+@out_option("The Parquet file; results/<tier>/tables/<study>.parquet by default.")
+@json_option
+def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
+    """Collect the summaries of STUDY's runs in one Parquet table.
+
+    Of a study of imported runs, check the table that it ships and take it.
+    """
+    results, spec = Results(), load_study(study)
+    path = out or results.tier(project.tier).table(spec.study)
+    code = digest(of_table(spec))
+    if spec.imported:
+        from moelaws.tables.imported import take
+
+        counts = Counter(imported=take(spec, path, made_of(spec.imported_files, code)))
+    else:
+        from moelaws.tables.aggregate import aggregate as collect
+        from moelaws.tables.aggregate import origin, rates_at_the_edge
+        from moelaws.tables.parquet import write_table
+        from moelaws.tables.schema import TRAINED_COLUMNS
+
+        runs = expand_study(spec, project).runs
+        frame = collect(
+            spec.study, project.tier, runs, results, lambda line: report_warnings([line])
+        )
+        notes = {"study": spec.study, "tier": project.tier}
+        write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
+        report_warnings(rates_at_the_edge(frame))
+        counts = Counter(frame["status"])
+    if as_json:
+        print_json({"table": str(path), "rows": counts.total(), "status": counts})
+    else:
+        shown = ", ".join(f"{n} {status}" for status, n in counts.items())
+        click.echo(f"{path}: {counts.total()} runs ({shown})")
+
+
+@click.command(name="import")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--mapping",
+    "mapping_file",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.yaml",
+    help="Which column of TABLE is which of a study's table; config/imports/ has examples.",
+)
+@out_option("FILE.parquet; the study's name in the current folder by default.")
+@json_option
+def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) -> None:
+    """Make a study's table of TABLE, the runs of somebody else (Parquet, CSV, TSV, JSON lines).
+
+    The mapping file names the source, its licence and its digest. What it does not map is missing.
+    All is checked as strictly as a table of runs trained here.
+    """
+    check_out(out, ".parquet")
+    from moelaws.tables.imported import import_table
+
+    imported = import_table(table, mapping_file)
+    path = out or Path(f"{imported.study}.parquet")
+    if path.exists() and path.samefile(table):
+        raise UserError(f"{path} is the source itself; name another file with --out")
+    imported.write(path)
+    frame = imported.frame
+    known = [c for c in imported.columns if frame[c.name].notna().any()]
+    if as_json:
+        data = {"table": str(path), "rows": len(frame), "columns": [c.name for c in known]}
+        print_json(data | {"origin": imported.about})
+        return
+    rows = [(c.name, c.unit, *_range(frame[c.name].dropna(), c.type)) for c in known]
+    print_table(("column", "unit", "values", "lowest", "highest"), rows)
+    unknown = [c.name for c in imported.columns if c not in known]
+    click.echo(f"{path}: {len(frame)} runs; unknown of them: {', '.join(unknown) or 'nothing'}")
+    click.echo(f"{imported.about['licence']}: {imported.about['attribution']}")
+
+
+def _range(known: pd.Series, kind: str) -> tuple[Any, ...]:
+    if kind == "string":
+        words = sorted(set(known.astype(str)))
+        return known.nunique(), words[0], words[-1]
+    return known.nunique(), float(known.min()), float(known.max())
