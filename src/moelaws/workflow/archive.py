@@ -23,6 +23,7 @@ from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.trainings import Trainings
 
 MANIFEST = "manifest.json"
 _PROJECT = (
@@ -190,7 +191,9 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
     results, tier = jobs.results, jobs.folder
     descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]
-    made = [*descriptions, *jobs.summaries(), *jobs.weights(), *jobs.tables(), *derived]
+    weights = [results.kept(run) for run in jobs.all_kept]
+    runs = [*map(results.summary, jobs.runs), *weights, *Trainings(jobs).markers()]
+    made = [*descriptions, *runs, *jobs.tables(), *derived]
     made += [*jobs.fits(), *jobs.shown()]
     if is_whole:
         pages = [*jobs.claims_pages(), *jobs.laws_pages(), *jobs.outlooks()]
@@ -204,7 +207,7 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
     files = set(made)
     for run in jobs.runs:
         files |= {*_files(results.run(run)), results.hidden(run), results.scores(run)}
-    for kept in jobs.weights():
+    for kept in weights:
         files |= {*_files(kept.parent)}
     logs = results.log(tier, "x", "x", "x").parents[2]
     for root in (tier.root, logs):
