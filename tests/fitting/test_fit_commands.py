@@ -99,7 +99,7 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
         (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),
         (["fit", "t.csv", "--law", "chinchilla", "--level", "2"], "level is 2"),
         (["fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0"], "bootstrap is 0"),
-        (["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"], "N is given twice: '1e9' and '2e9'"),
+        (["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"], "N is given twice: 1e+09 and 2e+09"),
         (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
         (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
         (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "its name must end in .json"),

@@ -135,6 +135,7 @@ def test_the_command_writes_where_the_records_are(tree):
 
 def test_weights_that_were_not_kept_are_named(tree):
     results, _ = tree
+    (results.runs / "ffffffffffffffff").mkdir(parents=True)
     with pytest.raises(UserError, match="keep_weights"):
         run("ffffffffffffffff", "--results", str(results.root))
 

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from moelaws.gpus.slots import FOLDER
 from moelaws.records.files import read_json
 from nvidia_smi import nvidia_smi
 from repository import REPOSITORY
@@ -24,7 +23,7 @@ def sweep(fresh, tmp_path, monkeypatch):
     }  # fmt: skip
     fresh.write_study(study)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    monkeypatch.setenv(FOLDER, str(tmp_path / "slots"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("MOELAWS_PRETEND", "1")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     path = f"{fresh.root / 'src'}:{REPOSITORY / 'tests/pretender'}"

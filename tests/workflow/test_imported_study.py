@@ -35,7 +35,7 @@ def root(monkeypatch):
 def test_the_table_of_published_runs_is_that_of_every_tier(tier):
     jobs = Jobs.load({"studies": "routing", "tier": tier}, REPOSITORY)
     assert jobs.tables() == [Path(f"results/{tier}/tables/routing.parquet")]
-    assert jobs.summaries() == []
+    assert jobs.runs == {}
     names = [path.as_posix().partition("src/")[2] for path in jobs.table_inputs("routing")]
     assert names == [f"{DATA}/runs.parquet", f"{DATA}/runs.yaml"]
     code = [Path(file).name for file in jobs.table_code("routing")]

@@ -83,7 +83,7 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
         (("figures.flops:draw", "figures.flops:drew"), "flops has no function drew; it has draw"),
         (
             ("fit: isoflop_total\n", "fits: x\n"),
-            "F1a: code: with: figures.surface:draw takes no fits",
+            "F1a: code: with: figures.surface:surface takes no fits",
         ),
     ],
 )

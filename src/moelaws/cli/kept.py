@@ -144,7 +144,8 @@ def _runs(word: str, results: Results, out: Path | None) -> list[str]:
         if out:
             raise UserError("--out is for a single run")
         return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
-    return [word if results.run(word).is_dir() else find_record(results, word).run_id]
+    is_whole = results.run(word).is_dir() or results.kept(word).is_file()
+    return [word if is_whole else find_record(results, word).run_id]
 
 
 def is_batch(word: str) -> bool:
