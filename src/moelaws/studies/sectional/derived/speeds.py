@@ -15,7 +15,7 @@ import pandas as pd
 
 from moelaws.accounting.flops import TRAINING
 from moelaws.accounting.terms import forward_terms
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import DENSE, RATES, SLICES, WIDTHS
@@ -43,7 +43,7 @@ def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
     speeds["flops_per_token"] = speeds["C_leverage"] / speeds["D"]
-    rows = speeds.to_dict("records")
+    rows = records(speeds)
     bases = {_alike(row): row for row in rows if row["sweep"] == DENSE or _of_one_slice(row)}
     for row in rows:
         base = bases.get(_alike(row))
