@@ -21,7 +21,7 @@ from moelaws.laws.base import Array
 from moelaws.laws.clark.routing import effective_experts
 from moelaws.records.parquet import read_parquet
 from moelaws.spec.project import load_study
-from moelaws.studies.routing.derived import main_runs
+from moelaws.studies.routing.routers import main_runs
 
 LARGEST = 1.3e9  # base parameters of the runs that take no part
 JUDGED = 3  # sizes, the largest below that one

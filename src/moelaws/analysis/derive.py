@@ -60,6 +60,11 @@ def of_runs(*names: str) -> tuple[Column, ...]:
     return tuple(known[name] for name in names)
 
 
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns the rows of ``frame`` as mappings, with which rows of a derived table begin."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
 def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:
     """Declares the columns that the decorated function makes of its inputs."""
     return lambda function: DerivedTable(function, columns)

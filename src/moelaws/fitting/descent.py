@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from moelaws.fitting.objective import Evaluation, Objective, Slopes
 from moelaws.laws.base import Array, Mask
@@ -144,6 +143,8 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
 
 def _quasi_newton(objective: Objective, theta: Array, bounds: Array) -> Array:
     """Where L-BFGS-B ends, or ``theta`` if that is no lower."""
+    from scipy.optimize import minimize  # advice descends without it
+
     # It stops on absolute changes: an objective near 1e-4 is brought near 1 first.
     unit = _unit(objective, theta)
 
@@ -161,6 +162,8 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
 
     It knows no bounds: where its way leads into one, a last descent walks along it.
     """
+    from scipy.optimize import minimize  # advice descends without it
+
     unit = _unit(objective, x)
     free = ~held(x, _slope(objective, x)[1], bounds)
     if not free.any():

@@ -12,8 +12,8 @@ from moelaws.figures.draw import set_table
 from moelaws.laws.clark.routing import STATED_CUTOFFS
 from moelaws.spec.project import load_study
 from moelaws.spec.study import Study
-from moelaws.studies.routing.derived import ROUTERS
 from moelaws.studies.routing.figures import LARGEST
+from moelaws.studies.routing.routers import ROUTERS
 from picture import assert_legible, words
 from repository import REPOSITORY
 

@@ -13,7 +13,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
-from moelaws.studies.routing.derived import CUTOFF, DENSE, ROUTERS, main_runs
+from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 
 LEVEL = 0.9
 BEST = "S-Base"

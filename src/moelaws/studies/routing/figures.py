@@ -15,7 +15,7 @@ from moelaws.figures import style
 from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.prediction import Prediction, predict
-from moelaws.studies.routing.derived import CUTOFF, DENSE, ROUTERS, main_runs
+from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 
 EXPERTS = "experts"
 LOSS = "validation loss (nats/token)"

@@ -10,7 +10,7 @@ from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.routing.derived import CUTOFF, ROUTERS
+from moelaws.studies.routing.routers import CUTOFF, ROUTERS
 
 ERRORS = {
     **{router.fit: f"Eq 1, {router.name}, squared" for router in ROUTERS},

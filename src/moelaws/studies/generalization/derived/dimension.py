@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
@@ -126,7 +126,7 @@ def over_subsamples(points: Array) -> Dimension:
 )
 def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Gives a row for each layer of each completed run that has hidden states."""
-    for run in inputs.completed.to_dict("records"):
+    for run in records(inputs.completed):
         try:
             hidden = inputs.hidden(run["run_id"])
         except UserError:  # not among those whose weights are kept

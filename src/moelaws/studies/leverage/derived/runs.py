@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
 from moelaws.spec.errors import UserError
@@ -38,7 +38,7 @@ def losses(inputs: Inputs) -> Rows:
 )
 def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
     """Gives the scores of each completed run of ``sweep`` at each step whose weights were kept."""
-    for run in inputs.sweep(sweep).sort_values("N_total").to_dict("records"):
+    for run in records(inputs.sweep(sweep).sort_values("N_total")):
         try:
             scores = inputs.scores(run["run_id"])
         except UserError:  # its weights were not kept

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
@@ -251,7 +251,7 @@ def rates(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each arm and rate that was tried."""
     for arm in ARMS:
         tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])
-        for run in tried.sort_values("lr", kind="stable").to_dict("records"):
+        for run in records(tried.sort_values("lr", kind="stable")):
             own = {"chosen": run["lr"] in chosen, "best": run["L"] == tried["L"].min()}
             yield {**run, "arm": arm, **own}
 

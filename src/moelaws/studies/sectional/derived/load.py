@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.accounting.balance import metrics
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import ARMS
@@ -49,7 +49,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 )
 def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each run with routed experts, layer and window of training."""
-    for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
+    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         load = inputs.expert_load(str(run["run_id"]))
         counts_RE = np.stack(load["assignments"].tolist())
         by_factor = {factor: metrics(counts_RE, factor) for factor in CAPACITY_FACTORS}
@@ -99,7 +99,7 @@ def shares(inputs: Inputs) -> Iterator[dict[Any, Any]]:
 )
 def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Makes a row for each run with routed experts and layer of them."""
-    for run in (run for arm in ARMS for run in _mixtures(inputs, arm).to_dict("records")):
+    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         weights = inputs.weights(str(run["run_id"]))
         for name in sorted(weights):
             if not (match := _LAYER.fullmatch(name)):

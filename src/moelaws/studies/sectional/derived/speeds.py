@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import DENSE, RATES, SLICES, WIDTHS
@@ -37,12 +37,12 @@ _ONE = "over that of one slice"
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
 )
-def speeds(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Makes a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
     speeds["flops_per_token"] = speeds["C_leverage"] / speeds["D"]
-    rows = speeds.to_dict("records")
+    rows = records(speeds)
     bases = {_alike(row): row for row in rows if row["sweep"] == DENSE or _of_one_slice(row)}
     for row in rows:
         base = bases.get(_alike(row))
@@ -92,7 +92,7 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
     return counted[(counted[size] == chosen).all(axis=1)]
 
 
-def _counted(d: int, n: int) -> Iterator[dict[Any, Any]]:
+def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
     numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
     one = {arm: section_flops(d, n, 1, positions) for arm, positions in READINGS.items()}
     S = {

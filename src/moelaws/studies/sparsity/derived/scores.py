@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
@@ -37,7 +37,7 @@ UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 )
 def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Gives the scores after the last step of each completed run that was scored."""
-    for run in inputs.completed.to_dict("records"):
+    for run in records(inputs.completed):
         try:
             scores = inputs.scores(run["run_id"])
         except UserError:  # not among those whose weights are kept

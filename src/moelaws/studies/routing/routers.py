@@ -1,0 +1,80 @@
+"""The three routers of the paper, the runs that Eq 1 speaks of, and their losses over steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from moelaws.analysis.derive import table
+from moelaws.analysis.inputs import Inputs
+from moelaws.tables.column import Column
+
+
+@dataclass(frozen=True)
+class Router:
+    """A routing technique.
+
+    Attributes:
+        name: as the table has it.
+        fit: the fit of Eq 1 by the paper's objective; ``fit_huber`` is the one by ours.
+        variant: of the law ``clark.routing`` that holds the values printed for it.
+    """
+
+    name: str
+    fit: str
+    variant: str
+
+    @property
+    def huber(self) -> str:
+        """The fit of Eq 1 by our objective."""
+        return f"{self.fit}_huber"
+
+
+ROUTERS = (
+    Router("S-Base", "s_base", ""),
+    Router("RL-R", "rl_r", "rl-r"),
+    Router("Hash", "hash", "hash"),
+)
+DENSE = "Dense"
+CUTOFF = "log10_N"  # log10 of the size at which routing stops helping
+
+
+def main_runs(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the runs that Eq 1 speaks of: one active expert, every other layer routed."""
+    kept = (table["k_source"] == 1) & (table["routing_frequency"] == 0.5)
+    return table[kept].reset_index(drop=True)
+
+
+@table(
+    Column("run_id", "string", "1", "the run, as in the study's table"),
+    Column("router", "string", "1", "routing technique, or Dense"),
+    Column("size", "string", "1", "size label of the dense base model"),
+    Column("E", "int", "experts", "routed experts a layer; 1 for dense"),
+    Column("k_source", "int", "experts", "k as in the source"),
+    Column("routing_frequency", "float", "1", "share of blocks with a routed layer"),
+    Column("step", "int", "steps", "training steps before the evaluation"),
+    Column("D", "int", "tokens", "training tokens by then"),
+    Column("L", "float", "nats/token", "validation loss"),
+)
+def curves(inputs: Inputs, file: str) -> pd.DataFrame:
+    """Returns one row an evaluation of each run of the study's table that has a loss.
+
+    Args:
+        inputs: with the authors' file among its data.
+        file: its name in the study's package.
+    """
+    source = inputs.shipped(file)
+    curves = pd.DataFrame(
+        {
+            "run_id": source["hyper_id"].astype(str),
+            "step": source["step"],
+            "L": source["loss_validation"],
+        }
+    )
+    runs = inputs.completed.astype({"batch_tokens": "int64", "E": "int64", "k_source": "int64"})
+    own = ["run_id", "router", "size", "E", "k_source", "routing_frequency", "batch_tokens"]
+    frame = curves.dropna().merge(runs[own], on="run_id", validate="many_to_one")
+    return frame.assign(D=frame["step"] * frame["batch_tokens"]).sort_values(
+        ["router", "size", "E", "run_id", "step"], ignore_index=True
+    )
