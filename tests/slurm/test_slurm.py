@@ -1,4 +1,4 @@
-"""`snakemake --profile slurm` on a real Slurm: short runs share a job, and one job is cut off."""
+"""`snakemake --profile slurm` on a real Slurm: a job trains a batch, and one job is cut off."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import yaml
 from one_node import lacking, one_node
 
 from moelaws.accounting.cost import CPU, estimate
+from moelaws.records.batches import Orders
 from moelaws.spec.run import RunConfig
 from moelaws.workflow.jobs import Jobs
 from nvidia_smi import nvidia_smi
@@ -42,7 +43,6 @@ ALONE = {"axes": {"C": 5e8, "S": 0, "d_model": 24}}
 SITE = {
     "default-resources": {"slurm_partition": "urgent"},
     "slurm-init-seconds-before-status-checks": 3,
-    "cores": 2,  # of the node
 }
 
 
@@ -92,7 +92,7 @@ def write_study(root: Path, name: str, *sweeps: dict) -> None:
 def sweep(tmp_path_factory):
     """A copy of the repository whose small sweep ran through Slurm.
 
-    Six runs of it share a job, which was cancelled while the two longest trained.
+    The job of one of its two longest runs was cancelled while it trained.
     """
     if why := lacking():
         pytest.skip(why)
@@ -120,22 +120,32 @@ def sweep(tmp_path_factory):
             process.kill()
             process.wait()
         sweep.said = (root / "first.txt").read_text()
-        assert "moelaws: 6 short runs share one job\n" in sweep.said
         yield sweep
 
 
 def _cut_off_the_longest(sweep: Sweep, process: subprocess.Popen) -> dict[str, str]:
-    """Cancels the job of the long runs once both train; returns it, and notes what was done."""
+    """Cancels the job of a long run once it trains; returns it, and notes what was done."""
     deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline:
-        longest = _long(sweep)
-        if len(longest) == 2 and all(map(sweep.trains, longest)):
-            (job,) = [job for job in sweep.jobs() if "pack" in job["Comment"]]
+        for run in filter(sweep.trains, _long(sweep)):
+            (job,) = [job for job in sweep.jobs() if job["Comment"].endswith(_batch_of(sweep, run))]
             sweep.slurm("scancel", job["JobId"])
-            sweep.done = sweep.records("summary.json").keys()
+            sweep.victim, sweep.done = run, sweep.records("summary.json").keys()
             return job
         time.sleep(0.5)
     raise AssertionError((sweep.root / "first.txt").read_text())
+
+
+def _batches(sweep: Sweep) -> dict[str, list[str]]:
+    """digest -> the runs of a batch."""
+    files = (sweep.root / "results/batches").glob("*.runs.json")
+    orders = {file.name.partition(".")[0]: Orders.read(file).runs for file in files}
+    return {batch: [order.config.run_id for order in runs] for batch, runs in orders.items()}
+
+
+def _batch_of(sweep: Sweep, run: str) -> str:
+    (batch,) = [batch for batch, runs in _batches(sweep).items() if run in runs]
+    return batch
 
 
 def _long(sweep: Sweep) -> list[str]:
@@ -143,22 +153,22 @@ def _long(sweep: Sweep) -> list[str]:
     return sorted(run for run, config in configs.items() if config["model"]["d_model"] == 32)
 
 
-def test_short_runs_share_a_job_and_each_has_its_own_record(sweep):
+def test_a_job_trains_a_batch_and_each_run_has_its_own_record(sweep):
     summaries, provenance = sweep.records("summary.json"), sweep.records("provenance.json")
     assert [s["status"] for s in summaries.values()] == ["completed"] * 7
-    by = {run: provenance[run]["job"] for run in summaries}
     comments = {job["JobId"]: job["Comment"] for job in sweep.jobs()}
-    packed = [run for run, job in by.items() if comments[job] == "rule_pack_1_train"]
-    (alone,) = by.keys() - set(packed)
-    assert comments[by[alone]] == f"rule_train_wildcards_{alone}"
-    assert len(sweep.jobs()) == 3
+    for run in summaries:
+        assert comments[provenance[run]["job"]] == f"rule_train_wildcards_{_batch_of(sweep, run)}"
+    batches = _batches(sweep)
+    assert len(batches) < 7
+    assert len(sweep.jobs()) == len(batches) + 1  # one was cut off
+    assert "runs will train" in sweep.plan
 
 
 def test_only_training_went_to_the_nodes(sweep):
     assert (sweep.root / "results/demo/tables/sparsity.parquet").is_file()
     assert len(list((sweep.root / "results/corpora").glob("*/meta.json"))) == 1
-    kinds = {job["Comment"].partition("_wildcards")[0] for job in sweep.jobs()}
-    assert kinds == {"rule_train", "rule_pack_1_train"}
+    assert {job["Comment"].partition("_wildcards")[0] for job in sweep.jobs()} == {"rule_train"}
 
 
 def test_the_site_file_says_where(sweep):
@@ -166,44 +176,28 @@ def test_the_site_file_says_where(sweep):
 
 
 def test_jobs_ask_for_what_their_runs_are_estimated_to_need(sweep):
-    planned = _planned(sweep.plan)
-    configs = sweep.records("config.json")
-    needs = {run: estimate(RunConfig.model_validate(configs[run]), CPU) for run in planned}
-    (alone,) = [run for run, config in configs.items() if config["model"]["d_model"] == 24]
-    (job,) = [job for job in sweep.jobs() if job["Comment"].endswith(alone)]
-    assert (_megabytes(job), _minutes(job)) == planned.pop(alone)
-    assert _megabytes(job) * 1e6 > needs[alone].host_bytes
-    # Two of a pack at a time, on its two cores.
-    pack = sweep.cancelled
-    assert pack["NumCPUs"] == "2"
-    two = sorted(planned, key=lambda run: planned[run][0])[-2:]
-    assert _megabytes(pack) == sum(planned[run][0] for run in two)
-    assert _megabytes(pack) * 1e6 > sum(sorted(needs[run].host_bytes for run in planned)[-2:])
-    minutes = {run: minutes for run, (_, minutes) in planned.items()}
-    assert _minutes(pack) == sum(sorted(minutes.values(), reverse=True)[::2])
-    assert _minutes(pack) * 60 > 600 + sum(needs[run].seconds for run in planned) / 2
-    (first,) = [run for run in minutes if minutes[run] > 10]  # asks for what the job needs once
-    short = [minutes[run] for run in minutes.keys() - {first, *_long(sweep)}]
-    assert min(minutes[run] for run in _long(sweep)) > max(short)
-    assert "TresPerJob" not in pack
+    planned, configs = _planned(sweep.plan), sweep.records("config.json")
+    for batch, runs in _batches(sweep).items():
+        job = next(job for job in sweep.jobs() if job["Comment"].endswith(batch))
+        assert (_megabytes(job), _minutes(job)) == planned[batch]
+        needs = [estimate(RunConfig.model_validate(configs[run]), CPU) for run in runs]
+        assert _megabytes(job) * 1e6 > max(need.host_bytes for need in needs)
+        assert _minutes(job) * 60 > 600 + sum(need.seconds for need in needs)
+        assert "TresPerJob" not in job
+        assert job["NumCPUs"] == "1"
 
 
-def test_runs_cut_off_go_on_in_another_job_with_twice_of_both(sweep):
+def test_a_run_cut_off_goes_on_in_another_job_with_twice_of_both(sweep):
     before, states = sweep.cancelled, {job["JobId"]: job for job in sweep.jobs()}
     assert states[before["JobId"]]["JobState"] == "CANCELLED"
-    jobs = {run: origin["job"] for run, origin in sweep.records("provenance.json").items()}
-    comments = {run: states[jobs[run]]["Comment"] for run in sweep.done}
-    packed = [run for run, comment in comments.items() if "pack" in comment]
-    assert {jobs[run] for run in packed} <= {before["JobId"]}  # what was done stayed
-    for run in _long(sweep):
-        last = states[sweep.records("provenance.json")[run]["job"]]
-        assert last["JobId"] != before["JobId"]
-        assert _megabytes(last) == 2 * _megabytes(before)
-        assert _minutes(last) == 2 * _minutes(before)
-        log = (sweep.root / "results/runs" / run / "log").read_text()
-        resumed = re.search(r"resumed at step (\d+)/", log)
-        assert resumed
-        assert int(resumed[1]) > 0
+    last = states[sweep.records("provenance.json")[sweep.victim]["job"]]
+    assert last["JobId"] != before["JobId"]
+    assert _megabytes(last) == 2 * _megabytes(before)
+    assert _minutes(last) == 2 * _minutes(before)
+    log = (sweep.root / "results/runs" / sweep.victim / "log").read_text()
+    resumed = re.search(r"resumed at step (\d+)/", log)
+    assert resumed
+    assert int(resumed[1]) > 0
 
 
 def test_a_second_call_has_nothing_to_do(sweep):
@@ -212,16 +206,13 @@ def test_a_second_call_has_nothing_to_do(sweep):
     assert len(sweep.jobs()) == jobs
 
 
-def test_a_gpu_is_asked_for_once_a_job_where_the_device_is_one(sweep):
+def test_a_gpu_is_asked_for_where_the_device_is_one(sweep):
     assert "gpu=1" not in sweep.plan
     plan = sweep.snakemake("-n", "--quiet", "host", "--config", "device=cuda", "seed=5")
-    assert plan.count("rule train:") == 7
-    # The pack's, and those of three runs: the long ones take more than a minute there, by steps.
-    assert plan.count("gpu=1") == 4
-    assert plan.count("gpu=0") == 3
+    assert plan.count("gpu=1,") == plan.count("rule train:") > 1
 
 
-def test_runs_of_a_pack_share_a_gpu_and_one_that_fails_leaves_the_others_alone(sweep, tmp_path):
+def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep, tmp_path):
     """The program that lists the GPU is a test's, and training computes on the CPU."""
     nvidia_smi(tmp_path / "bin", ["0, GPU-0, NVIDIA H100, 81559, 0, 0"])
     write_study(sweep.root, "alone", {"axes": {"C": 5e8, "S": [0, 0.5, 0.75, 0.875], "d_model": 8}})
@@ -229,19 +220,15 @@ def test_runs_of_a_pack_share_a_gpu_and_one_that_fails_leaves_the_others_alone(s
         "PATH": f"{tmp_path / 'bin'}:{sweep.environment['PATH']}",
         "PYTHONPATH": f"{sweep.root / 'src'}:{REPOSITORY / 'tests/pretender'}",
         "MOELAWS_PRETEND": "1",
-        "MOELAWS_GPU_SLOTS": str(tmp_path / "slots"),
     }
-    call = ("--config", "device=cuda", "studies=alone", "runs_per_gpu=2")
+    call = ("--config", "device=cuda", "studies=alone", "runs_per_gpu=2", "batch_minutes=30")
     runs = [run.run_id for run in Jobs.load({"studies": "alone"}, sweep.root).runs.values()]
     obstacle = sweep.root / "results/runs" / runs[0] / "config.json"
     obstacle.mkdir(parents=True)
     said = sweep.snakemake("--retries", "0", *call, fails=True)
-    assert f"1 of the 4 jobs of pack_1 failed or were cut off (train {runs[0]}); the log" in said
+    assert f"run {runs[0]} failed (exit code 2); its log" in said
     assert "config.json: cannot be read: Is a directory" in said
-    assert f"jobs that failed: 1 of 6 (train {runs[0]})" in said
     origins = [sweep.records("provenance.json")[run] for run in runs[1:]]
-    assert {origin["cuda_visible_devices"] for origin in origins} == {"GPU-0"}
-    assert {origin["gpu_share"] for origin in origins} == {0.5}
     (first,) = {origin["job"] for origin in origins}
     (asked,) = [job for job in sweep.jobs() if job["JobId"] == first]
     assert asked["TresPerJob"] == "gres:gpu:1"
@@ -267,9 +254,10 @@ def test_two_processes_of_a_job_train_a_run_together(sweep):
 
 
 def _planned(plan: str) -> dict[str, tuple[int, int]]:
-    """run_id -> megabytes and minutes, as a dry run shows them."""
-    rows = re.findall(r"run=(\w{16})\n +resources: .*?mem_mb=(\d+),.*?runtime=(\d+)", plan)
-    return {run: (int(megabytes), int(minutes)) for run, megabytes, minutes in rows}
+    """batch -> megabytes and minutes, as a dry run shows them."""
+    rows = re.findall(r"batch=(\w{16})\n(?: +priority: \d+\n)? +resources: (.*)", plan)
+    numbers = {batch: dict(re.findall(r"(mem_mb|runtime)=(\d+)", text)) for batch, text in rows}
+    return {batch: (int(n["mem_mb"]), int(n["runtime"])) for batch, n in numbers.items()}
 
 
 def _megabytes(job: dict[str, str]) -> int:

@@ -34,7 +34,7 @@ def test_numbers_that_yaml_leaves_as_strings(tmp_path):
         (
             "tier: demo",
             "teir: demo",
-            "unknown key teir; did you mean tier? Allowed here: batch_minutes, corpus, ",
+            "unknown key teir; did you mean tier? Allowed here: batch_min",
         ),
         ("seed: 0", "seed: -1", "seed is -1; it must be at least 0"),
         ("device: cpu", "device: tpu", "device is 'tpu'; it must be cpu or cuda"),

@@ -40,38 +40,41 @@ def test_all_gpus_work_without_another_option(sweep, tmp_path):
     origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
     assert len(origins) == 6
     assert {origin["cuda_visible_devices"] for origin in origins} == {"GPU-0", "GPU-1"}
-    assert {origin["gpu_share"] for origin in origins} == {0.25}
+    assert {origin["gpu_share"] for origin in origins} == {0.5, 0.25}
     assert {origin["threads"] for origin in origins} == {1}
-    log = sweep.summaries()[0].with_name("log").read_text()
-    assert re.search(r"on GPU [01]: NVIDIA H100 \(GPU-[01]\), 6/24 of it", log)
+    logs = [log.read_text() for log in (sweep.root / "results/logs/batches").iterdir()]
+    assert all(re.search(r"on GPU [01]: NVIDIA H100 \(GPU-[01]\)", log) for log in logs)
 
 
-def test_no_more_runs_start_than_there_are_slots_and_cores_are_shared_out(sweep, tmp_path):
+def test_no_more_jobs_start_than_there_are_gpus_and_cores_are_shared_out(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
     plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "--", "runs").stdout
-    assert plan.count("gpu_shares=24") == plan.count("threads: 3") == 6
+    jobs = plan.count("rule train:")
+    assert plan.count("threads: 3") == jobs > 1
     assert "gpu=1" not in plan
 
 
 def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [], "echo 'No devices were found'; exit 6")
-    assert sweep.planned(*CALL, "--", "runs")["train"] == 6
+    assert sweep.planned(*CALL, "--", "runs")["train"] > 1
     done = sweep.snakemake(*CALL, "--", "runs", check=False)
     assert done.returncode != 0
     assert "nvidia-smi cannot list the GPUs: No devices were found" in done.stdout + done.stderr
     assert sweep.summaries() == []
 
 
-def test_a_cluster_is_asked_for_a_gpu_and_no_lock_is_taken(sweep):
-    """One for each job: of a run, or of a pack of them."""
+def test_a_cluster_is_asked_for_gpus_and_no_lock_is_taken(sweep):
+    """One for each job, or as many as a job trains on side by side."""
     words = ("-np", "--quiet", "host", "--profile", "slurm", "--config", "device=cuda")
-    alone = sweep.snakemake(*words, "pack_minutes=0", "--", "runs").stdout
-    assert alone.count("gpu=1") == alone.count("exec moelaws train") == 6
-    packed = sweep.snakemake(*words, "--", "runs").stdout
-    assert (packed.count("gpu=1"), packed.count("gpu=0")) == (1, 5)
-    for plan in (alone, packed):
+    alone = sweep.snakemake(*words, "batch_minutes=0", "--", "runs").stdout
+    assert alone.count("gpu=1,") == alone.count("exec moelaws train") == 6
+    node = ("gpus_per_job=8", "batch_minutes=1", "gpu_model=h100")
+    together = sweep.snakemake(*words, *node, "--", "runs").stdout
+    assert together.count("exec moelaws train") == 1
+    assert together.count("gpu=6,") == together.count("gpu_model=h100") == 1
+    assert together.count("--workers 6 ") == 1
+    for plan in (alone, together):
         assert "--gpus" not in plan
-        assert "threads" not in plan.partition("rule train:")[2]
 
 
 def test_a_run_on_several_nodes_asks_for_equally_many_gpus_on_each(sweep):
@@ -83,12 +86,12 @@ def test_a_run_on_several_nodes_asks_for_equally_many_gpus_on_each(sweep):
     words = ("-n", "--quiet", "host", "--profile", "slurm")
     keys = ("--config", "device=cuda", "devices_per_run=4", "gpus_per_node=2", "--", "runs")
     plan = sweep.snakemake(*words, *keys).stdout
-    (asked,) = re.findall(r"resources: (.*devices=4.*)", plan)
+    (asked,) = re.findall(r"resources: (.*\bdevices=4.*)", plan)
     assert {"gpu=0", "gres=gpu:2", "nodes=2", "spans=2"} <= set(asked.split(", "))
-    plan = sweep.snakemake(*words, "--set-resources", "train:gpu_model=h100", *keys).stdout
+    plan = sweep.snakemake(*words, *keys[:-2], "gpu_model=h100", *keys[-2:]).stdout
     assert "gres=gpu:h100:2" in plan
     plan = sweep.snakemake(*words, *keys[:-3], "gpus_per_node=4", *keys[-2:]).stdout
-    assert "gpu=4" in plan
+    assert "gpu=4," in plan
     assert "gres" not in plan
 
 
@@ -104,7 +107,7 @@ def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
     assert "; a run that one GPU does not hold: on up to 2" in said
     origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
     assert [origin["devices"] for origin in origins] == [2, 2]
-    assert {origin["gpu_share"] for origin in origins} == {1.0}
+    assert {origin["gpu_share"] for origin in origins} == {None}
     assert {len(origin["cuda_visible_devices"].split(",")) for origin in origins} == {2}
     assert {origin["threads"] for origin in origins} == {2}  # of 4 of 6 cores for its 2 of 3 GPUs
     again = sweep.snakemake("-n", "--cores", "6", "--config", "device=cuda", "--", "runs")
