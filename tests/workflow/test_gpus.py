@@ -34,14 +34,14 @@ def sweep(fresh, tmp_path, monkeypatch):
 
 def test_all_gpus_work_without_another_option(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
-    output = sweep.snakemake(*CALL, "runs_per_gpu=4", "--", "runs")
+    output = sweep.snakemake(*CALL, "runs_per_gpu=4", "batch_minutes=0.3", "--", "runs")
     said = output.stdout + output.stderr
     assert "trains on GPU 0 (NVIDIA H100), 1 (NVIDIA H100); runs on each: 4 at a time" in said
     origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
     assert len(origins) == 6
     assert {origin["cuda_visible_devices"] for origin in origins} == {"GPU-0", "GPU-1"}
-    assert {origin["gpu_share"] for origin in origins} == {0.5, 0.25}
-    assert {origin["threads"] for origin in origins} == {1}
+    assert 0.5 in {origin["gpu_share"] for origin in origins} <= {None, 0.5}
+    assert {origin["threads"] for origin in origins} <= {1, 3}  # of 6 cores for 2 GPUs
     logs = [log.read_text() for log in (sweep.root / "results/logs/batches").iterdir()]
     assert all(re.search(r"on GPU [01]: NVIDIA H100 \(GPU-[01]\)", log) for log in logs)
 

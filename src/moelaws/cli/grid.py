@@ -11,11 +11,11 @@ import click
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
-from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
+from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
 from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, chosen_studies, load_study
+from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS
 from moelaws.tables.describe import describe
 from moelaws.tables.kept_weights import kept_runs
@@ -71,19 +71,6 @@ def _sweeps(study: str | None, project: Project) -> list[Sweep]:
         names = ", ".join(s.study for s in chosen)
         raise UserError(f"no study of the configuration ({names}) has a grid {project.tier}")
     return sweeps
-
-
-def sweep_of(name: str, project: Project) -> Sweep:
-    """Returns the sweep of the study ``name``.
-
-    Raises:
-        UserError: where the study has no runs of its own.
-    """
-    sweep = expand_study(load_study(name), project)
-    if not sweep.runs:
-        kind = "imports its runs" if sweep.study.imported else "has no runs"
-        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
-    return sweep
 
 
 def _print(

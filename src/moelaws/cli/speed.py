@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from moelaws.cli.gpu import gpus_option, holding
-from moelaws.cli.grid import sweep_of
 from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import override_options
 from moelaws.gpus.listing import Chosen
 from moelaws.grids.architectures import architectures
 from moelaws.grids.expand import Run
+from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results

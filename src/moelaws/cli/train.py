@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -39,7 +39,6 @@ class Setup:
     micro_batch: int | None
     devices: int
     nodes: int
-    progress: bool
 
     def words(self, as_json: bool) -> list[str]:
         """Returns the options for the processes that train one run together."""
@@ -145,7 +144,7 @@ def command(
         raise UserError("--out is for a single run; without it each has a folder of its own")
     setup = Setup(
         tree, Path(out) if out else None, Path(corpus) if corpus else None,
-        device, backend, micro_batch, devices, nodes, progress=alone,
+        device, backend, micro_batch, devices, nodes,
     )  # fmt: skip
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
@@ -295,11 +294,11 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
 
     config = order.config
     options = TrainingOptions(
-        setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, setup.progress
+        setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, progress=True
     )
     if setup.devices > 1 and not is_one_of_several():
-        checked(config, options, setup.devices)  # so that a mistake is told once
-        sys.exit(_together(order, setup, as_json))
+        device = checked(config, options, setup.devices)[0].device  # so that a mistake is told once
+        sys.exit(_together(order, replace(setup, device=device), as_json))
     corpus = setup.corpus or setup.results.corpus(config.corpus.corpus_id)
     try:
         summary = train(config, setup.results, corpus, options, setup.out)
@@ -313,7 +312,7 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
 
 def _together(order: Order, setup: Setup, as_json: bool) -> int:
     """Has this command done by a process for each device; returns the exit code."""
-    from moelaws.training.device import check_number, choose_device
+    from moelaws.training.device import check_number
     from moelaws.training.together import across_nodes, node_of, together
 
     command, words = ["-P", "-m", "moelaws.cli", "train"], setup.words(as_json)
@@ -323,7 +322,7 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
     if setup.nodes > 1:
         across_nodes([*command, "-", *words], setup.nodes, text)
     node = node_of(os.environ)
-    check_number(choose_device(setup.device), setup.devices // node.count)
+    check_number(setup.device, setup.devices // node.count)
     with _written(text) as path:
         return together([*command, path, *words], setup.devices, node)
 

@@ -14,7 +14,7 @@ from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
-from moelaws.spec.project import Project
+from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Study
 
 if TYPE_CHECKING:
@@ -83,6 +83,19 @@ def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str
                 "raise validation, or lower evaluation_sequences"
             )
     return ""
+
+
+def sweep_of(name: str, project: Project) -> Sweep:
+    """Returns the sweep of the study ``name``.
+
+    Raises:
+        UserError: where the study has no runs of its own.
+    """
+    sweep = expand_study(load_study(name), project)
+    if not sweep.runs:
+        kind = "imports its runs" if sweep.study.imported else "has no runs"
+        raise UserError(f"{sweep.study.file} has no grids: the study {kind}")
+    return sweep
 
 
 def planned(sweeps: Iterable[Sweep]) -> dict[str, Planned]:
