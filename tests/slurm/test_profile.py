@@ -44,7 +44,7 @@ def test_the_site_file_adds_and_replaces(profile):
 def test_the_example_can_be_copied(profile):
     settings = profile((REPOSITORY / "profiles/slurm/site.example.yaml").read_text())
     assert "slurm_account=my_project" in settings["default-resources"]
-    assert "train:gpu_model=h100" in settings["set-resources"]
+    assert "train:slurm_partition=gpu" in settings["set-resources"]
 
 
 @pytest.mark.parametrize("text", ["jobs: [", "- 1", ""])

@@ -119,7 +119,7 @@ def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_pa
 
 def test_a_stop_saves_what_trains_and_begins_nothing_more(batch, results):
     process, runs = batch("--workers", "2", steps=100_000, runs=3)
-    wait_for(lambda: all(trainer_of(results, run) for run in runs[:2]))
+    wait_for(lambda: all(results.history_so_far(run).exists() for run in runs[:2]))
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGTERM

@@ -18,6 +18,7 @@ from moelaws.spec.project import load_study
 from moelaws.tables.parquet import read_study
 from moelaws.workflow.check import check_study
 from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.trainings import Trainings
 from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
@@ -36,7 +37,8 @@ def test_the_table_of_published_runs_is_that_of_every_tier(tier):
     jobs = Jobs.load({"studies": "routing", "tier": tier}, REPOSITORY)
     assert jobs.tables() == [Path(f"results/{tier}/tables/routing.parquet")]
     assert jobs.runs == {}
-    names = [path.as_posix().partition("src/")[2] for path in jobs.table_inputs("routing")]
+    inputs = Trainings(jobs).table_inputs("routing")
+    names = [path.as_posix().partition("src/")[2] for path in inputs]
     assert names == [f"{DATA}/runs.parquet", f"{DATA}/runs.yaml"]
     code = [Path(file).name for file in jobs.table_code("routing")]
     assert "imported.py" in code

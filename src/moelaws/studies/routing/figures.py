@@ -9,16 +9,14 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.prediction import Prediction, predict
-from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
+from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_colours, expert_label
+from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
 
-EXPERTS = "experts"
-LOSS = "validation loss (nats/token)"
 SIZE = "base parameters $N$"
 EFFECTIVE = "effective parameters $\\bar{N}$"
 # Of the routers: colours that all eyes tell apart, and marks.
@@ -39,17 +37,6 @@ ROWS = (("k", "s_base_all"), ("routing_frequency", "s_base_all"), ("routing_freq
 NAMES = {"s_base_all": "S-Base", "hash_all": "Hash"}
 # Of the 8 layers of the 25M models and of the 12 of the 370M ones; below a quarter it is one layer.
 SHARES = {0.25: "a quarter", 0.5: "half", 1.0: "all"}
-FIRST = 5e9  # tokens: before that all curves fall steeply
-
-
-def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
-    """Returns a colour for each number of experts of the ``runs``, dark to light."""
-    return style.palette(runs["E"])
-
-
-def expert_label(E: float) -> str:
-    """Returns a number of experts as legends have it."""
-    return "1 (dense)" if E == 1 else f"{E:g}"
 
 
 def loss_axis(axis: Any, low: float, high: float, ticks: tuple[float, ...]) -> None:
@@ -290,27 +277,3 @@ def _draw_panel(
     panel.ax.set_xscale("log", base=2)
     style.fixed_ticks(panel.ax.xaxis, [8, 64, 256])
     panel.ax.set_xlim(6, 340)
-
-
-def curves(inputs: Inputs, router: str) -> Sheet:
-    """Draws the losses of a router's runs and of the dense model over tokens."""
-    curves = main_runs(inputs.derived("curves"))
-    curves = curves[curves["router"].isin([router, DENSE]) & (curves["D"] >= FIRST)]
-    order = inputs.completed.groupby("size")["N_dense"].first().sort_values()
-    sheet = Sheet(style.DOUBLE, 4.2, len(order), columns=3)
-    colours = expert_colours(curves)
-    for panel, size in zip(sheet.panels, order.index, strict=True):
-        own = curves[curves["size"] == size]
-        for E, colour in colours.items():
-            for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
-                label = expert_label(E) if i == 0 else None
-                panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
-        panel.title(f"{size} base parameters")
-        panel.ax.set_xscale("log")
-        style.fixed_ticks(panel.ax.xaxis, [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
-    for panel in sheet.panels[::3]:
-        panel.ax.set_ylabel(LOSS)
-    for panel in sheet.panels[3:]:
-        panel.ax.set_xlabel("training tokens")
-    sheet.panels[2].legend(EXPERTS)
-    return sheet

@@ -1,0 +1,51 @@
+"""The figure of training curves, and how figures of this study show numbers of experts.
+
+It reads no fit, so it is apart from the figures that do.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
+from moelaws.figures.sheet import Sheet
+from moelaws.studies.routing.routers import DENSE, main_runs
+
+EXPERTS = "experts"
+LOSS = "validation loss (nats/token)"
+FIRST = 5e9  # tokens: before that all curves fall steeply
+
+
+def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
+    """Returns a colour for each number of experts of the ``runs``, dark to light."""
+    return style.palette(runs["E"])
+
+
+def expert_label(E: float) -> str:
+    """Returns a number of experts as legends have it."""
+    return "1 (dense)" if E == 1 else f"{E:g}"
+
+
+def curves(inputs: Inputs, router: str) -> Sheet:
+    """Draws the losses of a router's runs and of the dense model over tokens."""
+    curves = main_runs(inputs.derived("curves"))
+    curves = curves[curves["router"].isin([router, DENSE]) & (curves["D"] >= FIRST)]
+    order = inputs.completed.groupby("size")["N_dense"].first().sort_values()
+    sheet = Sheet(style.DOUBLE, 4.2, len(order), columns=3)
+    colours = expert_colours(curves)
+    for panel, size in zip(sheet.panels, order.index, strict=True):
+        own = curves[curves["size"] == size]
+        for E, colour in colours.items():
+            for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
+                label = expert_label(E) if i == 0 else None
+                panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
+        panel.title(f"{size} base parameters")
+        panel.ax.set_xscale("log")
+        style.fixed_ticks(panel.ax.xaxis, [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
+    for panel in sheet.panels[::3]:
+        panel.ax.set_ylabel(LOSS)
+    for panel in sheet.panels[3:]:
+        panel.ax.set_xlabel("training tokens")
+    sheet.panels[2].legend(EXPERTS)
+    return sheet
