@@ -19,7 +19,6 @@ from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.records.files import read_json
 from moelaws.records.layout import Results
-from moelaws.records.runs import find_record
 from moelaws.records.seal import made_of
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
@@ -110,6 +109,8 @@ def command(
 
 def _file(word: str, results: Results) -> Path | None:
     """Returns the file of a configuration; None for standard input."""
+    from moelaws.records.runs import find_record  # a study is measured without the records
+
     if word == "-":
         return None
     if word.endswith(".json") or Path(word).is_file():
