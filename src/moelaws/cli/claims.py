@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from moelaws.claims.page import page, read_verdicts
 from moelaws.cli.output import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import StudyFiles, file_options
@@ -53,6 +52,8 @@ def command(
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
+    from moelaws.claims.page import page, read_verdicts
+
     folder = StudyFiles(simulated=simulated).folder(project)
     out = out or folder.claims
     if not verdicts:

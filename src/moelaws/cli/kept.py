@@ -13,11 +13,9 @@ from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
-from moelaws.records.runs import find_record
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from moelaws.tasks.sources import HELD_OUT, is_file, items_of
 
 results_option = click.option(
     "--results", default="results", help="Root of the records.", show_default=True
@@ -144,8 +142,11 @@ def _runs(word: str, results: Results, out: Path | None) -> list[str]:
         if out:
             raise UserError("--out is for a single run")
         return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
-    is_whole = results.run(word).is_dir() or results.kept(word).is_file()
-    return [word if is_whole else find_record(results, word).run_id]
+    if results.run(word).is_dir() or results.kept(word).is_file():
+        return [word]
+    from moelaws.records.runs import find_record
+
+    return [find_record(results, word).run_id]
 
 
 def is_batch(word: str) -> bool:
@@ -164,6 +165,7 @@ def _scored(
     """Returns how the run ended and its scores, which are written to ``out`` if there is one."""
     from moelaws.probing.bench import bench as score
     from moelaws.probing.bench import write_rows
+    from moelaws.tasks.sources import HELD_OUT, is_file, items_of
 
     status, config = _kept(tree, run_id)
     rows: list[dict[str, Any]] = []
