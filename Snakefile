@@ -45,6 +45,7 @@ rule all:
         FOLDER.report,
         FOLDER.explore,
         JOBS.tables(),
+        JOBS.own_code(),
         TRAININGS.markers(),
     localrule: True
 

@@ -1,5 +1,8 @@
 """A study's entries are refused before the first run is trained, not after the last."""
 
+import subprocess
+import sys
+
 import pytest
 
 from moelaws.spec.errors import UserError
@@ -92,3 +95,25 @@ def test_simulations_that_no_law_can_give(fields, message):
         check_study(STUDY.model_copy(update={"simulation": Simulation(**fields)}))
     assert str(error.value).startswith("config/studies/sparsity.yaml: simulation: ")
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def draw(inputs): ...", ""),
+        ("import nothing_of_that_name\n\ndef draw(inputs): ...", "nothing_of_that_name"),
+        ("def paint(inputs): ...", "the module broken.figure has no draw"),
+    ],
+)
+def test_code_that_cannot_be_imported_is_told(tmp_path, code, message):
+    package = tmp_path / "broken"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "figure.py").write_text(code)
+    study = tmp_path / "broken.yaml"
+    entry = "{name: F1, caption: A figure., code: 'figure:draw'}"
+    study.write_text(f"study: ours\ntitle: Ours\npackage: broken\nfigures:\n- {entry}\n")
+    words = [sys.executable, "-m", "moelaws", "check", str(study)]
+    ended = subprocess.run(words, capture_output=True, text=True, cwd=REPOSITORY)
+    assert (ended.returncode == 0) == (not message)
+    assert message in ended.stderr

@@ -2,6 +2,25 @@
 # are expensive: a run that other code made is shown as stale (`moelaws runs --stale`).
 
 
+# Before anything else: code of a user's own study that cannot be imported fails in seconds, not
+# after the last training.
+rule check:
+    input:
+        code=lambda w: JOBS.study_code(w.study),
+    output:
+        touch(FOLDER.imported("{study}")),
+    log:
+        RESULTS.log(FOLDER, "imported", "{study}", "check"),
+    priority: 10**9
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        study=study_of,
+    shell:
+        "moelaws check {params.study:q} > {log} 2>&1"
+
+
 rule train:
     input:
         # A run names its corpus by content; ancient: a corpus made again trains nothing again.

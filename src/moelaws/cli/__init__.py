@@ -57,6 +57,7 @@ SECTIONS = {
 # The rules call them, and people seldom: `moelaws --help` only names them.
 OF_RULES = {
     "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
+    "check": "Import the code of a study, before anything is trained for it.",
     "claims": "Write the papers' claims beside what these runs show, as one page.",
     "contest": "Judge laws on rows that were kept from them, as a study says.",
     "contests": "Write which law to use for what, as one page.",
@@ -71,6 +72,7 @@ COMMANDS = {name: line for each in (*SECTIONS.values(), OF_RULES) for name, line
 
 # Where a command is that does not have a module of its own.
 PLACES = {
+    "check": "entries:check",
     "derive": "entries:derive",
     "figure": "entries:figure",
     "table": "entries:table",

@@ -1,4 +1,7 @@
-"""``moelaws derive``, ``figure`` and ``table``: one entry of a study, from what it declares."""
+"""``moelaws derive``, ``figure`` and ``table``: one entry of a study, from what it declares.
+
+And ``check``, which imports the code of all entries.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from moelaws.cli.output import json_option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
 from moelaws.records.layout import TierFolder
+from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
 
@@ -87,3 +91,13 @@ table = _command(
     (".csv", ".md", ".tex", ".json"),
     "Write the paper table NAME (such as T3): CSV in full precision, Markdown and LaTeX.",
 )
+
+
+@click.command(name="check")
+@click.argument("study")
+def check(study: str) -> None:
+    """Import the code of STUDY's entries, so that its mistakes show before anything is trained."""
+    known = load_study(study)
+    for entry in known.readers:
+        with located(known.file, f"{entry.name}: code"):
+            resolve(known.home, entry.code)

@@ -138,6 +138,10 @@ class TierFolder:
         """What the configuration asks for in one entry, or on one page: an input of its rule."""
         return self.root / "specs" / Path(kind, *names).with_suffix(".json")
 
+    def imported(self, study: str) -> Path:
+        """The mark that a user's own study can import its code."""
+        return self.root / "imported" / study
+
     def contest(self, study: str, contest: str) -> Path:
         """The laws of one contest, as judged."""
         return self.root / "contests" / study / f"{contest}.json"

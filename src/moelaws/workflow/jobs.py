@@ -19,6 +19,7 @@ from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
+from moelaws.records.code import closure
 from moelaws.records.files import write_text
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
@@ -26,6 +27,7 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
+from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.tasks.sources import check_sources, is_file
@@ -208,6 +210,11 @@ class Jobs:
         pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
         return [*sorted(data), *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
 
+    def own_code(self) -> list[Path]:
+        """Returns the marks that the code of users' own studies can be imported."""
+        own = [key for key, study in self.studies.items() if study.package and study.readers]
+        return [self.folder.imported(key) for key in own]
+
     def claims_pages(self) -> list[Path]:
         """Returns the page of the claims, where a chosen study makes any."""
         return [self.folder.claims] if self.verdicts() else []
@@ -291,6 +298,11 @@ class Jobs:
     def reader_code(self, study: str, kind: str, entries: Iterable[Reader]) -> list[str]:
         """Returns the source files behind ``entries`` of one kind of a study."""
         return relative(code.of_readers(self.studies[study], kind, entries))
+
+    def study_code(self, study: str) -> list[str]:
+        """Returns the source files behind all entries of a study."""
+        spec = self.studies[study]
+        return relative(closure(*(module_of(spec.home, entry.code) for entry in spec.readers)))
 
     def table_code(self, study: str) -> list[str]:
         """Returns the source files behind a study's table."""
