@@ -214,6 +214,13 @@ def test_a_file_is_one_idea():
     assert {name: n for name, n in lines.items() if n >= MOST_LINES} == {}
 
 
+def test_an_option_of_the_optimizer_stands_in_two_files():
+    """Its class and its code: grids, messages, identity and tables follow from the class."""
+    for option in ("beta2", "weight_decay", "scale_free"):
+        users = {name(p) for p in FILES if re.search(rf"\b{option}\b", p.read_text())}
+        assert users == {"spec/run.py", "training/optimizer.py"}, option
+
+
 def loaded_by(code: str) -> set[str]:
     """Which of the heavy distributions a fresh interpreter has loaded after ``code``."""
     ask = f"\nimport sys\nprint(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
