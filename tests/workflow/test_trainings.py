@@ -27,6 +27,11 @@ SECONDS = st.dictionaries(
 )
 
 
+def test_two_hundred_runs_of_a_second_are_a_tenth_as_many_jobs():
+    runs = [run_id(i) for i in range(200)]
+    assert len(batches_of(runs, lambda run: 1.0, 60.0)) <= 20
+
+
 @given(SECONDS)
 def test_each_run_is_in_one_batch_of_at_most_the_longest_time(seconds):
     batches = batches_of(seconds, seconds.__getitem__, LONGEST)
