@@ -17,7 +17,7 @@ from moelaws.workflow.trainings import Trainings
 # reads this file once more within each job.
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
-if HERE:
+if HERE and workflow.scheduling_settings:  # a dry run has none
     # Cores limit the jobs here. Snakemake's own limit of 100 a second would look at all waiting jobs
     # again one second after each look: the looks add up to a whole core.
     workflow.scheduling_settings.max_jobs_per_timespan = None
