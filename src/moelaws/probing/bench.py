@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ COLUMNS = {
     "bits_per_byte": ("bits/byte", "of the right answer, the mean over items"),
     "bits_per_byte_se": ("bits/byte", "its standard error"),
 }
-_TEXTS, _COUNTS = ("task", "group"), ("step", "tokens", "items", "documents")
 
 
 def bench(
@@ -68,11 +68,10 @@ def bench(
     return rows
 
 
-def write_rows(
-    out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any] | None = None
-) -> None:
-    """Writes scores, a row each; none of a run that left no weights.
-
-    The file says what it was ``made_of``.
-    """
-    columns.write_rows(out, COLUMNS, rows, _TEXTS, _COUNTS, made_of)
+# Writes scores to a path, a row each; none of a run that left no weights.
+write_rows = partial(
+    columns.write_rows,
+    about=COLUMNS,
+    texts=("task", "group"),
+    counts=("step", "tokens", "items", "documents"),
+)
