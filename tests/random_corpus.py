@@ -31,14 +31,14 @@ def random_corpus(root: Path) -> tuple[Corpus, Path]:
     return identity, folder
 
 
-def run_of(corpus: Corpus, model: dict[str, object] | None = None, **changes: object) -> RunConfig:
-    """Returns a run of less than a second; ``model`` and ``changes`` replace settings."""
+def run_of(text: Corpus, model: dict[str, object] | None = None, **changes: object) -> RunConfig:
+    """Returns a run on ``text`` of less than a second; the other words replace settings."""
     data = {
         "model": {
             "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
             "vocab_size": VOCABULARY, "ffn": EXPERTS, **(model or {}),
         },
-        "corpus": corpus.model_dump(),
+        "corpus": text.model_dump(),
         "steps": 30,
         "batch": 4,
         "balance_group": 2,
