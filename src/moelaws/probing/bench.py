@@ -39,12 +39,9 @@ COLUMNS = {
 def bench(
     folder: Path, corpus: Path, items: Sequence[Item], device: str = "cpu"
 ) -> list[dict[str, Any]]:
-    """Scores the weights in ``folder`` on ``items``; returns a row a task and kept step.
+    """Scores a run's kept weights in ``folder`` on ``items``; returns a row a task and kept step.
 
-    Args:
-        folder: of a run's kept weights, whose header says what the run is.
-        corpus: folder of its prepared corpus, for the tokenizer.
-        device: auto, cpu or cuda.
+    ``corpus`` is the folder of its prepared corpus; ``device`` is auto, cpu or cuda.
 
     Raises:
         UserError: where there are no weights, no such device, or no task has choices that fit into

@@ -44,15 +44,10 @@ Shard = tuple[Path, int, int]  # a file that holds rows of a tensor, the first o
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of a checkpoint.
+    """A tensor of a checkpoint."""
 
-    Attributes:
-        name: by which the files know it.
-        shards: where its rows are, in order; one shard of -1 rows is the whole tensor.
-    """
-
-    name: str
-    shards: list[Shard]
+    name: str  # by which the files know it
+    shards: list[Shard]  # where its rows are, in order; one shard of -1 rows is the whole tensor
 
     def whole(self) -> Tensor:
         """Returns the tensor, on the CPU."""

@@ -34,7 +34,6 @@ class Data(Protocol):
 
     def next(self) -> NDArray[np.int64]:
         """Returns token ids (batch, context + 1)."""
-        ...
 
     def state(self) -> dict[str, Any]: ...
 
