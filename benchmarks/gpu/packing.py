@@ -81,7 +81,7 @@ def _child(folder: Path, device: str, small: bool, seconds: float, number: int) 
     config = configuration(ffn, model, 2 if small else 72, "fp32" if device == "cpu" else "bf16")
     trainer = trainer_of(config, device=device)
     for _ in range(WARM):
-        trainer._step()
+        trainer.train_step()
     trainer.history.settle()
     setting.synchronize()
     (folder / f"ready-{number}").touch()
@@ -90,7 +90,7 @@ def _child(folder: Path, device: str, small: bool, seconds: float, number: int) 
     began, first = time.perf_counter(), trainer.step
     while time.perf_counter() < began + seconds:
         for _ in range(5):
-            trainer._step()
+            trainer.train_step()
         trainer.history.settle()  # the host must not run far ahead of the clock
     spent = time.perf_counter() - began
     tokens = (trainer.step - first) * config.batch * config.model.context

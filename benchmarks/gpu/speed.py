@@ -74,7 +74,7 @@ def measure_size(setting: Setting, D: int, E: int) -> dict[str, Any]:
 
 
 def _step(setting: Setting, config: RunConfig, name: str) -> Call:
-    return trainer_of(config, BACKENDS[name], setting.device)._step
+    return trainer_of(config, BACKENDS[name], setting.device).train_step
 
 
 def _layer(setting: Setting, config: RunConfig, name: str) -> Call:

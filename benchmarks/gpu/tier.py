@@ -58,11 +58,11 @@ def hours(setting: Setting, runs: list[RunConfig]) -> dict[str, Any]:
     trainer = trainer_of(config, backend, device)
     try:
         for _ in range(1 if setting.small else WARM):
-            trainer._step()
+            trainer.train_step()
         trainer.history.settle()
         began = time.perf_counter()
         for _ in range(timed):
-            trainer._step()
+            trainer.train_step()
         trainer.history.settle()  # waits for the device
         seconds = (time.perf_counter() - began) / timed
         micro_batch = trainer.micro_batch

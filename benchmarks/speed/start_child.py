@@ -82,7 +82,7 @@ def main() -> None:
     job = load("moelaws.training.job")
     job.PreparedCorpus.open = clocked("corpus_open", job.PreparedCorpus.open)
     job.Transformer = clocked("model_build", job.Transformer)
-    job.Trainer._step = first_step(job.Trainer._step)
+    job.Trainer.train_step = first_step(job.Trainer.train_step)
     try:
         cli(["train", *sys.argv[1:]], standalone_mode=False)
     except Done:

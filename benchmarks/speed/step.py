@@ -75,7 +75,7 @@ def measure_step(
         "dense": configuration({"kind": "dense", "d_ffn": d_ffn}, model, batch),
     }
     # A step as the training loop makes it: losses, backward, optimizer, telemetry.
-    times = take_turns({name: trainer_of(c)._step for name, c in configs.items()}, seconds)
+    times = take_turns({name: trainer_of(c).train_step for name, c in configs.items()}, seconds)
     tokens = batch * model["context"]
     numbers: dict[str, Any] = {
         **model,

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 import pytest
-from corpus_helpers import Prepare, corpus_of
+from corpus_helpers import corpus_of
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
@@ -12,7 +9,7 @@ from moelaws.corpus.sources import resolve
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     """A folder of forty documents of made-up words."""
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghijklmnoé", k=draw.randint(2, 9))) for _ in range(300)]
@@ -25,10 +22,10 @@ def texts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def prepared(texts: Path, tmp_path: Path) -> Prepare:
+def prepared(texts, tmp_path):
     """Prepares the texts as they are now."""
 
-    def make(name: str = "corpus", **settings: float) -> PreparedCorpus:
+    def make(name="corpus", **settings):
         sources = resolve("*.txt", texts)
         prepare(corpus_of(sources, **settings), sources, tmp_path / name)
         return PreparedCorpus.open(tmp_path / name)

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus_helpers import Prepare
 
 from moelaws.corpus.batches import Batches, validation
 from moelaws.corpus.shards import PreparedCorpus
@@ -15,7 +12,7 @@ from moelaws.spec.errors import UserError
 CONTEXT = 8
 
 
-def corpus_of_positions(tokens: int, starts: tuple[int, ...] = (0, 300)) -> PreparedCorpus:
+def corpus_of_positions(tokens, starts=(0, 300)):
     """A corpus in which each token is its own position, so that a batch says where it is from."""
     size = max(tokens, starts[-1])
     return PreparedCorpus(
@@ -29,7 +26,7 @@ def corpus_of_positions(tokens: int, starts: tuple[int, ...] = (0, 300)) -> Prep
     )
 
 
-def test_an_epoch_is_every_token_once_in_consecutive_windows() -> None:
+def test_an_epoch_is_every_token_once_in_consecutive_windows():
     batches = Batches(corpus_of_positions(1 + 40 * CONTEXT + 3), 4, CONTEXT, seed=0)
     epoch = np.concatenate([batches.next() for _ in range(10)])
     assert epoch.dtype == np.int64
@@ -39,10 +36,10 @@ def test_an_epoch_is_every_token_once_in_consecutive_windows() -> None:
     np.testing.assert_array_equal(np.sort(targets), np.arange(1, 1 + 40 * CONTEXT))
 
 
-def test_epochs_differ_and_follow_the_seed_also_where_a_batch_spans_them() -> None:
+def test_epochs_differ_and_follow_the_seed_also_where_a_batch_spans_them():
     corpus = corpus_of_positions(1 + 10 * CONTEXT)
 
-    def epochs(seed: int) -> list[list[int]]:
+    def epochs(seed):
         batches = Batches(corpus, 4, CONTEXT, seed, max_epochs=2)
         return np.concatenate([batches.next()[:, 0] for _ in range(5)]).reshape(2, 10).tolist()
 
@@ -53,13 +50,13 @@ def test_epochs_differ_and_follow_the_seed_also_where_a_batch_spans_them() -> No
     assert epochs(1) != [first, second]
 
 
-def test_the_order_never_changes() -> None:
+def test_the_order_never_changes():
     """Golden: a change here would give every trained run other data."""
     batch = Batches(corpus_of_positions(1 + 10 * CONTEXT), 10, CONTEXT, seed=7).next()
     assert (batch[:, 0] // CONTEXT).tolist() == [8, 4, 1, 6, 3, 2, 7, 5, 9, 0]
 
 
-def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen() -> None:
+def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen():
     corpus = corpus_of_positions(1 + 30 * CONTEXT)
     whole = Batches(corpus, 4, CONTEXT, seed=3, max_epochs=4)
     expected = [whole.next() for _ in range(30)]
@@ -81,15 +78,13 @@ def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen() -> None:
         (500, 4, CONTEXT, 1, "seed was 0, is 1"),
     ],
 )
-def test_other_data_are_refused(
-    tokens: int, batch: int, context: int, seed: int, says: str
-) -> None:
+def test_other_data_are_refused(tokens, batch, context, seed, says):
     state = Batches(corpus_of_positions(500), 4, CONTEXT, 0).state()
     with pytest.raises(UserError, match=says):
         Batches(corpus_of_positions(tokens), batch, context, seed).restore(state)
 
 
-def test_more_text_than_allowed_is_refused_before_and_during_training() -> None:
+def test_more_text_than_allowed_is_refused_before_and_during_training():
     batches = Batches(corpus_of_positions(1 + 10 * CONTEXT), 3, CONTEXT, 0, max_epochs=1.2)
     batches.check(4)
     with pytest.raises(UserError, match=r"5 steps of 3 x 8 .* 1.5 passes .* max_epochs is 1.2"):
@@ -103,7 +98,7 @@ def test_more_text_than_allowed_is_refused_before_and_during_training() -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 3, 7, 31, 37])
-def test_held_out_windows_are_apart_and_know_their_documents(sequences: int) -> None:
+def test_held_out_windows_are_apart_and_know_their_documents(sequences):
     starts = (0, 40, 41, 150, 300)
     held_out = validation(corpus_of_positions(10, starts), sequences, CONTEXT)
     assert held_out.tokens.shape == (sequences, CONTEXT + 1)
@@ -116,20 +111,20 @@ def test_held_out_windows_are_apart_and_know_their_documents(sequences: int) -> 
         assert size == position % 7
 
 
-def test_held_out_windows_reach_all_documents() -> None:
+def test_held_out_windows_reach_all_documents():
     starts = tuple(range(0, 3001, 60))
     held_out = validation(corpus_of_positions(10, starts), 50, CONTEXT)
     assert set(held_out.documents.ravel()) == set(range(50))
 
 
-def test_too_little_held_out_text_is_refused() -> None:
+def test_too_little_held_out_text_is_refused():
     corpus = corpus_of_positions(10)
     validation(corpus, 37, CONTEXT)  # 299 targets
     with pytest.raises(UserError, match=r"hold 37 sequences of 8; evaluation\.sequences is 38"):
         validation(corpus, 38, CONTEXT)
 
 
-def test_batches_of_a_prepared_corpus_are_its_tokens(prepared: Prepare) -> None:
+def test_batches_of_a_prepared_corpus_are_its_tokens(prepared):
     corpus = prepared()
     batch = Batches(corpus, 2, 16, seed=0).next()
     text = corpus.train.tolist()

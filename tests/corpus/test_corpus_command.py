@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from moelaws.corpus.tokenizer import Tokenizer
 
 
 @pytest.fixture
-def call(texts: Path) -> list[str]:
+def call(texts):
     """``moelaws corpus`` for a folder with a configuration and the texts in it."""
     (texts.parent / "config").mkdir()
     (texts.parent / "config" / "config.yaml").write_text("corpus: texts/*.txt\nvalidation: 0.1\n")
@@ -22,14 +19,14 @@ def call(texts: Path) -> list[str]:
 
 
 @pytest.fixture
-def tokenizer(texts: Path) -> Path:
+def tokenizer(texts):
     """A tokenizer file beside the configuration: 400 entries and an end of document."""
     trained = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
     trained.save(texts.parent / "tokenizer.json")
     return texts.parent / "tokenizer.json"
 
 
-def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
+def test_json_says_what_was_made(call, tmp_path):
     done = subprocess.run(
         [*call, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -50,9 +47,7 @@ def test_json_says_what_was_made(call: list[str], tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_one_message_and_exit_code_2(
-    call: list[str], tmp_path: Path, options: list[str], says: str
-) -> None:
+def test_a_mistake_is_one_message_and_exit_code_2(call, tmp_path, options, says):
     done = subprocess.run([*call, *options], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("moelaws: ")
@@ -60,7 +55,7 @@ def test_a_mistake_is_one_message_and_exit_code_2(
     assert "Traceback" not in done.stderr
 
 
-def test_two_at_the_same_time_end_well(call: list[str], tmp_path: Path) -> None:
+def test_two_at_the_same_time_end_well(call, tmp_path):
     out = tmp_path / "out" / "corpus"
     both = [
         subprocess.Popen([*call, "--out", out], cwd=tmp_path, stdout=subprocess.DEVNULL)
@@ -71,9 +66,7 @@ def test_two_at_the_same_time_end_well(call: list[str], tmp_path: Path) -> None:
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_tokenizer_file_gives_the_vocabulary(
-    call: list[str], tokenizer: Path, tmp_path: Path
-) -> None:
+def test_a_tokenizer_file_gives_the_vocabulary(call, tokenizer, tmp_path):
     options = ["--set", "tokenizer=tokenizer.json", "--json"]
     plain = call[: call.index("--vocab-size")]
     done = subprocess.run([*plain, *options], cwd=tmp_path, capture_output=True, text=True)
@@ -87,7 +80,7 @@ def test_a_tokenizer_file_gives_the_vocabulary(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_leaves_nothing(call: list[str], tmp_path: Path, number: int) -> None:
+def test_an_interruption_leaves_nothing(call, tmp_path, number):
     out = tmp_path / "out" / "corpus"
     command = [*call, "--corpus", "stdlib", "--vocab-size", "1000", "--out", out]
     process = subprocess.Popen(

@@ -1,7 +1,5 @@
 """``prepare`` killed by SIGKILL: the next call removes what it left, and no more than that."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -15,20 +13,20 @@ from test_datasets import STORIES, write
 from killed import killed_at
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.corpus.sources import DatasetSource, Sources, resolve
+from moelaws.corpus.sources import resolve
 from moelaws.records.lock import STALE
 from moelaws.spec.project import Dataset
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Sources | DatasetSource:
+def rows(tmp_path):
     return resolve(Dataset(dataset=str(write(tmp_path / "set", "parquet", STORIES))), Path())
 
 
-def kill(rows: Sources | DatasetSource, out: Path, stage: str) -> None:
+def kill(rows, out, stage):
     """Prepares the corpus in another process that is killed in ``stage``."""
 
-    def progress(at: str, done: int, total: int | None, tokens: int) -> None:
+    def progress(at, done, total, tokens):
         if at == stage and done:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -36,9 +34,7 @@ def kill(rows: Sources | DatasetSource, out: Path, stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", ["fetch", "train"])
-def test_the_next_call_removes_the_copied_rows(
-    rows: Sources | DatasetSource, tmp_path: Path, stage: str
-) -> None:
+def test_the_next_call_removes_the_copied_rows(rows, tmp_path, stage):
     out = tmp_path / "out" / "c1"
     kill(rows, out, stage)
     assert list(out.parent.glob(".c1.*.tmp/rows"))
@@ -49,9 +45,7 @@ def test_the_next_call_removes_the_copied_rows(
     assert PreparedCorpus.open(out).corpus == corpus_of(rows, 300)
 
 
-def test_a_kill_between_renames_leaves_nothing(
-    rows: Sources | DatasetSource, tmp_path: Path
-) -> None:
+def test_a_kill_between_renames_leaves_nothing(rows, tmp_path):
     point, killed = 0, True
     while killed:
         out = tmp_path / str(point) / "c1"
@@ -62,9 +56,7 @@ def test_a_kill_between_renames_leaves_nothing(
     assert point > 5
 
 
-def test_what_another_host_left_goes_once_its_lock_is_stale(
-    rows: Sources | DatasetSource, tmp_path: Path
-) -> None:
+def test_what_another_host_left_goes_once_its_lock_is_stale(rows, tmp_path):
     out = tmp_path / "out" / "c1"
     kill(rows, out, "fetch")
     (here,) = out.parent.glob(".c1.*.tmp")

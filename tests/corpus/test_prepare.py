@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import random
 import tempfile
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus_helpers import Prepare, corpus_of, documents
+from corpus_helpers import corpus_of, documents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,9 +20,7 @@ from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 
 
-def test_shards_hold_every_document_once_whole_and_on_one_side(
-    texts: Path, prepared: Prepare
-) -> None:
+def test_shards_hold_every_document_once_whole_and_on_one_side(texts, prepared):
     written = [path.read_text("utf-8") for path in texts.iterdir()]
     (texts / "copy.txt").write_text(written[0], encoding="utf-8")
     (texts / "blank.txt").write_text("")
@@ -46,7 +42,7 @@ def test_shards_hold_every_document_once_whole_and_on_one_side(
     np.testing.assert_array_equal(corpus.validation_starts, [0, *ends])
 
 
-def test_split_and_order_follow_contents_and_seed_not_names(texts: Path, prepared: Prepare) -> None:
+def test_split_and_order_follow_contents_and_seed_not_names(texts, prepared):
     first = prepared("first")
     for path in list(texts.iterdir()):
         path.rename(texts / f"{99 - int(path.stem)}.txt")
@@ -60,7 +56,7 @@ def test_split_and_order_follow_contents_and_seed_not_names(texts: Path, prepare
     assert order not in (sorted(order), sorted(order, reverse=True))
 
 
-def test_files_changed_since_their_digest_are_refused(texts: Path, tmp_path: Path) -> None:
+def test_files_changed_since_their_digest_are_refused(texts, tmp_path):
     sources = resolve("*.txt", texts)
     corpus = corpus_of(sources)
     (texts / "03.txt").write_text("changed")
@@ -69,7 +65,7 @@ def test_files_changed_since_their_digest_are_refused(texts: Path, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_changed_while_it_is_read_is_refused(texts: Path, tmp_path: Path) -> None:
+def test_a_file_changed_while_it_is_read_is_refused(texts, tmp_path):
     sources = resolve("*.txt", texts)
     corpus = corpus_of(sources)
     train = split(corpus, sources).train
@@ -80,7 +76,7 @@ def test_a_file_changed_while_it_is_read_is_refused(texts: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["train.bin", "validation.bin", "tokenizer.json"])
-def test_damage_is_found_and_mended_by_preparing_again(prepared: Prepare, name: str) -> None:
+def test_damage_is_found_and_mended_by_preparing_again(prepared, name):
     corpus = prepared()
     path = corpus.folder / name
     good = path.read_bytes()
@@ -98,7 +94,7 @@ def test_damage_is_found_and_mended_by_preparing_again(prepared: Prepare, name: 
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"corpus": {"vocab_size": 1}}'])
-def test_a_broken_meta_is_one_clear_message(prepared: Prepare, text: str) -> None:
+def test_a_broken_meta_is_one_clear_message(prepared, text):
     folder = prepared().folder
     (folder / "meta.json").write_text(text)
     with pytest.raises(UserError, match=str(folder)):
@@ -109,34 +105,21 @@ def test_a_broken_meta_is_one_clear_message(prepared: Prepare, text: str) -> Non
     assert prepared().meta["train"]["documents"] > 0
 
 
-def test_a_whole_corpus_is_kept(prepared: Prepare) -> None:
+def test_a_whole_corpus_is_kept(prepared):
     path = prepared().folder / "train.bin"
     before = path.stat()
     prepared()
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_an_interrupted_preparation_leaves_nothing(texts: Path, tmp_path: Path) -> None:
-    sources = resolve("*.txt", texts)
-
-    def interrupt(stage: str, done: int, total: int | None, tokens: int) -> None:
-        assert total is None or 0 < done <= total
-        if stage == "validation":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepare(corpus_of(sources), sources, tmp_path / "out" / "corpus", interrupt)
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_folder_with_other_files_is_never_replaced(texts: Path) -> None:
+def test_a_folder_with_other_files_is_never_replaced(texts):
     sources = resolve("*.txt", texts)
     with pytest.raises(UserError, match="no part of a prepared corpus"):
         prepare(corpus_of(sources), sources, texts)
     assert len(list(texts.iterdir())) == 40
 
 
-def test_a_place_that_cannot_be_written_is_named(texts: Path, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(texts, tmp_path):
     sources = resolve("*.txt", texts)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file/out: cannot be written"):
@@ -145,7 +128,7 @@ def test_a_place_that_cannot_be_written_is_named(texts: Path, tmp_path: Path) ->
         prepare(corpus_of(sources), sources, tmp_path / "file")
 
 
-def test_one_large_file_is_cut_into_documents(texts: Path, tmp_path: Path) -> None:
+def test_one_large_file_is_cut_into_documents(texts, tmp_path):
     whole = "\n\n".join(path.read_text("utf-8") for path in sorted(texts.iterdir()))
     (tmp_path / "whole.txt").write_text(whole, encoding="utf-8")
     sources = resolve("whole.txt", tmp_path)
@@ -158,7 +141,7 @@ def test_one_large_file_is_cut_into_documents(texts: Path, tmp_path: Path) -> No
 
 
 @given(st.text("aé\n😀", max_size=300), st.integers(4, 50))
-def test_pieces_are_text_within_the_limit_and_add_up(text: str, limit: int) -> None:
+def test_pieces_are_text_within_the_limit_and_add_up(text, limit):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
         path.write_bytes(b"before" + text.encode() + b"behind")
@@ -169,24 +152,14 @@ def test_pieces_are_text_within_the_limit_and_add_up(text: str, limit: int) -> N
     assert all(0 < len(part) <= limit for part in parts)
 
 
-def test_a_single_document_is_refused(tmp_path: Path) -> None:
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text("the same few words")
-    sources = resolve("*.txt", tmp_path)
-    with pytest.raises(UserError, match="single document"):
-        prepare(corpus_of(sources), sources, tmp_path / "out")
-
-
-def test_a_share_too_small_for_any_document_holds_out_the_smallest(
-    texts: Path, prepared: Prepare
-) -> None:
+def test_a_share_too_small_for_any_document_holds_out_the_smallest(texts, prepared):
     corpus = prepared(validation=1e-6)
     smallest = min((path.read_bytes() for path in texts.iterdir()), key=len)
     assert documents(corpus, "validation") == [smallest.decode()]
 
 
 @pytest.mark.slow
-def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> None:
+def test_vocabularies_above_16_bits_round_trip(texts, tmp_path):
     draw = random.Random(2)
     for i in range(70):
         words = ("".join(draw.choices("abcdefghijkl", k=12)) for _ in range(400))
@@ -202,10 +175,10 @@ def test_vocabularies_above_16_bits_round_trip(texts: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_document_costs_few_bytes_of_memory(tmp_path: Path) -> None:
+def test_a_document_costs_few_bytes_of_memory(tmp_path):
     """The rest of what preparing holds is of fixed size; short documents come by the million."""
 
-    def peak(n: int) -> int:
+    def peak(n):
         path = tmp_path / f"{n}"
         path.write_bytes(b"".join(b"%07d" % i for i in range(n)))
         text = Spool("rows", path, array("q", range(0, 7 * n + 1, 7)), n, 0)
@@ -219,12 +192,12 @@ def test_a_document_costs_few_bytes_of_memory(tmp_path: Path) -> None:
     assert (peak(60_000) - peak(20_000)) / 40_000 < 80
 
 
-def word(i: int) -> str:
+def word(i):
     letters = str.maketrans("0123456789", "ghijklmnoé")
     return hashlib.sha256(str(i).encode()).hexdigest()[: 2 + i % 7].translate(letters)
 
 
-def golden_text(i: int) -> str:
+def golden_text(i):
     """Lines of words, every fourth of which is followed by an empty one."""
     lines = []
     for j in range(5 + i * 13 % 40):
@@ -248,9 +221,7 @@ def golden_text(i: int) -> str:
     ],
     ids=["files", "seed", "many", "one"],
 )
-def test_shards_never_change(
-    tmp_path: Path, pattern: str, settings: dict[str, float], train: str, held_out: str
-) -> None:
+def test_shards_never_change(tmp_path, pattern, settings, train, held_out):
     """Golden: every run on record was trained on what this code made of its text."""
     for i in range(40):
         (tmp_path / f"{i:02}.txt").write_text(golden_text(i), encoding="utf-8")

@@ -1,12 +1,9 @@
 """Pretrained tokenizer files of the kinds that GPT-2 and Llama 3 have, made here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tokenizers
@@ -31,7 +28,7 @@ LEARNT_FROM = [Path(json.__file__).read_text("utf-8"), "naïve café über\n" * 
 WORDS = r"(?i:'s|'t|'re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+"
 
 
-def gpt2() -> tokenizers.Tokenizer:
+def gpt2():
     """A byte-level BPE whose special token is an entry of the model too."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -46,7 +43,7 @@ def gpt2() -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def llama3() -> tokenizers.Tokenizer:
+def llama3():
     """Words by an expression of its own, special tokens behind the vocabulary, one entry unused."""
     tokenizer = gpt2()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -63,12 +60,12 @@ def llama3() -> tokenizers.Tokenizer:
 Make = Callable[[], tokenizers.Tokenizer]
 
 
-def file_of(tokenizer: tokenizers.Tokenizer, path: Path) -> Pretrained:
+def file_of(tokenizer, path):
     tokenizer.save(str(path))
     return Pretrained.read(path)
 
 
-def prepared(pretrained: Pretrained, texts: Path, out: Path) -> PreparedCorpus:
+def prepared(pretrained, texts, out):
     sources = resolve("*.txt", texts)
     corpus = Corpus(
         source=sources.identity(),
@@ -81,9 +78,7 @@ def prepared(pretrained: Pretrained, texts: Path, out: Path) -> PreparedCorpus:
 
 
 @pytest.mark.parametrize("make", [gpt2, llama3])
-def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(
-    make: Make, texts: Path, tmp_path: Path
-) -> None:
+def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(make, texts, tmp_path):
     (texts / "special.txt").write_text(f"One.{END}Two.<|eot_id|> über café \r\n\t{END}")
     library = make()
     library.enable_truncation(5)
@@ -104,41 +99,30 @@ def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(
     assert sorted(tokens) == sorted(plain.encode(t, add_special_tokens=False).ids for t in expected)
 
 
-@pytest.mark.parametrize("make", [gpt2, llama3])
-def test_special_tokens_in_a_text_are_text(make: Make) -> None:
-    tokenizer = Tokenizer(make().to_str())
-    tokens = tokenizer.encode(f"a{END}b")
-    assert tokenizer.end_of_document not in tokens
-    assert make().token_to_id(END) not in tokens
-    assert tokenizer.decode(tokens) == f"a{END}b"
-
-
 LLAMA3 = Tokenizer(llama3().to_str())
 
 
 @given(st.text() | st.text("an über()\n\t<|endoftext|>", max_size=100))
-def test_any_text_round_trips_through_a_complete_byte_level_file(text: str) -> None:
+def test_any_text_round_trips_through_a_complete_byte_level_file(text):
     tokens = LLAMA3.encode(text)
     assert LLAMA3.decode_bytes(tokens) == text.encode()
     assert LLAMA3.token_bytes[tokens].sum() == len(text.encode())
 
 
-def lower(tokenizer: tokenizers.Tokenizer) -> None:
+def lower(tokenizer):
     tokenizer.normalizer = normalizers.Lowercase()
 
 
-def strip_accents(tokenizer: tokenizers.Tokenizer) -> None:
+def strip_accents(tokenizer):
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
 
 
-def prefix_space(tokenizer: tokenizers.Tokenizer) -> None:
+def prefix_space(tokenizer):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
 
 
 @pytest.mark.parametrize("change", [lower, strip_accents, prefix_space])
-def test_a_tokenizer_that_changes_the_text_is_refused(
-    texts: Path, tmp_path: Path, change: Callable[[tokenizers.Tokenizer], None]
-) -> None:
+def test_a_tokenizer_that_changes_the_text_is_refused(texts, tmp_path, change):
     for path in texts.iterdir():
         path.write_text(path.read_text("utf-8").title(), encoding="utf-8")
     tokenizer = gpt2()
@@ -148,7 +132,7 @@ def test_a_tokenizer_that_changes_the_text_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_bytes_that_an_incomplete_vocabulary_loses_are_noticed(texts: Path, tmp_path: Path) -> None:
+def test_bytes_that_an_incomplete_vocabulary_loses_are_noticed(texts, tmp_path):
     data = json.loads(gpt2().to_str())
     vocabulary = data["model"]["vocab"]
     lost = {token for token in vocabulary if "Ã" in token or token in ("e", "Ġe")}
@@ -159,7 +143,7 @@ def test_bytes_that_an_incomplete_vocabulary_loses_are_noticed(texts: Path, tmp_
         prepared(Pretrained.read(tmp_path / "some.json"), texts, tmp_path / "out")
 
 
-def test_a_rare_change_is_tolerated_and_on_record(texts: Path, tmp_path: Path) -> None:
+def test_a_rare_change_is_tolerated_and_on_record(texts, tmp_path):
     """Some published files normalise to NFC, which most text is in already."""
     tokenizer = gpt2()
     tokenizer.normalizer = normalizers.NFC()
@@ -169,7 +153,7 @@ def test_a_rare_change_is_tolerated_and_on_record(texts: Path, tmp_path: Path) -
     assert corpus.meta["bytes_changed_by_tokenizer"] == len(rare.encode())
 
 
-def broken(change: Callable[[dict[str, Any]], None]) -> str:
+def broken(change):
     data = json.loads(gpt2().to_str())
     change(data)
     return json.dumps(data)
@@ -187,19 +171,14 @@ def broken(change: Callable[[dict[str, Any]], None]) -> str:
         (broken(lambda d: d.update(model=3)), "is no tokenizer.json of the tokenizers library"),
     ],
 )
-def test_files_that_cannot_be_used_are_named(tmp_path: Path, text: str, says: str) -> None:
+def test_files_that_cannot_be_used_are_named(tmp_path, text, says):
     path = tmp_path / "some.json"
     path.write_text(text)
     with pytest.raises(UserError, match=f"tokenizer: {path} {says}"):
         Pretrained.read(path)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"some\.json cannot be read: No such file"):
-        Pretrained.read(tmp_path / "some.json")
-
-
-def test_another_file_is_another_corpus_and_refused(texts: Path, tmp_path: Path) -> None:
+def test_another_file_is_another_corpus_and_refused(texts, tmp_path):
     first = file_of(gpt2(), tmp_path / "first.json")
     second = file_of(llama3(), tmp_path / "second.json")
     sources = resolve("*.txt", texts)
@@ -218,13 +197,13 @@ GRID = {
 }  # fmt: skip
 
 
-def runs(pretrained: Pretrained | None, **settings: Any) -> list[Any]:
+def runs(pretrained, **settings):
     grid = {**GRID, "settings": {**GRID["settings"], **settings}}
     choice = CorpusChoice(Text(digest="0"), 0.1, 0, pretrained)
     return expand(parse(Grid, grid, "g.yaml"), choice, "g.yaml, grids.demo")
 
 
-def test_a_grid_takes_the_files_vocabulary(tmp_path: Path) -> None:
+def test_a_grid_takes_the_files_vocabulary(tmp_path):
     pretrained = file_of(gpt2(), tmp_path / "some.json")
     plain = runs(None, vocab_size=pretrained.vocab_size)
     filled = runs(pretrained)

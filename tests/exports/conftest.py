@@ -3,15 +3,13 @@
 import shutil
 
 import pytest
-from export_records import copy_run, replace_column, run_of
+from export_records import copy_run, id_of, replace_column
 
 from moelaws.records.layout import Results
 from moelaws.records.parquet import read_parquet
-from moelaws.spec.base import parse
-from moelaws.spec.run import RunConfig
 from moelaws.training.plan import TrainingOptions
 from moelaws.training.run import train
-from random_corpus import VOCABULARY, random_corpus
+from random_corpus import EXPERTS, random_corpus, run_of
 
 
 @pytest.fixture(scope="session")
@@ -20,21 +18,8 @@ def trained(tmp_path_factory):
     root = tmp_path_factory.mktemp("trained")
     corpus, folder = random_corpus(root)
     results = Results(root / "results")
-    experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
-    for ffn in (experts, {"kind": "dense", "d_ffn": 16}):
-        data = {
-            "model": {
-                "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
-                "vocab_size": VOCABULARY, "ffn": ffn,
-            },
-            "corpus": corpus.model_dump(),
-            "steps": 30,
-            "batch": 4,
-            "balance_group": 2,
-            "optimizer": {"lr": 1e-2},
-            "evaluation": {"sequences": 64},
-        }  # fmt: skip
-        config, lines = parse(RunConfig, data, "test"), []
+    for ffn in (EXPERTS, {"kind": "dense", "d_ffn": 16}):
+        config, lines = run_of(corpus, {"ffn": ffn}), []
         train(config, results, folder, TrainingOptions(), log=lines.append)
         (results.run(config.run_id) / "log").write_text("".join(f"{line}\n" for line in lines))
     return results.root
@@ -45,7 +30,7 @@ def results(trained, tmp_path):
     """A copy of these runs, beside them a copy that diverged and one that lacked memory."""
     results = Results(tmp_path / "results")
     shutil.copytree(trained / "runs", results.runs)
-    experts = run_of(results, "moe")
+    experts = id_of(results, "moe")
     copy_run(results, experts, "diverged", status="diverged", loss=None, bits_per_byte=None)
     path = results.run("diverged") / "history.parquet"
     losses = read_parquet(path)["loss"].to_pylist()

@@ -8,7 +8,7 @@ from moelaws.records.files import read_json, write_json
 from moelaws.records.parquet import read_parquet, write_parquet
 
 
-def run_of(results, kind):
+def id_of(results, kind):
     """The trained run whose layers are of this kind."""
     runs = {path: read_json(path / "config.json") for path in results.runs.glob("?" * 16)}
     return next(p.name for p, c in runs.items() if c["model"]["ffn"]["kind"] == kind)

@@ -21,9 +21,8 @@ from datetime import datetime
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from export_records import copy_run, replace_column, run_of
+from export_records import copy_run, id_of, replace_column
 from tracker_readers import READERS, need
-from wandb_server import server
 
 from moelaws.cli import cli
 from moelaws.records.annotations import annotate
@@ -78,7 +77,7 @@ def same(got, expected):
 def test_all_that_was_measured_is_there_exactly(tracker):
     tracker.export()
     held, results = tracker.held(), tracker.results
-    runs = [run_of(results, "moe"), run_of(results, "dense"), "diverged"]
+    runs = [id_of(results, "moe"), id_of(results, "dense"), "diverged"]
     assert sorted(run for _, run in held) == sorted(runs)
     assert {study for study, _ in held} == {"moelaws"}
     for run in runs:
@@ -104,11 +103,11 @@ def test_all_that_was_measured_is_there_exactly(tracker):
             assert final["final/bits_per_byte"] == tracker.stored(summary["bits_per_byte"])
         assert final["final/seconds"] == tracker.stored(summary["wall_seconds"])
         assert ("final/L" in final) == (run != "diverged")
-        assert ("final/balance_cv" in final) == (run != run_of(results, "dense"))
+        assert ("final/balance_cv" in final) == (run != id_of(results, "dense"))
 
 
 def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
-    run = run_of(tracker.results, "moe")
+    run = id_of(tracker.results, "moe")
     annotate(tracker.results, run, {"baseline": "yes"}, "The node was rebooted.")
     tracker.export()
     held = tracker.held()["moelaws", run]
@@ -142,7 +141,7 @@ def test_a_second_export_replaces(tracker):
 
 
 def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
-    run = run_of(tracker.results, "moe")
+    run = id_of(tracker.results, "moe")
     annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
     tracker.export()
     annotate(tracker.results, run, {"baseline": "", "who": "Bob"}, "new")
@@ -179,7 +178,7 @@ def test_two_exports_at_once_have_each_run_once(tracker):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
 def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, heard):
     for copy in range(40):
-        copy_run(tracker.results, run_of(tracker.results, "moe"), f"copy{copy:02}")
+        copy_run(tracker.results, id_of(tracker.results, "moe"), f"copy{copy:02}")
     process = subprocess.Popen(
         [sys.executable, "-m", "moelaws.cli", *tracker.words], stderr=subprocess.PIPE, text=True
     )
@@ -211,7 +210,7 @@ def test_mlflow_leaves_alone_what_it_holds_already(results, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     tracker = Tracker("mlflow", tmp_path, results)
     tracker.export()
-    annotate(results, run_of(results, "dense"), {"baseline": "yes"})
+    annotate(results, id_of(results, "dense"), {"baseline": "yes"})
     tracker.export()
     with sqlite3.connect(tracker.place) as database:
         stages = database.execute("SELECT lifecycle_stage FROM runs").fetchall()
@@ -227,51 +226,6 @@ def test_no_host_is_asked(tracker):
     assert done.returncode == 0
     asked = [line for line in log.read_text().splitlines() if "AF_INET" in line]
     assert [line for line in asked if "127.0.0.1" not in line] == []
-
-
-def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
-    """wandb's own reader of its logs is in the program that sends them."""
-    need("wandb")
-    monkeypatch.chdir(tmp_path)
-    run = run_of(results, "moe")
-    annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")
-    tracker = Tracker("wandb", tmp_path, results)
-    tracker.export(run)
-    with server() as (address, received):
-        own = {"WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "HOME": str(tmp_path)}
-        (folder,) = tracker.place.glob("moelaws/offline-run-*")
-        subprocess.run([sys.executable, "-m", "wandb", "sync", folder], env=os.environ | own)
-    assert (received.run["name"], received.run["project"]) == (run, "moelaws")
-    assert received.run["notes"] == "The node was rebooted."
-    assert set(received.run["tags"]) == {"completed", "baseline=yes"}
-    config = json.loads(received.run["config"])
-    assert config["config.optimizer.beta2"]["value"] == 0.95
-    history = read_parquet(results.run(run) / "history.parquet").to_pylist()
-    assert len(received.rows) == len(history) == 30
-    for number, expected in enumerate(history):
-        row = received.rows[number]
-        assert row["_step"] == expected.pop("step")
-        assert {name: row[f"train/{name}"] for name in expected} == expected
-    for name in ("config.json", "summary.json", "provenance.json", "log"):
-        assert received.files[name] == (results.run(run) / name).read_bytes()
-    summary = json.loads(received.files["wandb-summary.json"])
-    assert summary["final/L"] == read_json(results.summary(run))["loss"]
-
-
-def test_mlflow_finds_runs_by_expression(results, tmp_path, monkeypatch):
-    need("mlflow")
-    monkeypatch.chdir(tmp_path)
-    annotate(results, run_of(results, "dense"), {"baseline": "yes"})
-    tracker = Tracker("mlflow", tmp_path, results)
-    tracker.export()
-    import mlflow
-
-    mlflow.set_tracking_uri(f"sqlite:///{tracker.place}")
-    frame = mlflow.search_runs(
-        experiment_names=["moelaws"],
-        filter_string="tags.baseline = 'yes' and metrics.`final/L` > 1 and params.kind = 'dense'",
-    )
-    assert list(frame["tags.moelaws.run_id"]) == [run_of(results, "dense")]
 
 
 @pytest.mark.parametrize(

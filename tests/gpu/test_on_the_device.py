@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from calls import Calls
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
@@ -77,8 +78,8 @@ def test_micro_batches_change_no_more_than_rounding(micro_batch):
 def test_a_state_goes_on(tmp_path):
     whole, first, second = (trainer_of("swiglu") for _ in range(3))
     expected = rows(whole)
-    first._step()
-    first._step()
+    first.train_step()
+    first.train_step()
     path = tmp_path / "latest.json"
     checkpoint.save(path, {}, first.state())
     second.restore(checkpoint.load(path, {})[0])
@@ -96,11 +97,11 @@ def test_batches_arrive_whole():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_in_bf16_does_not_wait_for_the_gpu(kind):
     trainer = trainer_of(kind, precision="bf16", micro_batch=4)
-    trainer._step()  # what is set up once may wait
+    trainer.train_step()  # what is set up once may wait
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        trainer._step()
+        trainer.train_step()
     finally:
         torch.cuda.set_sync_debug_mode(before)
 
@@ -110,11 +111,11 @@ def test_lack_of_memory_halves_the_micro_batch(monkeypatch):
     """Memory that another tensor holds until the batch is halved."""
     tried, held = [], []
 
-    def on_lack(micro_batch):
-        tried.append(micro_batch)
+    def give_way(trainer):
+        tried.append(trainer.micro_batch)
         held.clear()
 
-    trainer = trainer_of("swiglu", on_lack=on_lack)
+    trainer = trainer_of("swiglu", callbacks=[Calls(after_lack=give_way)])
     losses, calls = trainer.model.losses, []
 
     def hungry(*words):
@@ -125,6 +126,6 @@ def test_lack_of_memory_halves_the_micro_batch(monkeypatch):
         return losses(*words)
 
     monkeypatch.setattr(trainer.model, "losses", hungry)
-    trainer._step()
+    trainer.train_step()
     assert tried == [halved(8, 2)]
     assert trainer.micro_batch == 4

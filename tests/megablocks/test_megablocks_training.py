@@ -5,6 +5,7 @@ import pytest
 import torch
 from expert_cases import BF16, DEVICE, FP32, model_of, moe_of
 
+from calls import Calls
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
 from moelaws.spec.corpus import Corpus, Text
@@ -105,12 +106,13 @@ def test_a_checkpoint_of_one_back_end_continues_on_the_other(first, then, tmp_pa
     whole, killed, resumed = (trainer_of(config, b) for b in (first, first, then))
     assert whole.run()
 
-    def after_step():
-        if killed.step == 2:
+    def kill(trainer):
+        if trainer.step == 2:
             raise KeyboardInterrupt
 
+    killed.callbacks = [Calls(after_step=kill)]
     with pytest.raises(KeyboardInterrupt):
-        killed.run(after_step)
+        killed.run()
     checkpoint.save(path, {"run": config.run_id}, killed.state())
     state, refused = checkpoint.load(path, {"run": config.run_id})
     assert not refused

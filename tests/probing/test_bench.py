@@ -9,16 +9,12 @@ from click.testing import CliRunner
 
 from moelaws.cli.kept import bench as command
 from moelaws.cli.tasks import command as tasks_command
-from moelaws.model.transformer import Transformer
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
 from moelaws.records.parquet import read_origin
-from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import RunConfig
 from moelaws.tables.query import query
-from moelaws.training import weights
-from random_corpus import VOCABULARY, random_corpus
+from random_corpus import keep_weights, random_corpus, run_of
 
 STEPS, AT = 8, 3
 
@@ -29,22 +25,12 @@ def tree(tmp_path_factory):
     root = tmp_path_factory.mktemp("bench")
     corpus, _ = random_corpus(root)
     results = Results(root / "results")
-    data = {
-        "model": {
-            "n_layers": 1, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": 64,
-            "vocab_size": VOCABULARY, "ffn": {"kind": "dense", "d_ffn": 16}, "init_std": 0.3,
-        },
-        "corpus": corpus.model_dump(), "steps": STEPS, "batch": 2, "balance_group": 2,
-        "optimizer": {"lr": 1e-3},
+    model = {
+        "n_layers": 1, "n_kv": 2, "context": 64, "ffn": {"kind": "dense", "d_ffn": 16},
+        "init_std": 0.3,
     }  # fmt: skip
-    config = parse(RunConfig, data, "test")
-    results.run(config.run_id).mkdir(parents=True)
-    (results.run(config.run_id) / "config.json").write_text(config.canonical_json())
-    folder = results.weights(config.run_id)
-    weights.make_folder(folder)
-    for seed, step in ((5, AT), (6, None)):
-        weights.save(folder, config, Transformer(config.model, seed).state_dict(), step)
-    weights.finish(folder, "completed", [AT])
+    config = run_of(corpus, model, steps=STEPS, batch=2)
+    keep_weights(results, config, {AT: 5, None: 6})
     return results, config
 
 

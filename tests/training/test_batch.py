@@ -29,13 +29,13 @@ MOELAWS = (sys.executable, "-m", "moelaws.cli")
 TIGHT = """
 import os
 from moelaws.cli import main
-from moelaws.training.job import TrainingJob
-build = TrainingJob.build_trainer
-def build_if_there_is_room(job):
+from moelaws.training import job
+build = job.build_trainer
+def build_if_there_is_room(*words):
     if float(os.environ["MOELAWS_GPU_SHARE"]) < 1:
         raise MemoryError("neighbours have it")
-    return build(job)
-TrainingJob.build_trainer = build_if_there_is_room
+    return build(*words)
+job.build_trainer = build_if_there_is_room
 main()
 """
 

@@ -4,16 +4,14 @@ import math
 
 import pytest
 
-from moelaws.corpus.batches import Batches
-from moelaws.corpus.shards import PreparedCorpus
-from moelaws.model.transformer import Transformer
+from calls import Calls
 from moelaws.spec.errors import UserError
-from moelaws.training import checkpoint, job, loop
+from moelaws.training import callbacks, checkpoint, loop
 from moelaws.training.history import History
 from moelaws.training.loop import PATIENCE, SETTLE, Trainer
 
 
-def test_waiting_for_the_device_is_training_time(configure, corpus, monkeypatch):
+def test_waiting_for_the_device_is_training_time(configure, trainer_of, monkeypatch):
     """A device that takes 2 s a step while the host runs ahead, on a clock of our own."""
     config = configure(steps=2 * SETTLE + 5)
     now = 0.0
@@ -26,22 +24,20 @@ def test_waiting_for_the_device_is_training_time(configure, corpus, monkeypatch)
 
     monkeypatch.setattr(loop.time, "perf_counter", lambda: now)
     monkeypatch.setattr(History, "settle", waits)
-    data = Batches(PreparedCorpus.open(corpus[1]), config.batch, config.model.context, config.seed)
-    trainer = Trainer(config, Transformer(config.model, config.seed), data)
 
-    def checkpoint():
+    def checkpoint(trainer):
         if trainer.step == 7:
             assert trainer.state()["seconds"] == pytest.approx(2.0 * 7)
 
-    assert trainer.run(checkpoint)
+    trainer = trainer_of(config, callbacks=[Calls(after_step=checkpoint)])
+    assert trainer.run()
     assert trainer.seconds == pytest.approx(2.0 * config.steps)
 
 
-def test_losses_that_stay_above_uniform_guessing_end_the_run(configure, corpus, monkeypatch):
+def test_losses_that_stay_above_uniform_guessing_end_the_run(configure, trainer_of, monkeypatch):
     """ln V + 1 nats, finite, for PATIENCE steps in a row: a result, noticed while it trains."""
     config = configure(steps=4 * PATIENCE)
-    data = Batches(PreparedCorpus.open(corpus[1]), config.batch, config.model.context, config.seed)
-    trainer = Trainer(config, Transformer(config.model, config.seed), data)
+    trainer = trainer_of(config)
     gradients = trainer._gradients
 
     def worse(tokens):
@@ -76,15 +72,17 @@ def test_checkpoints_follow_wall_time(configure, train, monkeypatch):
     """A step takes 7 s of a clock of our own: every fifth is 30 s after the last checkpoint."""
     now = 0.0
     saved = []
-    step = Trainer._step
+    step = Trainer.train_step
 
     def slow(trainer):
         nonlocal now
         now += 7.0
         step(trainer)
 
-    monkeypatch.setattr(Trainer, "_step", slow)
-    monkeypatch.setattr(job.time, "monotonic", lambda: now)
-    monkeypatch.setattr(job.TrainingJob, "save", lambda self, trainer: saved.append(trainer.step))
+    monkeypatch.setattr(Trainer, "train_step", slow)
+    monkeypatch.setattr(callbacks.time, "monotonic", lambda: now)
+    monkeypatch.setattr(
+        callbacks.Checkpoints, "save", lambda self, trainer: saved.append(trainer.step)
+    )
     train(configure(steps=17))
     assert saved == [5, 10, 15]

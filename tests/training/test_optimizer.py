@@ -72,22 +72,3 @@ def test_scale_free_decay_does_not_depend_on_the_peak_rate(peak):
     settings = AdamW(lr=peak, weight_decay=0.01, scale_free=True)
     assert shrinkage(settings, peak)[0] == pytest.approx(1 - 0.01, abs=1e-6)
     assert shrinkage(settings, peak / 2)[0] == pytest.approx(1 - 0.005, abs=1e-6)
-
-
-def test_a_restored_optimizer_continues_exactly(through_a_file):
-    settings = AdamW(lr=1e-2)
-    whole, first = parameters(), parameters()
-    a, b = Optimizer(named(whole), settings), Optimizer(named(first), settings)
-    for step in range(6):
-        set_gradients(whole, step)
-        a.step(1e-2)
-    for step in range(3):
-        set_gradients(first, step)
-        b.step(1e-2)
-    second = [p.detach().clone().requires_grad_() for p in first]
-    c = Optimizer(named(second), settings)
-    c.restore(through_a_file(b.state()))
-    for step in range(3, 6):
-        set_gradients(second, step)
-        c.step(1e-2)
-    assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))

@@ -103,16 +103,12 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
 
 @pytest.mark.parametrize("damage", ["truncated", "of another run", "of other data"])
 def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
-    configure, train, results, corpus, damage
+    configure, train, results, stopped, damage
 ):
     config, other = configure(steps=20), configure(steps=21)
     expected = train(config, results=type(results)(results.root / "clean"))
-    path = results.checkpoint(config.run_id) / "latest.json"
-    process = start(["-c", EVERY_STEP, results.root, corpus[1]], other)
-    elsewhere = results.checkpoint(other.run_id) / "latest.json"
-    wait_for(elsewhere.exists, process)
-    process.kill()
-    process.communicate()
+    stopped(other, 5)
+    path, elsewhere = (results.checkpoint(c.run_id) / "latest.json" for c in (config, other))
     shutil.copytree(elsewhere.parent, path.parent)
     if damage == "truncated":
         content = path.read_bytes()

@@ -83,14 +83,6 @@ def test_the_seed_decides_everything(configure, train, tmp_path):
     assert a.loss != c.loss
 
 
-def test_back_ends_train_alike(configure, train, tmp_path):
-    config = configure(steps=4, evaluation={"sequences": 4})
-    a = train(config)
-    b = train(config, backend="reference", out=tmp_path / "other")
-    assert a.loss == pytest.approx(b.loss, abs=1e-5)
-    assert read_json(tmp_path / "other/provenance.json")["backend"] == "reference"
-
-
 def test_dense_models_have_no_load(configure, train, results):
     summary = train(configure(DENSE, steps=3))
     assert summary.status == "completed"

@@ -6,6 +6,8 @@ import signal
 import pytest
 
 from moelaws.records.files import read_json
+from moelaws.spec.errors import UserError
+from moelaws.training import checkpoint
 from moelaws.training import job as module
 from moelaws.training.signals import Stopped
 
@@ -91,14 +93,14 @@ def test_a_write_that_fails_because_of_the_other_is_no_failure(
     """The other one clears half-written checkpoints, this one's among them."""
     config = configure()
     folder = results.run(config.run_id)
-    save, others = module.checkpoint.save, {}
+    save, others = checkpoint.save, {}
 
     def cleared(path, identity, state, ranks):
-        monkeypatch.setattr(module.checkpoint, "save", save)
+        monkeypatch.setattr(checkpoint, "save", save)
         (folder / "lock").unlink()
         others["summary"] = train(config)
-        raise module.UserError(f"{path}: cannot be written: No such file or directory")
+        raise UserError(f"{path}: cannot be written: No such file or directory")
 
-    monkeypatch.setattr(module.checkpoint, "save", cleared)
+    monkeypatch.setattr(checkpoint, "save", cleared)
     summary = train(config, checkpoint_seconds=0.0)
     assert summary == others["summary"]

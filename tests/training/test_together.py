@@ -182,15 +182,6 @@ def test_where_one_lacks_memory_all_begin_again_with_less(command, tmp_path):
     assert read_json(tmp_path / "run/provenance.json")["micro_batch"] == 1
 
 
-@slow
-def test_torchrun_starts_them_as_well(command, tmp_path):
-    first = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    code, out, errors = command("run", first=first)
-    assert code == 0, errors
-    assert len(out.splitlines()) == 1
-    assert read_json(tmp_path / "run/provenance.json")["devices"] == 2
-
-
 @pytest.fixture
 def on_two_nodes(command, tmp_path):
     """Starts two tasks on this machine, told by Slurm's variables that they are on two nodes."""

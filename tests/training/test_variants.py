@@ -4,18 +4,9 @@ import pytest
 import torch
 from variants import VARIANTS, run_data
 
-from moelaws.corpus.batches import Batches
-from moelaws.corpus.shards import PreparedCorpus
-from moelaws.model.transformer import Transformer
+from calls import Calls
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from moelaws.training.loop import Trainer
-
-
-def trainer(config, folder, micro_batch=None):
-    data = Batches(PreparedCorpus.open(folder), config.batch, config.model.context, config.seed)
-    model = Transformer(config.model, config.seed, precision=config.precision)
-    return Trainer(config, model, data, micro_batch)
 
 
 def outcome(trainer):
@@ -24,14 +15,17 @@ def outcome(trainer):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant, through_a_file):
+def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(
+    corpus, trainer_of, variant, through_a_file
+):
     config = parse(RunConfig, run_data(variant, corpus[0].model_dump(), steps=7), "test")
-    whole = trainer(config, corpus[1])
+    whole = trainer_of(config)
     states = []
-    whole.run(lambda: states.append(through_a_file(whole.state())))
+    whole.callbacks = [Calls(after_step=lambda t: states.append(through_a_file(t.state())))]
+    whole.run()
     expected = outcome(whole)
     for state in states:
-        continued = trainer(config, corpus[1])
+        continued = trainer_of(config)
         continued.restore(state)
         assert continued.run()
         rows, windows, parameters = outcome(continued)
@@ -41,15 +35,16 @@ def test_continued_from_any_step_it_is_the_same_run_bit_for_bit(corpus, variant,
 
 
 def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for(
-    corpus, through_a_file
+    corpus, trainer_of, through_a_file
 ):
     data = run_data("jitter, no auxiliary losses", corpus[0].model_dump(), steps=4)
     config = parse(RunConfig, data, "test")
     states = []
-    whole = trainer(config, corpus[1], micro_batch=2)
-    whole.run(lambda: states.append(through_a_file(whole.state())))
+    whole = trainer_of(config, micro_batch=2)
+    whole.callbacks = [Calls(after_step=lambda t: states.append(through_a_file(t.state())))]
+    whole.run()
     for requested, used in ((None, 2), (2, 2), (4, 2), (1, 1)):
-        continued = trainer(config, corpus[1], requested)
+        continued = trainer_of(config, requested)
         continued.restore(states[1])
         assert continued.micro_batch == used
         if used == 2:
@@ -57,13 +52,16 @@ def test_a_continued_run_keeps_its_micro_batch_unless_a_smaller_one_is_asked_for
             assert outcome(continued)[0] == outcome(whole)[0]
 
 
-def test_continued_inside_a_window_the_load_is_counted_whole(corpus, through_a_file):
+def test_continued_inside_a_window_the_load_is_counted_whole(corpus, trainer_of, through_a_file):
     config = parse(RunConfig, run_data("shared expert", corpus[0].model_dump(), steps=50), "test")
-    whole = trainer(config, corpus[1])
+    whole = trainer_of(config)
     states = []
-    whole.run(lambda: whole.step < 6 and states.append(through_a_file(whole.state())))
+    whole.callbacks = [
+        Calls(after_step=lambda t: t.step < 6 and states.append(through_a_file(t.state())))
+    ]
+    whole.run()
     for state in states:
-        continued = trainer(config, corpus[1])
+        continued = trainer_of(config)
         continued.restore(state)
         continued.run()
         assert len(continued.expert_load.windows) == len(whole.expert_load.windows)

@@ -36,13 +36,18 @@ def test_a_run_done_without_them_is_trained_again_once(configure, train, results
     lines.clear()
     assert train(config, keep_weights=True, log=lines.append) == again
     assert lines == []
+    again = train(config, keep_weights=True, keep_steps=(2,), log=lines.append)
+    assert any("weights were not kept" in line for line in lines)
+    assert again.loss == first.loss
+    assert train(config, keep_weights=True) == again  # who asks for fewer is content
 
 
 def test_a_diverged_run_says_why_it_has_none(configure, train, results):
     config = configure(steps=400, optimizer={"lr": 30.0, "clip": 0})
-    train(config, keep_weights=True)
+    train(config, keep_weights=True, keep_steps=(2,))
     folder = results.weights(config.run_id)
     assert read_json(results.kept(config.run_id)) == {"status": "diverged"}
+    assert not list(folder.glob("*.safetensors"))
     with pytest.raises(UserError, match="does not exist"):
         weights.load(folder)
     # Also where the run was marked only after it had ended.

@@ -287,9 +287,9 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
     Returns:
         The summary; None in all but the first of several processes, which say nothing.
     """
-    from moelaws.training.plan import TrainingOptions
+    from moelaws.training.plan import TrainingOptions, checked
     from moelaws.training.ranks import is_first_process, is_one_of_several
-    from moelaws.training.run import checked, train
+    from moelaws.training.run import train
     from moelaws.training.signals import Stopped
 
     config = order.config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -34,29 +35,6 @@ _pack = struct.Struct(">8s16siqi").pack
 Progress = Callable[[int, int], None]
 
 
-class _Files:
-    """Files by number, of which the one last asked for stays open."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths, self._number = paths, -1
-        self._file: BinaryIO | None = None
-
-    def at(self, number: int, start: int) -> BinaryIO:
-        """Returns file ``number``, to be read from byte ``start``."""
-        if self._file is None or number != self._number:
-            self.__exit__()
-            self._file, self._number = self._paths[number].open("rb"), number
-        self._file.seek(start)
-        return self._file
-
-    def __enter__(self) -> _Files:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
 @dataclass(frozen=True, eq=False)
 class Documents:
     """Documents in their order, read when they are needed: some 50 bytes of memory each."""
@@ -84,10 +62,15 @@ class Documents:
         Raises:
             UserError: when a file has changed since it was indexed, or is not UTF-8.
         """
-        with _Files(self.paths) as files:
+        number = -1
+        with ExitStack() as opened:
             for place in self.chosen:
                 record = self.records[place]
-                file = files.at(int(record["file"]), int(record["start"]))
+                if record["file"] != number:
+                    opened.close()
+                    number = int(record["file"])
+                    file = opened.enter_context(self.paths[number].open("rb"))
+                file.seek(int(record["start"]))
                 data = file.read(int(record["size"]))
                 if hashlib.sha256(data).digest()[:16] != record["digest"].tobytes():
                     raise UserError(
@@ -164,10 +147,14 @@ def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[An
     if text.n_spans < MANY_SPANS:
         limit = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
     records = bytearray()
-    done = 0
-    with _Files(text.paths) as files:
+    last, done = -1, 0
+    with ExitStack() as opened:
         for number, start, size in text.spans():
-            for piece in pieces(files.at(number, start), size, limit):
+            if number != last:
+                opened.close()
+                last, file = number, opened.enter_context(text.paths[number].open("rb"))
+            file.seek(start)
+            for piece in pieces(file, size, limit):
                 digest = hashlib.sha256(piece)
                 drawn = hashlib.sha256(f"{seed}:{digest.hexdigest()}".encode())
                 records += _pack(

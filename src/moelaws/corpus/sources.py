@@ -43,8 +43,7 @@ TEST_FOLDERS = {"test", "tests"}  # shipped inside ctypes, unittest, ... by some
 # that both locks (envs/cpu.lock, envs/gpu.lock) pin to one and the same version, that are published
 # as a single wheel for all platforms and versions of Python, so that every machine installs the
 # same files, and that have half a megabyte of such sources. A package that was pinned after runs
-# had been trained on this text stays out, for it would make another text. A test holds the list to
-# this rule and names those that came later.
+# had been trained on this text stays out, for it would make another text.
 PACKAGES = (
     "anyio",
     "datasets",

@@ -65,46 +65,31 @@ class Place:
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured at one step.
+    """What was measured at one step."""
 
-    Attributes:
-        step: optimizer steps done.
-        time: in seconds since 1970; pauses between resumptions are left out.
-        values: name -> value, in the units of the run's files.
-    """
-
-    step: int
-    time: float
-    values: Mapping[str, float]
+    step: int  # optimizer steps done
+    time: float  # in seconds since 1970; pauses between resumptions are left out
+    values: Mapping[str, float]  # name -> value, in the units of the run's files
 
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run of one study, as a tracker gets it.
-
-    Attributes:
-        label: tells the run from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``.
-        parameters: columns of the study's table that follow from the configuration, and keys of
-            the configuration, such as ``config.model.d_model`` -> value.
-        points: what was measured, by step; the final numbers stand at the last one.
-        final: name -> number of the summary.
-        files: the files of the record that go along.
-        started: in seconds since 1970.
-        seconds: of training and evaluation.
-    """
+    """A run of one study, as a tracker gets it."""
 
     run_id: str
     place: Place
-    label: str
+    label: str  # tells it from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``
     status: str
+    # Columns of the study's table that follow from the configuration, and keys of the
+    # configuration, such as ``config.model.d_model`` -> value.
     parameters: Mapping[str, Any]
-    points: list[Point]
-    final: Mapping[str, float]
-    files: list[Path]
+    points: list[Point]  # by step; the final numbers stand at the last one
+    final: Mapping[str, float]  # name -> number of the summary
+    files: list[Path]  # of the record
     tags: Mapping[str, str]
     annotations: Annotations
-    started: float
-    seconds: float
+    started: float  # in seconds since 1970
+    seconds: float  # of training and evaluation
 
     @classmethod
     def of(cls, record: Record, results: Results, place: Place) -> TrackedRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,14 @@ COLUMNS = {
     "bits_per_byte": ("bits/byte", "of the right answer, the mean over items"),
     "bits_per_byte_se": ("bits/byte", "its standard error"),
 }
-_TEXTS, _COUNTS = ("task", "group"), ("step", "tokens", "items", "documents")
 
 
 def bench(
     folder: Path, corpus: Path, items: Sequence[Item], device: str = "cpu"
 ) -> list[dict[str, Any]]:
-    """Scores the weights in ``folder`` on ``items``; returns a row a task and kept step.
+    """Scores a run's kept weights in ``folder`` on ``items``; returns a row a task and kept step.
 
-    Args:
-        folder: of a run's kept weights, whose header says what the run is.
-        corpus: folder of its prepared corpus, for the tokenizer.
-        device: auto, cpu or cuda.
+    ``corpus`` is the folder of its prepared corpus; ``device`` is auto, cpu or cuda.
 
     Raises:
         UserError: where there are no weights, no such device, or no task has choices that fit into
@@ -68,11 +65,10 @@ def bench(
     return rows
 
 
-def write_rows(
-    out: Path, rows: Sequence[dict[str, Any]], made_of: dict[str, Any] | None = None
-) -> None:
-    """Writes scores, a row each; none of a run that left no weights.
-
-    The file says what it was ``made_of``.
-    """
-    columns.write_rows(out, COLUMNS, rows, _TEXTS, _COUNTS, made_of)
+# Writes scores to a path, a row each; none of a run that left no weights.
+write_rows = partial(
+    columns.write_rows,
+    about=COLUMNS,
+    texts=("task", "group"),
+    counts=("step", "tokens", "items", "documents"),
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,6 @@ COLUMNS = {
     "device": ("", "GPU by name, or cpu"),
     "threads": ("", "threads of the host"),
 }
-_TEXTS = ("run_id", "backend", "device")
-_COUNTS = ("state_bytes", "activation_bytes", "micro_batch", "rounds", "threads")
 
 
 class RandomTokens:
@@ -107,10 +105,6 @@ class SteppedTrainer(Trainer):
     def tokens_a_step(self) -> int:
         """Training tokens of a step."""
         return self.config.batch * self.config.model.context
-
-    def train_step(self) -> None:
-        """Makes a training step: forward, backward, clipping, optimizer, telemetry."""
-        self._step()
 
     def evaluate(self) -> None:
         """Measures the held-out loss of as many random tokens as a step has, as a run does."""
@@ -160,7 +154,8 @@ class SteppedTrainer(Trainer):
 def measure(
     configs: Sequence[RunConfig], device: str = "auto", repeats: int = REPEATS, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Times a training step and a forward pass of each configuration; returns a row for each.
+    """Times a training step and a forward pass of each configuration; returns a row for each, with
+    the names of ``COLUMNS``.
 
     In each of the ``repeats`` rounds every configuration has its turn, in a random order, so that
     whatever slows the machine for a while hits all alike. Ratios compare times of one round. The
@@ -170,9 +165,6 @@ def measure(
     Args:
         device: auto, cpu or cuda.
         seed: of the orders of the turns and of the bootstrap.
-
-    Returns:
-        rows with the names of ``COLUMNS``, in the order of ``configs``; ratios are to the first.
 
     Raises:
         UserError: where there is no configuration, no such device, or not enough memory for all.
@@ -271,8 +263,10 @@ def _wait_for(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def write_rows(
-    out: Path, rows: Iterable[dict[str, Any]], made_of: dict[str, Any] | None = None
-) -> None:
-    """Writes measured rows as Parquet with units; the file says what it was ``made_of``."""
-    columns.write_rows(out, COLUMNS, rows, _TEXTS, _COUNTS, made_of)
+# Writes measured rows to a path.
+write_rows = partial(
+    columns.write_rows,
+    about=COLUMNS,
+    texts=("run_id", "backend", "device"),
+    counts=("state_bytes", "activation_bytes", "micro_batch", "rounds", "threads"),
+)

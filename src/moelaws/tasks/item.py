@@ -25,25 +25,16 @@ TaskName = Annotated[
 
 
 class Item(Frozen):
-    """A question: which of ``choices`` continues ``context``.
+    """A question: which of ``choices`` continues ``context``."""
 
-    Attributes:
-        task: the task that it belongs to; scores are means over a task's items.
-        id: its name within the task.
-        context: what comes before the choice; where it differs between choices, one for each.
-        choices: two or more to choose from, or the one to produce.
-        answer: the place of the right one, from 0.
-        group: the kind of skill that the task asks for, such as ``reading comprehension``.
-        document: items of one document are not independent: standard errors count documents.
-    """
-
-    task: TaskName
-    id: str
-    context: str | tuple[str, ...]
+    task: TaskName  # that it belongs to; scores are means over a task's items
+    id: str  # its name within the task
+    context: str | tuple[str, ...]  # before the choice; where it differs, one for each choice
+    # Two or more to choose from, or the one to produce.
     choices: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
-    answer: Whole = 0
-    group: str = ""
-    document: str = ""
+    answer: Whole = 0  # the place of the right one, from 0
+    group: str = ""  # the kind of skill that it asks for, such as ``reading comprehension``
+    document: str = ""  # items of one are not independent: standard errors count documents
 
     @model_validator(mode="after")
     def _consistent(self) -> Item:

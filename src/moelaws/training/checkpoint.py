@@ -39,35 +39,32 @@ class Rows(NamedTuple):
     total: int
 
 
+Shard = tuple[Path, int, int]  # a file that holds rows of a tensor, the first of them, and how many
+
+
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of a checkpoint.
+    """A tensor of a checkpoint."""
 
-    Attributes:
-        name: by which the files know it.
-        parts: the files that hold rows of it, each with the first of them and their number; one
-            part of -1 rows is the whole tensor.
-    """
-
-    name: str
-    parts: tuple[tuple[Path, int, int], ...]
+    name: str  # by which the files know it
+    shards: list[Shard]  # where its rows are, in order; one shard of -1 rows is the whole tensor
 
     def whole(self) -> Tensor:
         """Returns the tensor, on the CPU."""
-        if self.parts[0][2] < 0:
-            return _read(self.parts[0][0], self.name)
-        return self.rows(0, sum(count for _, _, count in self.parts))
+        if self.shards[0][2] < 0:
+            return _read(self.shards[0][0], self.name)
+        return self.rows(0, sum(count for _, _, count in self.shards))
 
     def rows(self, start: int, count: int) -> Tensor:
         """Returns ``count`` rows from ``start`` on, on the CPU."""
-        if self.parts[0][2] < 0:
+        if self.shards[0][2] < 0:
             return self.whole()[start : start + count]
-        found = []
-        for path, first, number in self.parts:
+        rows = [_read(self.shards[0][0], self.name, 0, 0)]
+        for path, first, number in self.shards:
             low, high = max(start, first), min(start + count, first + number)
             if low < high:
-                found.append(_read(path, self.name, low - first, high - first))
-        return torch.cat(found) if found else _read(self.parts[0][0], self.name, 0, 0)
+                rows.append(_read(path, self.name, low - first, high - first))
+        return torch.cat(rows)
 
 
 def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE) -> None:
@@ -83,13 +80,15 @@ def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE)
     plain = _plain(state, "", tensors, ranks)
     held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
     starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
-    number = ranks.told(secrets.randbits(62))  # no other process, dead or alive, takes these names
+    number = ranks.broadcast(
+        secrets.randbits(62)
+    )  # no other process, dead or alive, takes these names
     trouble: UserError | None = None
     try:
         write_tensors(_file(path, number, ranks.rank), held, {seal.KEY: seal.BLANK, **starts})
     except UserError as error:
         trouble = error
-    if ranks.most(trouble is not None):  # also where the disk of another one is full
+    if ranks.maximum(trouble is not None):  # also where the disk of another one is full
         raise trouble or UserError(f"{path}: cannot be written by another process of this run.")
     if ranks.is_first:
         index = {"format": FORMAT, "identity": identity, "state": plain}
@@ -107,7 +106,7 @@ def load(path: Path, identity: Mapping[str, str], ranks: Ranks = ALONE) -> tuple
     if ranks.is_first:
         sweep(path.parent, locked=True)
     state, refused = _load(path, identity, ranks)
-    if ranks.most(bool(refused)):  # each has checked some of the files
+    if ranks.maximum(bool(refused)):  # each has checked some of the files
         return None, refused or f"{path}: cannot be read by another process of this run"
     return state, ""
 
@@ -127,14 +126,14 @@ def _load(path: Path, identity: Mapping[str, str], ranks: Ranks) -> tuple[Any, s
         files = [_file(path, index["files"], rank) for rank in range(index["processes"])]
         for file in files[ranks.rank :: ranks.size]:
             seal.check(file)
-        return _restored(index["state"], _parts(files)), ""
+        return _restored(index["state"], _shards(files)), ""
     except (UserError, SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return None, f"{path}: cannot be read ({reason})"
 
 
 def held(parameter: Tensor, values: Tensor, ranks: Ranks) -> Tensor | Rows:
-    """Returns ``values``, which lie like what is here of ``parameter``, as a part of a state."""
+    """Returns ``values``, which lie like what is here of ``parameter``, for a state."""
     place = place_of(parameter, ranks)
     return values if place is None else Rows(values, *place)
 
@@ -167,23 +166,23 @@ def _plain(state: Any, name: str, tensors: dict[str, Rows], ranks: Ranks) -> Any
     return state
 
 
-def _restored(plain: Any, parts: Mapping[str, tuple[tuple[Path, int, int], ...]]) -> Any:
+def _restored(plain: Any, shards: Mapping[str, list[Shard]]) -> Any:
     if isinstance(plain, dict):
         if plain.keys() == {_TENSOR}:
-            return Stored(plain[_TENSOR], parts[plain[_TENSOR]])
-        return {key: _restored(value, parts) for key, value in plain.items()}
+            return Stored(plain[_TENSOR], shards[plain[_TENSOR]])
+        return {key: _restored(value, shards) for key, value in plain.items()}
     if isinstance(plain, list):
-        return [_restored(value, parts) for value in plain]
+        return [_restored(value, shards) for value in plain]
     return plain
 
 
-def _parts(files: list[Path]) -> dict[str, tuple[tuple[Path, int, int], ...]]:
-    """Returns the parts of each tensor, in the order of their rows.
+def _shards(files: list[Path]) -> dict[str, list[Shard]]:
+    """Returns the shards of each tensor, in the order of their rows.
 
     Raises:
         UserError: where rows are missing.
     """
-    parts: dict[str, list[tuple[Path, int, int]]] = {}
+    shards: dict[str, list[Shard]] = {}
     totals: dict[str, int] = {}
     for path in files:
         with safe_open(path, "pt") as file:
@@ -192,12 +191,12 @@ def _parts(files: list[Path]) -> dict[str, tuple[tuple[Path, int, int], ...]]:
                 start, totals[name] = map(int, about[name].split())
                 shape = file.get_slice(name).get_shape()
                 count = -1 if totals[name] < 0 else shape[0]
-                parts.setdefault(name, []).append((path, start, count))
-    for name, found in parts.items():
-        found.sort(key=lambda part: part[1:])
-        if totals[name] >= 0 and sum(count for *_, count in found) != totals[name]:
+                shards.setdefault(name, []).append((path, start, count))
+    for name, of_tensor in shards.items():
+        of_tensor.sort(key=lambda shard: shard[1:])
+        if totals[name] >= 0 and sum(count for *_, count in of_tensor) != totals[name]:
             raise UserError(f"rows of {name} are missing")
-    return {name: tuple(found) for name, found in parts.items()}
+    return shards
 
 
 def _read(path: Path, name: str, start: int = 0, stop: int | None = None) -> Tensor:

@@ -46,13 +46,16 @@ def write_columns(
 
 def write_rows(
     path: Path,
-    about: Mapping[str, tuple[str, str]],
     rows: Iterable[Mapping[str, Any]],
+    made_of: Mapping[str, Any] | None = None,
+    *,
+    about: Mapping[str, tuple[str, str]],
     texts: Collection[str],
     counts: Collection[str],
-    made_of: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes ``rows`` with the columns ``about``: ``texts``, whole ``counts``, and floats."""
+    """Writes ``rows`` with the columns ``about``: ``texts``, whole ``counts``, and floats.
+
+    ``made_of`` stands in the file's footer."""
     rows = list(rows)
     types = {
         name: str if name in texts else np.int64 if name in counts else float for name in about

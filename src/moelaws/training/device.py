@@ -33,11 +33,8 @@ def threads() -> int:
 
 
 def choose_device(name: str) -> str:
-    """Returns ``cpu`` or ``cuda``, which ``auto`` stands for too.
-
-    Raises:
-        UserError: for an unknown name, or cuda where there is none.
-    """
+    """Returns ``cpu`` or ``cuda``, which ``auto`` stands for too; raises UserError for others, or
+    cuda where there is none."""
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"device is {name!r}; allowed are auto, cpu, cuda")
     available = torch.cuda.is_available()

@@ -1,10 +1,10 @@
-"""The training loop of one run: state, steps in micro-batches, divergence."""
+"""The training loop of one run, read downwards: the loop, a step, its micro-batches; the state."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,11 +34,26 @@ class Data(Protocol):
 
     def next(self) -> NDArray[np.int64]:
         """Returns token ids (batch, context + 1)."""
-        ...
 
     def state(self) -> dict[str, Any]: ...
 
     def restore(self, state: dict[str, Any]) -> None: ...
+
+
+class Callback:
+    """What is done beside the steps; a subclass overrides what it needs.
+
+    It holds no trainer: memory that lacked is free again once the trainer is dropped.
+    """
+
+    def before_training(self, trainer: Trainer) -> None:
+        """Is called before the first step, and before the first one after a resumption."""
+
+    def after_step(self, trainer: Trainer) -> None:
+        """Is called between steps and may raise to stop: the state is whole then."""
+
+    def after_lack(self, trainer: Trainer) -> None:
+        """Is called where memory lacked, before the trainer's smaller micro-batch is tried."""
 
 
 class Trainer:
@@ -56,17 +71,17 @@ class Trainer:
         model: Transformer,
         data: Data,
         micro_batch: int | None = None,
-        on_lack: Callable[[int], None] = lambda micro_batch: None,
+        callbacks: Sequence[Callback] = (),
         ranks: Ranks = ALONE,
     ) -> None:
         """Takes ``micro_batch`` in sequences, a multiple of the smallest; None is the whole batch.
 
-        ``on_lack`` takes the smaller one that is tried next, each time that memory lacks. Of
-        several ``ranks`` each has a sharded model, and its part of every batch's groups.
+        ``callbacks`` are called in their order. Of several ``ranks`` each has a sharded model, and
+        its part of every batch's groups.
         """
-        self.config, self.model, self.data, self.on_lack = config, model, data, on_lack
-        self.ranks = ranks
-        self.groups = ranks.shares(config.groups)[ranks.rank]
+        self.config, self.model, self.data = config, model, data
+        self.callbacks, self.ranks = callbacks, ranks
+        self.groups = ranks.split(config.groups)[ranks.rank]
         self.optimizer = Optimizer(model.named_parameters(), config.optimizer, ranks)
         self.history = History()
         self.step = 0
@@ -74,46 +89,33 @@ class Trainer:
         self.device = model.embedding.device
         self.upload = Upload(self.device)
         # Each computes as often as the others, for all exchange what they hold.
-        self.most = math.ceil(config.groups / ranks.size) * config.smallest_micro_batch
-        self.micro_batch = micro_batch or self.most
+        self.sequences = math.ceil(config.groups / ranks.size) * config.smallest_micro_batch
+        self.micro_batch = micro_batch or self.sequences
         ffn = config.model.ffn
         moe = ffn if isinstance(ffn, MoE) else None
         self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
         self.jitter = moe.jitter if moe else 0.0
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
 
-    def run(self, after_step: Callable[[], None] = lambda: None) -> bool:
+    def run(self) -> bool:
         """Trains to the last step. Returns False when the loss diverged before.
 
         The history then ends there.
-
-        ``after_step`` is called between steps and may raise to stop: the state is whole then.
         """
-        threshold = math.log(self.config.model.vocab_size) + WORSE_THAN_UNIFORM
-        while True:
-            done = self.step == self.config.steps
-            if done or self.step % SETTLE == 0:
-                self._settle()
-                diverged = self.history.diverged_at(threshold, PATIENCE)
-                if diverged is not None:
-                    self.history.cut(diverged)
-                    self.expert_load.cut(diverged)
-                    self.step = diverged
-                    return False
-            if done:
+        for callback in self.callbacks:
+            callback.before_training(self)
+        while not self._diverged():
+            if self.step == self.config.steps:
                 return True
             began = time.perf_counter()
-            self._step()
+            self.train_step()
             self.seconds += time.perf_counter() - began
-            after_step()
+            for callback in self.callbacks:
+                callback.after_step(self)
+        return False
 
-    def _settle(self) -> None:
-        """Fetchs what was measured. The device computes behind ``_step``: the wait is training."""
-        began = time.perf_counter()
-        self.history.settle()
-        self.seconds += time.perf_counter() - began
-
-    def _step(self) -> None:
+    def train_step(self) -> None:
+        """Trains on the next batch, in smaller micro-batches from where memory lacks on."""
         config = self.config
         group = config.smallest_micro_batch
         batch = self.data.next()
@@ -122,7 +124,8 @@ class Trainer:
         while measured is None:
             self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
             give_back(self.device)
-            self.on_lack(self.micro_batch)
+            for callback in self.callbacks:
+                callback.after_lack(self)
             measured = self._gradients(tokens)
         losses, counts_LE = measured
         losses = self.ranks.mean(losses)
@@ -146,7 +149,7 @@ class Trainer:
         try:
             # A sharded layer is gathered anew for each micro-batch: kept casts would hold all.
             with casting_once(self.ranks.is_kept):
-                for first in range(0, self.most, self.micro_batch):
+                for first in range(0, self.sequences, self.micro_batch):
                     more_losses, more_counts = self._micro_batch(tokens, first)
                     losses, counts = losses + more_losses, _sum(counts, more_counts)
         except (RuntimeError, MemoryError) as error:
@@ -157,7 +160,7 @@ class Trainer:
         return losses, counts
 
     def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
-        """Does the same for the sequences from ``first`` on, weighted by their share.
+        """Accumulates the same of the sequences from ``first`` on, weighted by their number.
 
         Where this process has none left and others do, it computes some again, which do not count.
         """
@@ -173,10 +176,10 @@ class Trainer:
             objective = objective + balance * losses.balance
         if z:
             objective = objective + z * losses.z
-        share = counted * self.ranks.size / self.config.batch  # for means over the processes
-        torch.autograd.backward(objective * share)
+        weight = counted * self.ranks.size / self.config.batch  # for means over the processes
+        torch.autograd.backward(objective * weight)
         counts_LE = None if losses.counts_LE is None else losses.counts_LE * bool(counted)
-        return torch.stack(losses[:3]).detach() * share, counts_LE
+        return torch.stack(losses[:3]).detach() * weight, counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
         """Returns generators of the groups' jitter, by seed, step and group.
@@ -188,6 +191,26 @@ class Trainer:
         keys = ((self.config.seed, self.step, group) for group in groups)
         seeds = (int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) for key in keys)
         return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+
+    def _diverged(self) -> bool:
+        """Fetches what was measured at some steps and the last, and cuts off what came after."""
+        if self.step % SETTLE and self.step < self.config.steps:
+            return False
+        self._settle()
+        threshold = math.log(self.config.model.vocab_size) + WORSE_THAN_UNIFORM
+        diverged = self.history.diverged_at(threshold, PATIENCE)
+        if diverged is None:
+            return False
+        self.history.cut(diverged)
+        self.expert_load.cut(diverged)
+        self.step = diverged
+        return True
+
+    def _settle(self) -> None:
+        """Fetches what was measured. A device computes behind the host: the wait is training."""
+        began = time.perf_counter()
+        self.history.settle()
+        self.seconds += time.perf_counter() - began
 
     def state(self) -> dict[str, Any]:
         """Returns everything that the next step depends on, and what the record needs."""
@@ -203,13 +226,13 @@ class Trainer:
             "history": self.history.state(),
             "load": self.expert_load.state(),
             "micro_batch": self.micro_batch,
-            "most": self.most,
+            "most": self.sequences,
             "data": self.data.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from ``state`` of the same configuration and data, with the micro-batch to
-        which it had come unless a smaller one is asked for."""
+        which it had come unless this one's is smaller."""
         self.data.restore(state["data"])
         for name, parameter in self.model.named_parameters():
             take(parameter, own(parameter.detach()), state["model"][name], self.ranks)

@@ -44,7 +44,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, lr: float) -> Tensor:
-        """Updates by the gradients at hand, drop them, and return their global norm (a scalar).
+        """Updates by the gradients, frees them, and returns their global norm (a scalar).
 
         With ``clip`` above 0 gradients are divided by max(1, norm / clip).
         """
@@ -83,16 +83,11 @@ class Optimizer:
 
     def state(self) -> dict[str, object]:
         """Returns moments and step count, for a checkpoint."""
-        moments = {"first": self.first, "second": self.second}
-        return {
-            "count": self.count,
-            **{
-                key: [
-                    held(p, value, self.ranks) for p, value in zip(self.whole, values, strict=True)
-                ]
-                for key, values in moments.items()
-            },
-        }
+
+        def rows(moments: list[Tensor]) -> list[object]:
+            return [held(p, m, self.ranks) for p, m in zip(self.whole, moments, strict=True)]
+
+        return {"count": self.count, "first": rows(self.first), "second": rows(self.second)}
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Any]) -> None:

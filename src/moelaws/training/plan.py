@@ -1,16 +1,18 @@
-"""How a run is to be trained, as far as that is known before it is locked."""
+"""How a run is to be trained: this machine's options, checked, and where the run's files lie."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moelaws.model.backends import Backend
+from moelaws.model.backends import Backend, choose_backend
+from moelaws.records.layout import Results
+from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
+from moelaws.training.device import choose_device
 from moelaws.training.ranks import ALONE, Ranks
-from moelaws.training.record import RunFolders
 
 Log = Callable[[str], None]
 
@@ -25,8 +27,8 @@ class TrainingOptions:
 
     device: str = "auto"  # auto, cpu or cuda
     backend: str = "auto"  # of the routed experts: auto or a name in model.backends.BACKENDS
-    # Sequences that a device computes at a time, a multiple of the balance group; None is all of
-    # its part of the batch. Halved where memory lacks; a resumed run takes no more than before.
+    # Sequences that a device computes at a time, a multiple of the balance group; None is all that
+    # it has of the batch. Halved where memory lacks; a resumed run takes no more than before.
     micro_batch: int | None = None
     # Keep the final weights of a completed run; a run that is done without them is trained again.
     keep_weights: bool = False
@@ -40,8 +42,25 @@ DEFAULTS = TrainingOptions()
 
 
 @dataclass(frozen=True)
+class RunFolders:
+    """Where one run's files lie."""
+
+    record: Path
+    weights: Path
+    checkpoint: Path  # a file in a folder of its own
+
+    @classmethod
+    def of(cls, results: Results, run_id: str, out: Path | None = None) -> RunFolders:
+        """Returns the places in ``results``, or below ``out``, a folder for this run alone."""
+        if out:
+            return cls(out, out / "weights", out / "checkpoint" / "latest.json")
+        checkpoint = results.checkpoint(run_id) / "latest.json"
+        return cls(results.run(run_id), results.weights(run_id), checkpoint)
+
+
+@dataclass(frozen=True)
 class TrainingPlan:
-    """What is known of a training before its run is locked; its device is not ``auto``."""
+    """What the training of a run is given; its device is not ``auto``."""
 
     config: RunConfig
     options: TrainingOptions
@@ -49,5 +68,37 @@ class TrainingPlan:
     reason: str  # why that back end
     corpus: Path  # folder of the prepared corpus
     folders: RunFolders
-    log: Log
+    log: Log  # takes lines about this run
     ranks: Ranks = ALONE
+    # Raises TakenOver where another trainer took the run, in the process that holds its lock.
+    check_lock: Callable[[], None] = lambda: None
+
+
+def checked(
+    config: RunConfig, options: TrainingOptions, devices: int = 1
+) -> tuple[TrainingOptions, Backend, str]:
+    """Returns the options with the device that ``auto`` stands for, the back end, and why that one.
+
+    Raises:
+        UserError: for a device, back end, micro-batch or number of devices that cannot be used.
+    """
+    options = replace(options, device=choose_device(options.device))
+    micro_batch, smallest = options.micro_batch, config.smallest_micro_batch
+    if micro_batch is not None and (micro_batch % smallest or not 0 < micro_batch <= config.batch):
+        raise UserError(
+            f"micro-batch is {micro_batch}; it must be a multiple of {smallest} and at most "
+            f"batch = {config.batch}: the balance loss of a model with experts is measured over "
+            "balance_group sequences, so only a smaller balance_group allows less"
+        )
+    check_devices(devices, config)
+    return options, *choose_backend(options.backend, config.model, options.device, config.precision)
+
+
+def check_devices(devices: int, config: RunConfig) -> None:
+    """Raises UserError where a batch cannot be divided among so many."""
+    if config.groups < devices:
+        parts = "balance groups" if config.smallest_micro_batch > 1 else "sequences"
+        raise UserError(
+            f"{devices} devices are too many for run {config.run_id}: each takes whole {parts} of "
+            f"a batch, which has {config.groups}"
+        )

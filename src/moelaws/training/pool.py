@@ -29,19 +29,12 @@ Environment = Mapping[str, str]
 
 @dataclass
 class Pool:
-    """Trains runs by ``train``, one for each of the ``workers`` at a time.
+    """Trains runs by ``train``, one for each of the ``workers`` at a time."""
 
-    Attributes:
-        train: trains one run in this process, or ends it with an exit code.
-        workers: what each worker's processes have in their environment, such as their GPU.
-        log_of: where a run's process writes its standard output and error.
-        stopped: the signal that ended the work, or 0.
-    """
-
-    train: Callable[[Order], None]
-    workers: Sequence[Environment]
-    log_of: Callable[[Order], Path]
-    stopped: int = 0
+    train: Callable[[Order], None]  # in this process, or ends it with an exit code
+    workers: Sequence[Environment]  # of each worker's processes, such as their GPU
+    log_of: Callable[[Order], Path]  # where a run's standard output and error go
+    stopped: int = 0  # the signal that ended the work
     running: dict[int, tuple[ForkProcess, Order, Environment]] = field(default_factory=dict)
 
     def run(self, orders: Iterable[Order]) -> dict[str, int]:

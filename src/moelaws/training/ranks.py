@@ -49,8 +49,8 @@ class Ranks:
         """Whether this is the process that locks the run and writes its record."""
         return self.rank == 0
 
-    def shares(self, count: int) -> list[range]:
-        """Returns each process' part of ``count`` things: equal parts, up to one of them."""
+    def split(self, count: int) -> list[range]:
+        """Returns each process' share of ``count`` things: equal ones, up to one of them."""
         ends = [rank * count // self.size for rank in range(self.size + 1)]
         return [range(*pair) for pair in pairwise(ends)]
 
@@ -68,7 +68,7 @@ class Ranks:
         """Tells whether ``weight`` stays here between uses: others are gathered for each one."""
         return self.size == 1 or hasattr(weight, "dealt")
 
-    def most(self, value: int) -> int:
+    def maximum(self, value: int) -> int:
         """Returns the largest ``value`` of the processes; no device is waited for."""
         if self.size == 1:
             return int(value)
@@ -76,9 +76,9 @@ class Ranks:
         dist.all_reduce(values, dist.ReduceOp.MAX, group=self.decisions)
         return int(values)
 
-    def told(self, value: int) -> int:
+    def broadcast(self, value: int) -> int:
         """Returns the first process' ``value`` of 0 or more."""
-        return self.most(value if self.is_first else 0)
+        return self.maximum(value if self.is_first else 0)
 
 
 ALONE = Ranks()

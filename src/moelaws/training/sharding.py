@@ -33,9 +33,9 @@ class Sharding:
 
     def __call__(self, module: nn.Module) -> None:
         """Spreads a layer, or the model around its layers."""
-        for part in module.modules():
-            if isinstance(part, RoutedExperts) and not isinstance(part.function, Exchange):
-                self._deal(part)
+        for inner in module.modules():
+            if isinstance(inner, RoutedExperts) and not isinstance(inner.function, Exchange):
+                self._deal(inner)
         # Also the model around its layers gives back what it has gathered, so that parameters are
         # parts whenever nothing computes.
         sharded = fully_shard(
@@ -47,18 +47,18 @@ class Sharding:
     def _deal(self, module: RoutedExperts) -> None:
         """Leaves this process its experts, where there is one at least for each."""
         weights = [getattr(module, name) for name in module.names]
-        shares = self.ranks.shares(len(weights[0]))
-        if not min(map(len, shares)):
+        experts = self.ranks.split(len(weights[0]))
+        if not min(map(len, experts)):
             return
-        mine = shares[self.ranks.rank]
-        module.function = Exchange(module.function, [len(share) for share in shares])
+        mine = experts[self.ranks.rank]
+        module.function = Exchange(module.function, list(map(len, experts)))
         for name, whole in zip(module.names, weights, strict=True):
-            part = nn.Parameter(whole.detach()[mine.start : mine.stop].to(self.device, copy=True))
+            local = nn.Parameter(whole.detach()[mine.start : mine.stop].to(self.device, copy=True))
             # Each process' tokens add to it, and the means of their losses weigh the same.
-            part.register_hook(lambda gradient: gradient / self.ranks.size)  # type: ignore[no-untyped-call]
-            part.dealt = mine.start, len(whole)  # type: ignore[attr-defined]
-            module.register_parameter(name, part)
-            self.dealt.add(part)
+            local.register_hook(lambda gradient: gradient / self.ranks.size)  # type: ignore[no-untyped-call]
+            local.dealt = mine.start, len(whole)  # type: ignore[attr-defined]
+            module.register_parameter(name, local)
+            self.dealt.add(local)
 
 
 def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
@@ -81,10 +81,10 @@ def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
 def _joined(mine: Tensor, total: int, ranks: Ranks) -> Tensor:
     """Returns the ``total`` rows of which each process has its share, in order, on the host; on
     others than the first process none."""
-    parts = [mine.new_empty(0, *mine.shape[1:], device="cpu")]
-    for rank, share in enumerate(ranks.shares(total)):
-        part = mine if rank == ranks.rank else mine.new_empty(len(share), *mine.shape[1:])
-        dist.broadcast(part, rank)
+    rows = [mine.new_empty(0, *mine.shape[1:], device="cpu")]
+    for rank, held in enumerate(ranks.split(total)):
+        shard = mine if rank == ranks.rank else mine.new_empty(len(held), *mine.shape[1:])
+        dist.broadcast(shard, rank)
         if ranks.is_first:
-            parts.append(part.cpu())
-    return torch.cat(parts)
+            rows.append(shard.cpu())
+    return torch.cat(rows)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from moelaws.training.loop import Callback, Trainer
 from moelaws.training.ranks import Ranks
 
 
@@ -20,7 +21,7 @@ class Stopped(Exception):  # noqa: N818, it is no error
         self.saved = False  # whether a checkpoint was written
 
 
-class Stop:
+class Stop(Callback):
     """Notes SIGTERM, as often as a scheduler sends it, and the first SIGINT; a second Ctrl-C acts
     as it would have without us."""
 
@@ -34,8 +35,11 @@ class Stop:
 
     def check_all(self, ranks: Ranks) -> None:
         """Raises Stopped in all processes of a run once a signal has come to one of them."""
-        if signum := ranks.most(self.signum or 0):
+        if signum := ranks.maximum(self.signum or 0):
             raise Stopped(signum)
+
+    def after_step(self, trainer: Trainer) -> None:
+        self.check_all(trainer.ranks)
 
 
 @contextmanager
@@ -52,13 +56,10 @@ def stoppable() -> Iterator[Stop]:
         if signum == signal.SIGINT:
             signal.signal(signum, before[signal.SIGINT])
 
-    def restore() -> None:
-        for s, handler in before.items():
-            signal.signal(s, handler)
-
     for s in before:
         signal.signal(s, note)
     try:
         yield stop
     finally:
-        restore()
+        for s, handler in before.items():
+            signal.signal(s, handler)

@@ -83,15 +83,11 @@ def together(words: Sequence[str], devices: int, node: Node) -> int:
 
     A process that lacked memory for want of a smaller micro-batch has all started again. On other
     nodes than its own nobody knows why it ended: there they start again in any case, and end where
-    its node does not.
-
-    Args:
-        words: such as ["-m", "moelaws", "train", ...].
-        devices: on all nodes together.
+    its node does not. ``devices`` are those of all nodes together.
 
     Returns:
-        The exit code: 0, or that of the process which ended first. One that was killed is told
-        on standard error, for it could not tell itself.
+        The exit code: 0, or that of the process which ended first. Of one that was killed, standard
+        error says so, for it could not.
 
     Raises:
         UserError: where the nodes cannot have equal numbers of devices, or do not meet.

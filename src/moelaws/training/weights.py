@@ -50,9 +50,7 @@ def of(model: Transformer, ranks: Ranks) -> Mapping[str, Tensor]:
 def save(
     folder: Path, config: RunConfig, weights: Mapping[str, Tensor], step: int | None = None
 ) -> None:
-    """Writes the fp32 ``weights`` by name to ``folder``, the configuration in the file's header.
-
-    They are those after ``step``; None is the end.
+    """Writes the fp32 ``weights`` after ``step``, None for the end, with the configuration.
 
     Raises:
         UserError: where they cannot be written, such as for a full disk.
@@ -68,7 +66,7 @@ def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:
     A run that did not complete has no weights worth keeping.
     """
     if status != "completed":
-        for path in _files(folder):
+        for path in folder.glob("*.safetensors"):
             path.unlink(missing_ok=True)
     about = {"steps": sorted(steps)} if steps and status == "completed" else {}
     write_json(folder / KEPT, {"status": status, **about})
@@ -79,12 +77,9 @@ def forget(folder: Path, on_the_way: bool = True) -> None:
 
     Those ``on_the_way`` stay where the training that kept them goes on.
     """
-    for path in (*(_files(folder) if on_the_way else ()), folder / WEIGHTS, folder / KEPT):
+    steps = sorted(folder.glob("*.safetensors")) if on_the_way else ()
+    for path in (*steps, folder / WEIGHTS, folder / KEPT):
         remove(path)
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.safetensors"))
 
 
 def check_exists(path: Path) -> None:

@@ -4,11 +4,9 @@ import pytest
 
 from exported_models import EXPERTS, SHAPE
 from moelaws.records.layout import Results
-from moelaws.spec.base import parse
-from moelaws.spec.run import RunConfig
 from moelaws.training import run
 from moelaws.training.plan import TrainingOptions
-from random_corpus import random_corpus
+from random_corpus import random_corpus, run_of
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +24,8 @@ def trained(corpus):
     identity, results = corpus
 
     def train(steps=30, **model):
-        data = {
-            "model": SHAPE | {"ffn": EXPERTS, "qk_norm": True, "init_std": 0.02} | model,
-            "corpus": identity.model_dump(), "steps": steps, "batch": 4, "balance_group": 2,
-            "optimizer": {"lr": 1e-2}, "evaluation": {"sequences": 16},
-        }  # fmt: skip
-        config = parse(RunConfig, data, "test")
+        shape = SHAPE | {"ffn": EXPERTS, "qk_norm": True, "init_std": 0.02} | model
+        config = run_of(identity, shape, steps=steps, evaluation={"sequences": 16})
         options = TrainingOptions(keep_weights=True)
         folder = results.corpus(identity.corpus_id)
         run.train(config, results, folder, options, None, lambda line: None)

@@ -15,7 +15,7 @@ from moelaws.records.files import read_json, replacing_folder, write_json
 from moelaws.records.layout import Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.weights import check_exists, load
@@ -46,7 +46,8 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
     folder = folder.resolve()
     check_folder(folder, run_id)
     run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
-    fitting = _fitting(run)
+    with located(f"run {run_id} cannot be exported"):
+        fitting = architecture.architecture_of(run.model)
     vocabulary = corpus_tokenizer(results.corpus(run.corpus.corpus_id), run)
     _, model = load(results.weights(run_id))
     provenance = read_json(results.run(run_id) / "provenance.json")
@@ -93,13 +94,6 @@ def _completed(results: Results, run_id: str) -> RunSummary:
             "exported"
         )
     return parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
-
-
-def _fitting(run: RunConfig) -> architecture.Architecture:
-    try:
-        return architecture.architecture_of(run.model)
-    except UserError as error:
-        raise UserError(f"run {run.run_id} cannot be exported: {error}") from None
 
 
 def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:

@@ -1,0 +1,150 @@
+"""What is done beside the steps of a run: progress, history, weights on the way, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from typing import Any
+
+from moelaws.records.layout import HISTORY_SO_FAR
+from moelaws.records.progress import Report
+from moelaws.records.tensors import is_whole
+from moelaws.spec.errors import UserError
+from moelaws.training import checkpoint, weights
+from moelaws.training.loop import Callback, Trainer
+from moelaws.training.plan import TrainingPlan
+
+# What a run's provenance keeps of the processes that trained it before the last one.
+OF_A_PROCESS = (
+    "started", "code", "commit", "dirty", "host", "device", "devices", "backend", "threads",
+    "micro_batch",
+)  # fmt: skip
+
+
+class Progress(Callback):
+    """Reports the step and its loss."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def before_training(self, trainer: Trainer) -> None:
+        self.after_step(trainer)
+
+    def after_step(self, trainer: Trainer) -> None:
+        config, step, loss = trainer.config, trainer.step, trainer.history.loss()
+        # Losses come from the device a few steps late: at first there is none.
+        known = "-" if math.isnan(loss) else f"{loss:.4f}"
+        note = f"step {step}/{config.steps}, loss {known}"
+        tokens = step * config.batch * config.model.context
+        self.report(config.run_id, step, config.steps, note, tokens=tokens)
+
+
+class HistorySoFar(Callback):
+    """Writes the history for those who watch: nothing else reads it, so that it may fail."""
+
+    def __init__(self, plan: TrainingPlan, provenance: dict[str, Any]) -> None:
+        self.plan, self.last = plan, -math.inf
+        self.made_by = {key: provenance[key] for key in ("host", "device", "started")}
+
+    def after_step(self, trainer: Trainer) -> None:
+        if time.monotonic() - self.last < self.plan.options.history_seconds:
+            return
+        self.plan.check_lock()
+        with suppress(UserError):  # no room on the disk
+            # Settled steps alone, a few behind: no waiting for the device.
+            trainer.history.write(self.plan.folders.record / HISTORY_SO_FAR, self.made_by)
+        self.last = time.monotonic()
+
+
+class WeightsOnTheWay(Callback):
+    """Keeps the weights after the steps that are to be kept.
+
+    Raises:
+        UserError: where the disk has no room for them.
+    """
+
+    def __init__(self, plan: TrainingPlan) -> None:
+        self.plan = plan
+        self.steps = plan.options.keep_steps if plan.options.keep_weights else ()
+
+    def after_step(self, trainer: Trainer) -> None:
+        if trainer.step not in self.steps:
+            return
+        whole = weights.of(trainer.model, trainer.ranks)
+        if trainer.ranks.is_first:
+            self.plan.check_lock()
+            weights.save(self.plan.folders.weights, trainer.config, whole, trainer.step)
+
+    def lost(self, step: int) -> int:
+        """Returns the first step up to ``step`` whose weights should be there and are not, or 0."""
+        folder, run_id = self.plan.folders.weights, self.plan.config.run_id
+        passed = (s for s in self.steps if s <= step)
+        return next((s for s in passed if not is_whole(folder, run_id, s)), 0)
+
+
+class Checkpoints(Callback):
+    """Saves a run's state by wall time, and restores it with what is known of earlier processes.
+
+    ``provenance`` is that of this process; ``resumed_from`` in it tells of those before.
+    """
+
+    def __init__(self, plan: TrainingPlan, provenance: dict[str, Any]) -> None:
+        self.plan, self.provenance = plan, provenance
+        # The run and the data that a checkpoint must be of.
+        data = provenance["corpus_files"]["train.bin"]
+        self.identity = {"run": plan.config.run_id, "data": data}
+        self.earlier_seconds = 0.0  # wall time of the processes before that left a checkpoint
+        self.began, self.last = time.perf_counter(), 0.0
+
+    def before_training(self, trainer: Trainer) -> None:
+        self.last = time.monotonic()
+
+    def after_step(self, trainer: Trainer) -> None:
+        due = time.monotonic() - self.last >= self.plan.options.checkpoint_seconds
+        if trainer.ranks.broadcast(due):
+            try:
+                self.save(trainer)
+            except UserError as error:  # the disk may have room again at the next one
+                self.plan.log(f"{error} Training goes on.")
+            self.last = time.monotonic()
+
+    def wall_seconds(self) -> float:
+        """Returns the time of this process and of those before it that left a checkpoint."""
+        return self.earlier_seconds + time.perf_counter() - self.began
+
+    def save(self, trainer: Trainer) -> None:
+        """Writes a checkpoint.
+
+        Raises:
+            UserError: where the disk has no room for it.
+            TakenOver: where another trainer took the run.
+        """
+        self.plan.check_lock()
+        self.provenance["micro_batch"] = trainer.micro_batch
+        this_process = {key: self.provenance[key] for key in OF_A_PROCESS}
+        state: dict[str, Any] = {
+            "trainer": trainer.state(),
+            "wall_seconds": self.wall_seconds(),
+            "processes": [*self.provenance["resumed_from"], this_process],
+        }
+        checkpoint.save(self.plan.folders.checkpoint, self.identity, state, trainer.ranks)
+
+    def resume(self, trainer: Trainer, kept: WeightsOnTheWay) -> None:
+        """Continues from the checkpoint, where there is a good one and all weights that should
+        have been ``kept`` before it are there."""
+        folder, ranks = self.plan.folders.checkpoint, trainer.ranks
+        state, refusal = checkpoint.load(folder, self.identity, ranks)
+        if state is not None and (lost := ranks.broadcast(kept.lost(state["trainer"]["step"]))):
+            state, refusal = None, f"the weights after step {lost} were not kept, or are gone"
+        if refusal:
+            self.plan.log(f"checkpoint refused, the run starts over: {refusal}")
+        if state is None:
+            return
+        trainer.restore(state["trainer"])
+        self.earlier_seconds = float(state["wall_seconds"])
+        self.provenance["resumed_from"] = state["processes"]
+        self.plan.log(
+            f"resumed at step {trainer.step}/{trainer.config.steps}, "
+            f"{trainer.micro_batch} sequences at a time"
+        )
