@@ -132,12 +132,7 @@ def _print(blocks: Iterable[page.Block]) -> None:
 
 
 def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:
-    """Writes the best of the small sweeps as a study and returns its file.
-
-    Raises:
-        UserError: for a name that is no key of a study, a file that is there already, or where no
-            sweep of the settings is small enough for the budget.
-    """
+    """Writes the best of the small sweeps as a study and returns its file."""
     path = Path(f"{name}.yaml")
     if name in study_names():
         raise UserError(f"--write-study: {name} is a study of config/studies/; choose another name")

@@ -47,11 +47,7 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
 
 
 def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """Writes the page of the project's tier; returns where it is and what it shows.
-
-    Raises:
-        UserError: where nothing is there to show, or the file cannot be written.
-    """
+    """Writes the page of the project's tier; returns where it is and what it shows."""
     from moelaws.explore.gather import gather
     from moelaws.explore.material import Material
     from moelaws.explore.page import render
@@ -91,11 +87,7 @@ class Page:
             self._thread.start()
 
     def write_last(self) -> Path:
-        """Writes the page of what there is at the end; returns where it is.
-
-        Raises:
-            UserError: where it cannot be written.
-        """
+        """Writes the page of what there is at the end; returns where it is."""
         if self._thread.is_alive():
             self._thread.join()
         return write_page(self.project)[0]

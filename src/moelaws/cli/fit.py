@@ -202,11 +202,7 @@ def from_options(given: dict[str, Any], where: str) -> Fit:
 
 
 def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
-    """Returns ``NAME=VALUE`` options as a dictionary.
-
-    Raises:
-        UserError: for a text of another form, or a name that is given twice.
-    """
+    """Returns ``NAME=VALUE`` options as a dictionary."""
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

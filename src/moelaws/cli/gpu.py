@@ -35,11 +35,7 @@ gpus_option = click.option(
 def holding(
     chosen: Chosen | None, number: int, log: Callable[[str], None]
 ) -> Iterator[tuple[Gpu, ...]]:
-    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen.
-
-    Raises:
-        UserError: where there are no such GPUs, or too few.
-    """
+    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen."""
     if chosen is None:
         yield ()
         return

@@ -133,11 +133,7 @@ def bench(
 
 
 def _runs(word: str, results: Results, out: Path | None) -> list[str]:
-    """Returns the run that ``word`` names, or those of a batch's file that keep weights.
-
-    Raises:
-        UserError: where there is no such run, or ``out`` is given for a batch.
-    """
+    """Returns the run that ``word`` names, or those of a batch's file that keep weights."""
     if is_batch(word):
         if out:
             raise UserError("--out is for a single run")
@@ -193,11 +189,7 @@ def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None
 
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
-    """Returns the status of a run, and its configuration where its weights are kept.
-
-    Raises:
-        UserError: where nothing was to be kept of the run.
-    """
+    """Returns the status of a run, and its configuration where its weights are kept."""
     from moelaws.training.weights import check_exists
 
     check_exists(tree.kept(run_id))

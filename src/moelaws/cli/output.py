@@ -30,11 +30,7 @@ def print_json(data: Any) -> None:
 
 
 def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
-    """Refuses an ``option``'s file that cannot be written, before the work that it is to hold.
-
-    Raises:
-        UserError: for another suffix, a folder, or a place where no file can be made.
-    """
+    """Refuses an ``option``'s file that cannot be written, before the work that it is to hold."""
     if path is None:
         return
     if path.suffix not in suffixes:

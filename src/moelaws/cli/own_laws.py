@@ -13,9 +13,6 @@ def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
     The study is ``study``, a YAML file, or else each that config/config.yaml names. Where moelaws
     has all of these laws nothing is read, so that a mistake in a configuration which the command
     does not need is none, and so that one prediction stays quick.
-
-    Raises:
-        UserError: for a mistake in the configuration or in one of these studies.
     """
     if all(ref.partition(":")[0] in laws.ids() for ref in refs):
         return

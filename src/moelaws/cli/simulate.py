@@ -142,10 +142,6 @@ def simulated(
         repeats: seeds of each run.
         params: published, or a fit's report.
         mapped: variable -> column, before those that ``entry`` and the fit's report have.
-
-    Raises:
-        UserError: for a law without published coefficients, a report of another law's fit, or a
-            grid that the law cannot be evaluated on.
     """
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)

@@ -49,11 +49,7 @@ class StudyFiles:
     def inputs(
         self, study: Study, kind: str, entries: Sequence[Reader], project: Project
     ) -> Inputs:
-        """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together.
-
-        Raises:
-            UserError: for a file that is missing or damaged, or one given that no entry declares.
-        """
+        """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together."""
         from moelaws.analysis.inputs import Inputs, read_runs
 
         folder, key = self.folder(project), study.study
@@ -109,11 +105,7 @@ file_options = gathered(
 
 
 def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) -> dict[str, Path]:
-    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives.
-
-    Raises:
-        UserError: for a text that is not NAME=FILE or names what no entry declares.
-    """
+    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives."""
     files: dict[str, Path] = {}
     for text in texts:
         name, equals, file = text.partition("=")
@@ -133,9 +125,6 @@ def study_with(kind: str, name: str) -> Study:
     """Returns the one study that has an entry ``name`` of a kind, such as figures.
 
     Where several have one, it is that of the studies that the configuration chooses.
-
-    Raises:
-        UserError: where no study has one, or several of those that are chosen, or that are not.
     """
     studies = [load_study(key) for key in study_names()]
     names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}

@@ -19,11 +19,7 @@ SCRIPTS = (
 
 
 def render(data: dict[str, Any]) -> str:
-    """Returns the whole page for what ``gather.gather`` returned; it needs no file and no host.
-
-    Raises:
-        UserError: where the package plotly is not installed.
-    """
+    """Returns the whole page for what ``gather.gather`` returned; it needs no file and no host."""
     page = files("moelaws.explore") / "page"
     parts = {
         "title": html.escape(data["title"]),

@@ -87,11 +87,7 @@ def _claim(claim: JudgedClaim) -> dict[str, Any]:
 
 
 def embedded(path: Path) -> str:
-    """Returns the PNG at ``path`` as a data URI, at most ``WIDEST`` wide and in few colours.
-
-    Raises:
-        UserError: for a file that is no image.
-    """
+    """Returns the PNG at ``path`` as a data URI, at most ``WIDEST`` wide and in few colours."""
     try:
         with Image.open(path) as image:
             picture = image.convert("RGB")

@@ -49,11 +49,7 @@ class Gpu:
 
 
 def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
-    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: every one), or the ``chosen`` ones.
-
-    Raises:
-        UserError: where there is no GPU, or one that is asked for is not there.
-    """
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: all), or the ``chosen`` ones."""
     gpus = _visible([_parsed(line) for line in _asked().splitlines() if line.strip()])
     if not gpus:
         raise UserError("no GPU was found on this machine; use device cpu")

@@ -30,9 +30,6 @@ def held(
 
     Args:
         on_wait: is called once with what is waited for, when waiting begins.
-
-    Raises:
-        UserError: where there are fewer than ``number``.
     """
     if len(gpus) < number:
         raise UserError(f"{number} GPUs are asked for, and {len(gpus)} can be used")

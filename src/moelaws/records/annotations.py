@@ -37,11 +37,7 @@ class Annotations:
 
 
 def of(results: Results, run_id: str) -> Annotations:
-    """Returns the annotations of a run, empty where nobody wrote any.
-
-    Raises:
-        UserError: where their file is damaged or was written by something else.
-    """
+    """Returns the annotations of a run, empty where nobody wrote any."""
     path = results.annotations(run_id)
     if not path.is_file():
         return Annotations()
@@ -59,10 +55,6 @@ def annotate(
 
     A tag whose value is empty is removed, and so is the note where ``note`` is empty; None leaves
     it as it is.
-
-    Raises:
-        UserError: for a name that no tag can have, a text that is not UTF-8, or a file that
-            cannot be read or written.
     """
     tags = dict(tags or {})
     for name in tags:

@@ -39,11 +39,7 @@ class Orders(Frozen):
 
     @classmethod
     def read(cls, path: Path) -> Orders:
-        """Returns the runs that the file of a batch holds.
-
-        Raises:
-            UserError: where there is no such file, or it is not one of a batch.
-        """
+        """Returns the runs that the file of a batch holds."""
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:

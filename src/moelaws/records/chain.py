@@ -52,11 +52,7 @@ class Link:
 
 
 def link(path: Path, recorded: str = "") -> Link:
-    """Returns the chain below ``path``, whose digest the file above has ``recorded``.
-
-    Raises:
-        UserError: for a file that is neither damaged nor readable.
-    """
+    """Returns the chain below ``path``, whose digest the file above has ``recorded``."""
     if not path.is_file():
         return Link(path, "missing", "", "", {}, {}, {}, ())
     state, digest = inspect(path)
@@ -70,11 +66,7 @@ def link(path: Path, recorded: str = "") -> Link:
 
 
 def made_of(path: Path) -> dict[str, Any]:
-    """Returns what a file says of its origin; nothing where it has no place for that.
-
-    Raises:
-        UserError: for a file that is damaged or not readable.
-    """
+    """Returns what a file says of its origin; nothing where it has no place for that."""
     if path.suffix == ".parquet":
         from moelaws.records.parquet import read_origin
 

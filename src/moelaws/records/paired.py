@@ -87,10 +87,8 @@ class PairedLosses:
 def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
     """Returns the losses of at least one completed run by document.
 
-    Raises:
-        UnpairedError: for a run that was trained before its losses by document were kept, and for
-            runs that were not measured on the same tokens of the same documents.
-        UserError: for a file that is damaged or holds something else.
+    An ``UnpairedError`` says of runs that were trained before their losses by document were kept,
+    or were not measured on the same tokens of the same documents.
     """
     places, nats = [], []
     for run_id in run_ids:

@@ -13,11 +13,7 @@ DEEPEST = 100  # levels: a text of tens of thousands ends the interpreter, for l
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns the mapping in a YAML file.
-
-    Raises:
-        UserError: for a missing or empty file, broken YAML, or a repeated key.
-    """
+    """Returns the mapping in a YAML file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -33,11 +29,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, where: object) -> Any:
-    """Returns the data in a YAML text; messages name it as ``where``.
-
-    Raises:
-        UserError: for broken YAML, a repeated key, a tag of Python's, or what is too deep.
-    """
+    """Returns the data in a YAML text; messages name it as ``where``."""
     try:
         depth = 0
         for event in yaml.parse(text, _Loader):

@@ -93,21 +93,13 @@ def pinned_file(tier: str) -> Path:
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
-    """Returns the pinned laws of ``tier``; None where nobody pinned any.
-
-    Raises:
-        UserError: for broken YAML, an unknown key or a wrong value.
-    """
+    """Returns the pinned laws of ``tier``; None where nobody pinned any."""
     file = pinned_file(tier)
     return parse(Pinned, read_yaml(root / file), file) if (root / file).exists() else None
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
-    """Returns the project's choice, with its tier's pinned laws.
-
-    Raises:
-        UserError: as ``read_pinned`` does.
-    """
+    """Returns the project's choice, with its tier's pinned laws."""
     return Choice(
         project.hyperparameters, read_pinned(project.tier, root), pinned_file(project.tier)
     )

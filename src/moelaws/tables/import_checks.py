@@ -50,9 +50,6 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str])
     Args:
         unit_told: the columns whose unit the mapping or the source tells, so that small counts of
             them are no sign of another unit.
-
-    Raises:
-        UserError: with the row, the column and what is allowed.
     """
     refuse_twice(
         frame["run_id"],

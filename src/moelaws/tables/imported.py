@@ -61,10 +61,8 @@ class Imported:
 def import_table(path: Path, mapping_file: Path) -> Imported:
     """Returns the table at ``path`` as a study's table, by the mapping in ``mapping_file``.
 
-    Raises:
-        UserError: for a mistake in the mapping, a file that is not the mapping's, and for all that
-            no table of ours may hold: a missing column, a cell of the wrong kind, a number out of
-            range, a row or a run that stands twice, a completed run without a finite loss.
+    Whatever no table of ours may hold is refused: a missing column, a cell of the wrong kind, a
+    number out of range, a row or run that stands twice, a completed run without a finite loss.
     """
     mapping = read_mapping(mapping_file)
     source, units = read_any(path)
@@ -83,11 +81,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
-    """Writes the table that ``study`` ships to ``path``; returns the number of its runs.
-
-    Raises:
-        UserError: for a damaged or foreign table, and for one of another study or mapping.
-    """
+    """Writes the table that ``study`` ships to ``path``; returns the number of its runs."""
     table, mapping = study.imported_files
     runs = len(read_study(table))
     origin = read_origin(table).get(NOTE)

@@ -49,9 +49,6 @@ def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: i
     Args:
         seconds: how long the answer may take once the tables are read.
         gigabytes: the memory that DuckDB may take.
-
-    Raises:
-        UserError: why there is no answer, what is allowed, and the names of the tables.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))

@@ -48,9 +48,6 @@ def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationE
         study: with the columns that its fits map, where ``law`` is given.
         law: instead of the entry; a law or a form of it.
         changes: of the entry's other keys, such as ``noise``; None leaves a key as it is.
-
-    Raises:
-        UserError: for a study without an entry where no law is given.
     """
     entry = study.simulation
     if law:
@@ -74,10 +71,6 @@ def design(
         repeats: how many seeds of each run; more than one are runs of their own, whose seeds
             follow on the grid's.
         sweeps: names of the grid's sweeps to use; all runs by default.
-
-    Raises:
-        UserError: for an expression that does not parse, asks for an unknown column or selects
-            nothing, and for sweeps without runs.
     """
     chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
     if not chosen:
@@ -143,9 +136,8 @@ def simulate(
         noise: standard deviation, of ln of the response or of itself.
         seed: of the noise.
 
-    Raises:
-        UserError: for a variable that the design does not give, or a value outside its domain,
-            naming the run, also where the noise takes the response out of it.
+    A variable that the design does not give is refused, and a value outside of its domain,
+    also where the noise takes the response there.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
     true = _predicted(law, params, variables, frame)

@@ -25,11 +25,7 @@ OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
 
 
 def check_study(study: Study) -> None:
-    """Refuses what would only fail once every model is trained.
-
-    Raises:
-        UserError: naming file, entry, what is wrong and what is allowed.
-    """
+    """Refuses what would only fail once every model is trained."""
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
@@ -49,11 +45,7 @@ def check_study(study: Study) -> None:
 
 
 def check_contest(study: Study, contest: Contest) -> None:
-    """Refuses what no law could be judged by; one that the table cannot feed is named later.
-
-    Raises:
-        UserError: as ``check_study``.
-    """
+    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
     with located(study.file, f"contest {contest.name}"):
         _check_sweep(study, contest.sweep)
         _check_contest(study, contest)

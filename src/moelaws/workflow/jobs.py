@@ -61,12 +61,7 @@ class Jobs:
 
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
-        """Returns the project of config/config.yaml with ``overrides`` of its keys.
-
-        Raises:
-            UserError: for a mistake in the configuration or a study, too short a text, or a
-                folder that Snakemake cannot work in.
-        """
+        """Returns the project of config/config.yaml with ``overrides`` of its keys."""
         for path in (root.resolve(), PACKAGE):
             if {"{", "}"} & set(str(path)):
                 reason = "Snakemake takes braces in a path for wildcards"
@@ -219,11 +214,7 @@ class Jobs:
         return [self.folder.table(study)] if self.studies[study].has_runs else []
 
     def entry(self, kind: str, study: str, name: str) -> Any:
-        """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study.
-
-        Raises:
-            UserError: where there is none.
-        """
+        """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study."""
         return self.studies[study].entry(kind, name)
 
     def names(self, kind: str) -> str:
@@ -325,9 +316,6 @@ class Jobs:
 
         It is an input of its rule, compared by content, and is written when it changes: so a rule
         runs again after a change of the configuration also where Snakemake remembers nothing.
-
-        Raises:
-            UserError: where it has changed and cannot be written.
         """
         path = self.folder.spec(kind, *names)
         if not (path.is_file() and path.read_text(encoding="utf-8") == text):

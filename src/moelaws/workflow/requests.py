@@ -124,11 +124,7 @@ class Requests:
         return min(LONGEST, math.ceil(SLACK + work / self.workers(runs)) * int(2 ** (attempt - 1)))
 
     def gpu_words(self, runs: Iterable[str]) -> str:
-        """Returns which GPUs of this machine train ``runs``, as a line for the user.
-
-        Raises:
-            UserError: where they cannot be listed, or are too few for one of the runs.
-        """
+        """Returns which GPUs of this machine train ``runs``, as a line for the user."""
         gpus = self.gpus or list_gpus(self.project.gpus)
         devices, largest = max(((self.costs[run].devices, run) for run in runs), default=(1, ""))
         if devices > len(gpus):

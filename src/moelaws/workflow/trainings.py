@@ -74,9 +74,6 @@ class Trainings:
         A marker is not true where a run's record was removed or trained anew, where a run lacked
         memory, and where weights are to be kept that are not there. Snakemake then runs the job,
         whether it remembers the last one or not.
-
-        Raises:
-            UserError: where the results cannot be written.
         """
         results, kept = self.jobs.results, self.jobs.all_kept
         for digest in self.pending:
@@ -209,11 +206,7 @@ class Trainings:
         return f"--gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
 
     def lines(self) -> list[str]:
-        """Returns what a user should know before trainings begin, a line each.
-
-        Raises:
-            UserError: where GPUs are to be used that cannot be listed, or are too few.
-        """
+        """Returns what a user should know before trainings begin, a line each."""
         pending = [run for runs in self.pending.values() for run in runs]
         if pending and self.here and self.requests.cuda:
             return [self.requests.gpu_words(pending)]
