@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from moelaws import cli as cli_module
 from moelaws.cli import cli, main
-from moelaws.cli.output import check_out
+from moelaws.cli.common import check_out
 from moelaws.spec.errors import UserError
 
 

@@ -190,6 +190,6 @@ def test_the_workflow_makes_every_contest_and_one_page():
     assert set(paths) == {f"results/demo/contests/{name}.json" for name in names}
     assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
     assert set(jobs.contests()) < set(jobs.shown())
-    code = {Path(file).name for file in jobs.contest_code("routing", "laws")}
+    code = {Path(file).name for file in jobs.code("contests", "routing", "laws")}
     assert {"contest.py", "ranking.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
     assert not Jobs.load({"source": "simulated"}, REPOSITORY).contests()

@@ -49,7 +49,7 @@ def names(files):
 
 
 def code(jobs, study, kind, name):
-    return names(jobs.reader_code(study, kind, [jobs.entry(kind, study, name)]))
+    return names(jobs.code(kind, study, name))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_laws_that_an_entry_evaluates_are_its_code(trained, study, kind, nam
 
 
 def test_a_fit_depends_on_the_law_that_gives_a_variable_of_its_own(jobs):
-    assert "studies/allocation/laws/ratio.py" in names(jobs.fit_code("allocation", "loss"))
+    assert "studies/allocation/laws/ratio.py" in names(jobs.code("fits", "allocation", "loss"))
 
 
 def test_a_report_names_its_law_so_that_code_which_reads_it_depends_on_the_law(jobs):

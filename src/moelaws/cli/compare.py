@@ -7,17 +7,15 @@ from typing import Any
 
 import click
 
+from moelaws.cli.common import check_out, json_option, option, out_option, print_json, print_table
 from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
 
 @click.command("compare")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
-    "--laws", "refs", required=True, metavar="A,B,...", help="The laws, each as LAW or LAW:VARIANT."
-)
+@option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
 @fit_options
 @seed_option
 @threads_option
@@ -43,7 +41,7 @@ def command(
     """
     check_out(out, ".json")
     from moelaws import laws
-    from moelaws.cli.own_laws import join_own_laws
+    from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.compare import compare
     from moelaws.records.files import write_json
 

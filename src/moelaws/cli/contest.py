@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.common import (
+    check_out,
+    json_option,
+    out_option,
+    print_json,
+    print_table,
+    study_option,
+    table_option,
+)
 from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
@@ -22,15 +30,8 @@ if TYPE_CHECKING:
 @click.command("contest")
 @click.argument("name")
 @project_options
-@click.option(
-    "--study",
-    "study_name",
-    metavar="STUDY",
-    help="The study, or the YAML file of your own; needed where several have that name.",
-)
-@click.option(
-    "--table", type=click.Path(path_type=Path), help="The study's table; results/... by default."
-)
+@study_option
+@table_option
 @simulated_option
 @seed_option
 @threads_option

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, print_json, print_table
 from moelaws.records.layout import Results
 from moelaws.records.runs import differences, find_record
 from moelaws.spec.errors import UserError

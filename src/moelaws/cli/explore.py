@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json
+from moelaws.cli.common import check_out, json_option, out_option, print_json
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
@@ -43,7 +43,9 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
         return
     for note in data["notes"]:
         click.echo(f"moelaws: warning: {note}", err=True)
-    click.echo(f"{out}: {data['runs']['count']} runs, {size:.1f} MB; open it in a browser")
+    click.echo(
+        f"{out}: {counted(data['runs']['count'], 'run')}, {size:.1f} MB; open it in a browser"
+    )
 
 
 def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:

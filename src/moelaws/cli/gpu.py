@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import click
 
+from moelaws.cli.common import option
 from moelaws.gpus.listing import Chosen, Gpu, list_gpus, mps_is_running
 from moelaws.gpus.slots import held
 from moelaws.records.provenance import GPU_SHARE
@@ -23,11 +24,11 @@ def _chosen(context: click.Context, option: click.Parameter, text: str | None) -
         raise UserError(f"--gpus is {text!r}; it must be all, or numbers such as 0,2") from None
 
 
-gpus_option = click.option(
+gpus_option = option(
     "--gpus",
-    callback=_chosen,
-    help="Take as many of these GPUs as are needed, waiting until they are free: all, or "
+    "Take as many of these GPUs as are needed, waiting until they are free: all, or "
     "nvidia-smi's numbers, such as 0,2. Without it CUDA chooses.",
+    callback=_chosen,
 )
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, study_option
 from moelaws.cli.project import simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
+from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
     from moelaws.records.chain import Link
@@ -25,14 +26,9 @@ KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "deri
 @click.command(name="show")
 @click.argument("what", metavar="RUN|FILE|KIND")
 @click.argument("name", required=False)
-@click.option(
-    "--study",
-    "study_name",
-    metavar="STUDY",
-    help="The study, or the YAML file of your own; needed where several have that name.",
-)
+@study_option
 @simulated_option
-@click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default.")
+@option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
 @json_option
 def command(
     what: str,
@@ -114,11 +110,12 @@ def _print_runs(top: Link) -> None:
             click.echo(f"  {name}: {table.imported[name] or 'not on record'}")
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
-        state = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
-        click.echo(f"\n{table.path}: {len(table.runs)} runs, {state if changed else 'as they are'}")
+        since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
+        state = since if changed else "as they are"
+        click.echo(f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}")
         for name, counts in trained_by(table.runs, Results()).items():
             for value, n in counts.most_common():
-                click.echo(f"  {name}: {value} ({n} runs)")
+                click.echo(f"  {name}: {value} ({counted(n, 'run')})")
 
 
 def _tables(link: Link, origin: str) -> list[Link]:

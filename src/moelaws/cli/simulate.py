@@ -14,9 +14,18 @@ import pandas as pd
 from rich.console import Console
 
 from moelaws import laws
-from moelaws.cli.fit import pairs
-from moelaws.cli.gathered import gathered
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.common import (
+    COUNT,
+    WHOLE,
+    check_out,
+    gathered,
+    json_option,
+    option,
+    out_option,
+    pairs,
+    print_json,
+    print_table,
+)
 from moelaws.cli.project import project_options
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import Sweep, expand_study
@@ -46,46 +55,34 @@ class SimulationOptions:
 simulation_options = gathered(
     "options",
     SimulationOptions,
-    click.option(
+    option(
         "--noise",
-        type=click.FloatRange(min=0),
-        help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
+        "Standard deviation of ln of the loss (of the response itself for laws not of a log); "
         "0.003 unless the study says otherwise.",
+        click.FloatRange(min=0),
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        help="Seed of the noise; 1 unless the study says otherwise.",
-    ),
-    click.option(
-        "--repeats",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Seeds of each run of the grid.",
-    ),
-    click.option(
+    option("--seed", "Seed of the noise; 1 unless the study says otherwise.", WHOLE),
+    option("--repeats", "Seeds of each run of the grid.", COUNT, 1),
+    option(
         "--params",
+        "Coefficients to simulate with: the paper's or a fit's.",
         default="published",
-        show_default=True,
         metavar="published|FIT.json",
-        help="Coefficients to simulate with: the paper's or a fit's.",
     ),
 )
 
 
 @click.command(name="simulate")
 @click.argument("law_ref", metavar="[LAW]", default="")
-@click.option("--study", "study_name", required=True, help="The study whose grid gives the points.")
+@option("--study study_name", "The study whose grid gives the points.", required=True)
 @project_options
 @simulation_options
-@click.option("--rows", metavar="EXPR", help="Runs to use, such as 'C >= 1e11'.")
-@click.option(
-    "--map",
-    "mapping",
+@option("--rows", "Runs to use, such as 'C >= 1e11'.", metavar="EXPR")
+@option(
+    "--map mapping",
+    "The grid's column of a variable; by default as the fit or the study has it.",
     multiple=True,
     metavar="VAR=COLUMN",
-    help="The grid's column of a variable; by default as the fit or the study has it.",
 )
 @out_option("FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.")
 @json_option

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.gathered import gathered
+from moelaws.cli.common import gathered, option, pairs, table_option
 from moelaws.cli.project import simulated_option
 from moelaws.records.code import digest
 from moelaws.records.layout import Results, TierFolder
@@ -78,47 +78,31 @@ class StudyFiles:
 file_options = gathered(
     "files",
     StudyFiles,
-    click.option(
-        "--table",
-        type=click.Path(path_type=Path),
-        help="The study's table; results/... by default.",
+    table_option,
+    option(
+        "--fit fits", "A fit's JSON; results/... by default.", multiple=True, metavar="NAME=FILE"
     ),
-    click.option(
-        *("--fit", "fits"),
-        multiple=True,
-        metavar="NAME=FILE",
-        help="A fit's JSON; results/... by default.",
+    option(
+        "--derived", "A derived table; results/... by default.", multiple=True, metavar="NAME=FILE"
     ),
-    click.option(
-        "--derived",
-        multiple=True,
-        metavar="NAME=FILE",
-        help="A derived table; results/... by default.",
-    ),
-    click.option(
+    option(
         "--speed",
-        type=click.Path(path_type=Path),
-        help="The measured speeds of the study's configurations; results/... by default.",
+        "The measured speeds of the study's configurations; results/... by default.",
+        FILE,
     ),
     simulated_option,
 )
 
 
-def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) -> dict[str, Path]:
+def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) -> dict[str, Path]:
     """Returns name -> file, of the ``texts`` NAME=FILE that an option gives."""
-    files: dict[str, Path] = {}
-    for text in texts:
-        name, equals, file = text.partition("=")
-        if not (equals and file):
-            raise UserError(f"{option} {text!r} is not NAME=FILE")
-        if name not in declared:
-            names = ", ".join(sorted(declared)) or "none"
-            raise UserError(
-                f"{option} {text!r} names what the study's entry does not declare; it declares "
-                f"{names}"
-            )
-        files[name] = Path(file)
-    return files
+    files = pairs(option, texts, "NAME=FILE")
+    if unknown := [name for name in files if name not in declared]:
+        raise UserError(
+            f"{option} '{unknown[0]}={files[unknown[0]]}' names what the study's entry does not "
+            f"declare; it declares {', '.join(sorted(declared)) or 'none'}"
+        )
+    return {name: Path(file) for name, file in files.items()}
 
 
 def study_with(kind: str, name: str) -> Study:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.common import json_option, option, print_json
 from moelaws.cli.explore import Page
-from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -21,27 +21,26 @@ if TYPE_CHECKING:
 
 @click.command(name="watch")
 @project_options
-@click.option(
-    *("--study", "names"),
+@option(
+    "--study names",
+    "Watch the runs of this study alone; may be given again. The configuration's by default.",
     metavar="STUDY",
     multiple=True,
-    help="Watch the runs of this study alone; may be given again. The configuration's by default.",
 )
-@click.option(
+@option(
     "--every",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    show_default=True,
+    "Look at the files again after so many seconds.",
+    click.FloatRange(min=0.1),
+    2.0,
     metavar="SECONDS",
-    help="Look at the files again after so many seconds.",
 )
-@click.option(
+@option(
     "--html",
+    "Write explore.html, as moelaws explore does, every minute while runs are under way "
+    "and once at the end.",
     is_flag=True,
-    help="Write explore.html, as moelaws explore does, every minute while runs are under way and "
-    "once at the end.",
 )
-@click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
+@option("--once", "Look once, print what there is, and end.", is_flag=True)
 @json_option
 def command(
     project: Project, names: tuple[str, ...], every: float, html: bool, once: bool, as_json: bool

@@ -20,6 +20,21 @@ COMMANDS = {
 }
 
 
+def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
+    """Returns the files behind the entry ``name`` of a kind, or behind all without a name.
+
+    The kind is a key of the study, or ``runs`` for the table of its runs.
+    """
+    if kind == "runs":
+        law = study.simulation.law if simulated and study.simulation else ""
+        return of_simulation(law) if law else of_table(study)
+    if kind == "fits":
+        return of_fit(study.fit(name).law)
+    if kind == "contests":
+        return of_contest(study.entry("contests", name))
+    return of_readers(study, kind, [study.entry(kind, name)] if name else getattr(study, kind))
+
+
 def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path, ...]:
     """Returns the files behind ``entries`` of one kind: figures, tables, derived or claims.
 

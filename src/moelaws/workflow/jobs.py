@@ -279,21 +279,9 @@ class Jobs:
 
     # ---- the code of one job, as paths from the current folder
 
-    def reader_code(self, study: str, kind: str, entries: Iterable[Reader]) -> list[str]:
-        """Returns the source files behind ``entries`` of one kind of a study."""
-        return relative(code.of_readers(self.studies[study], kind, entries))
-
-    def table_code(self, study: str) -> list[str]:
-        """Returns the source files behind a study's table."""
-        return relative(code.of_table(self.studies[study]))
-
-    def fit_code(self, study: str, name: str) -> list[str]:
-        """Returns the source files behind a fit."""
-        return relative(code.of_fit(self.studies[study].fit(name).law))
-
-    def contest_code(self, study: str, name: str) -> list[str]:
-        """Returns the source files behind a contest of laws."""
-        return relative(code.of_contest(self.studies[study].entry("contests", name)))
+    def code(self, kind: str, study: str, name: str = "") -> list[str]:
+        """Returns the source files behind one entry of a study, all of a kind, or its ``runs``."""
+        return relative(code.of_entry(self.studies[study], kind, name, self.simulated))
 
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
@@ -302,12 +290,6 @@ class Jobs:
     def explore_code(self) -> list[str]:
         """Returns the source files behind the page of the tier."""
         return relative(code.of_explore(self.studies.values()))
-
-    def simulation_code(self, study: str) -> list[str]:
-        """Returns the source files behind a study's simulated table."""
-        simulation = self.studies[study].simulation
-        assert simulation is not None
-        return relative(code.of_simulation(simulation.law))
 
     # ---- specifications: what the configuration asks for, as files
 

@@ -11,6 +11,7 @@ from typing import Any
 from moelaws.grids.architectures import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import counted
 from moelaws.workflow.batches import Batch, batches_of
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import Requests, gpus_here
@@ -220,8 +221,7 @@ class Trainings:
             return ""
         names = ", ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
         whole = sum(len(self.batches[digest].runs) for digest in batches)
-        return (
-            f"{len(runs)} runs will train ({names}), in {len(batches)} batches of {whole} runs"
-            if runs
-            else f"no run will train; {len(batches)} batches of {whole} runs are looked through"
-        )
+        of = f"{counted(len(batches), 'batch', 'batches')} of {counted(whole, 'run')}"
+        if not runs:
+            return f"no run will train; {of} {'is' if len(batches) == 1 else 'are'} looked through"
+        return f"{counted(len(runs), 'run')} will train ({names}), in {of}"

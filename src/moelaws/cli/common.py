@@ -1,27 +1,88 @@
-"""How commands print: a table for people, one JSON object for scripts."""
+"""What commands share: how options are declared, and how answers are printed."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from moelaws.records.files import finite
 from moelaws.spec.errors import UserError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., Any]
+FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=1)
+WHOLE = click.IntRange(min=0)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+def option(
+    names: str, help: str, type: Any = None, default: Any = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Returns the decorator of an option that shows its default.
+
+    ``names`` are the option's and, behind a space, the parameter's that receives it.
+    """
+    if default is not None:
+        more = {"default": default, "show_default": default not in ("", ()), **more}
+    return click.option(*names.split(), type=type, help=help, **more)
+
+
+json_option = option("--json as_json", "Print one JSON object.", is_flag=True)
+results_option = option("--results", "Root of the records.", FILE, Path("results"))
+marker_option = option("--marker", "Write this file when all is done.", FILE)
+table_option = option("--table", "The study's table; results/... by default.", FILE)
+study_option = option(
+    "--study study_name",
+    "The study, or the YAML file of your own; needed where several have that name.",
+    metavar="STUDY",
+)
 
 
 def out_option(help: str) -> Callable[[Command], Command]:
     """Returns the option ``--out``, which a command receives as a path or None."""
-    return click.option("--out", type=click.Path(path_type=Path), help=help)
+    return option("--out", help, FILE)
+
+
+def gathered(
+    keyword: str, build: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Returns a decorator that adds click's ``options`` to a command.
+
+    The command receives, as ``keyword``, what ``build`` makes of the options by their names.
+    """
+    names = tuple(inspect.signature(build).parameters)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapped(*arguments: Any, **values: Any) -> Any:
+            built = build(**{name: values.pop(name) for name in names})
+            return command(*arguments, **values, **{keyword: built})
+
+        return functools.reduce(lambda decorated, option: option(decorated), options[::-1], wrapped)
+
+    return decorate
+
+
+def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
+    """Returns ``NAME=VALUE`` options as a dictionary."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UserError(f"{option} {text!r} is not {form}".lstrip())
+        if name in values:
+            both = f"{values[name]!r} and {value!r}"
+            raise UserError(f"{option} {name} is given twice: {both}".lstrip())
+        values[name] = value
+    return values
 
 
 def print_json(data: Any) -> None:
