@@ -204,7 +204,7 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
 
 def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
     laws = {"studies/sparsity/laws/isoflop.py", "studies/leverage/laws/loss.py"}
-    assert {"explore/gather.py", "explore/page/index.html", *laws} <= names(trained.explore_code())
+    assert {"explore/page.py", "explore/page/index.html", *laws} <= names(trained.explore_code())
     shown = set(trained.explored())
     assert {*trained.tables(), *trained.fits(), *trained.figures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it

@@ -50,9 +50,8 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
 
 def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:
     """Writes the page of the project's tier; returns where it is and what it shows."""
-    from moelaws.explore.gather import gather
     from moelaws.explore.material import Material
-    from moelaws.explore.page import render
+    from moelaws.explore.page import gather, render
     from moelaws.workflow.jobs import Jobs
 
     jobs = Jobs.of(project)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.common import gathered, option, pairs, table_option
+from moelaws.cli.common import FILE, gathered, option, pairs, table_option
 from moelaws.cli.project import simulated_option
 from moelaws.records.code import digest
 from moelaws.records.layout import Results, TierFolder

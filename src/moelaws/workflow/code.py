@@ -69,7 +69,7 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
 def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
     """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
     modules = {_law(fit.law) for study in studies for fit in study.fits}
-    own = closure("moelaws.explore.gather", "moelaws.explore.page", *modules)
+    own = closure("moelaws.explore.page", *modules)
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 
