@@ -239,13 +239,6 @@ def test_a_table_of_no_runs_is_refused(root):
         advise("--compute", 1e21, "--measured", "draws.parquet")
 
 
-def test_an_outlook_of_no_studys_table_is_refused(root):
-    runs = {"status": ["completed"], "L": [3.0], "C_6N": [1e17], "D": [1e9]}
-    pd.DataFrame(runs).to_parquet("runs.parquet")
-    with pytest.raises(UserError, match=r"runs\.parquet: the column kind is missing"):
-        CliRunner().invoke(outlook, ["--table", "runs.parquet"], catch_exceptions=False)
-
-
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root, simulated):
     path = simulated_fit(simulated, root / "fits" / "own.json", "simulated")
     with pytest.raises(UserError, match="of simulated losses, which tell nothing of real models"):

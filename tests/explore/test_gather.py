@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 from moelaws import laws
-from moelaws.explore.studies import pages
-
 from moelaws.explore.material import Material
 from moelaws.explore.page import gather, render
+from moelaws.explore.studies import pages
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import annotate

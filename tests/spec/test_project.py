@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.from_yaml import read_yaml
-from moelaws.spec.project import chosen_studies, load_project, load_study
+from moelaws.spec.project import load_project, load_study
 from repository import REPOSITORY
 
 
@@ -21,11 +20,6 @@ def edit(root, old, new, file="config/studies/sparsity.yaml"):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-
-
-def test_numbers_that_yaml_leaves_as_strings(tmp_path):
-    (tmp_path / "x.yaml").write_text("lr: 3e-3\nC: 1e20\n")
-    assert read_yaml(tmp_path / "x.yaml") == {"lr": "3e-3", "C": "1e20"}  # why numbers are coerced
 
 
 @pytest.mark.parametrize(
@@ -55,11 +49,6 @@ def test_unknown_study(root):
         UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
     ):
         load_study("sparsty", root)
-
-
-def test_unknown_study_of_the_project(root):
-    with pytest.raises(UserError, match=r"^studies: unknown study 'sparsty'; did you mean sparsit"):
-        chosen_studies(load_project(root, {"studies": ["sparsty"]}), root)
 
 
 def test_missing_config(tmp_path):

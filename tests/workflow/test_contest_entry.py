@@ -125,31 +125,6 @@ def test_the_terminal_says_at_which_split_a_law_is_refused_and_where_the_file_is
     assert "refused at the split one: clark.dense: all of its " in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"splits": [{"name": "a", "use": "x", "holdout": "N_dence > 1e9"}]}, "'N_dence' is no"),
-        ({"rows": "size_of == 1"}, "study.yaml: contest short: 'size_of' is no column of numbers"),
-    ],
-)
-def test_a_mistake_in_the_entry_is_refused_by_the_command_too(study, root, changes, message):
-    """Not told as if the laws could not be judged, with exit code 0."""
-    with pytest.raises(UserError, match=message):
-        run("contest", "short", "--study", study(**changes), "--table", TABLE)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("contest", "laws", "--study", "routing", "--out", "laws.txt"), r"must end in \.json"),
-        (("contests", "--out", "laws.json"), r"must end in \.md"),
-    ],
-)
-def test_a_file_that_cannot_be_written_is_refused_first(root, words, message):
-    with pytest.raises(UserError, match=message):
-        run(*words)
-
-
 def test_what_is_no_contest_is_refused(tmp_path, root):
     other = tmp_path / "other.json"
     other.write_text('{"contest": "laws"}')
