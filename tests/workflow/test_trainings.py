@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from moelaws.records.batches import Orders, is_done, write_marker
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
-from moelaws.workflow.batches import START, batches_of
 from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.requests import START, batches_of
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 

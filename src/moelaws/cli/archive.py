@@ -9,7 +9,10 @@ import click
 
 from moelaws.cli.common import FILE, check_out, json_option, option, print_json
 from moelaws.cli.project import override_options
+from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
+from moelaws.workflow import archive
+from moelaws.workflow.jobs import Jobs
 
 
 @click.command(name="archive")
@@ -44,9 +47,6 @@ def command(
     """
     if (out is None) == (checked is None):
         raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
-    from moelaws.records.progress import reporting
-    from moelaws.workflow import archive
-    from moelaws.workflow.jobs import Jobs
 
     if checked is not None:
         if studies or force or overrides:

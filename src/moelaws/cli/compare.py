@@ -7,8 +7,12 @@ from typing import Any
 
 import click
 
+from moelaws import laws
 from moelaws.cli.common import check_out, json_option, option, out_option, print_json, print_table
 from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
+from moelaws.cli.laws import join_own_laws
+from moelaws.fitting.compare import compare
+from moelaws.records.files import write_json
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
@@ -40,10 +44,6 @@ def command(
     table is named with the reason, and the others are compared.
     """
     check_out(out, ".json")
-    from moelaws import laws
-    from moelaws.cli.laws import join_own_laws
-    from moelaws.fitting.compare import compare
-    from moelaws.records.files import write_json
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")

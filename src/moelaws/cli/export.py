@@ -22,6 +22,11 @@ from moelaws.cli.common import (
 )
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
+from moelaws.records.code import training_code
+from moelaws.records.layout import Results
+from moelaws.records.listing import Listing
+from moelaws.records.progress import reporting
+from moelaws.records.runs import all_records, find_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
@@ -51,8 +56,6 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     moelaws export hf 3fb1 --to exported
     """
     from moelaws.exports.hf.folder import export
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import find_record
 
     tree = Results(results)
     written = export(tree, find_record(tree, run).run_id, to)
@@ -164,11 +167,6 @@ _tracker(
 
 def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
     from moelaws.exports.material import export, places_of
-    from moelaws.records.code import training_code
-    from moelaws.records.layout import Results
-    from moelaws.records.listing import Listing
-    from moelaws.records.progress import reporting
-    from moelaws.records.runs import all_records, find_record
 
     try:
         writer = resolve("moelaws.exports", f"{name}:writer")

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import click
 
 from moelaws.cli.common import option
-from moelaws.gpus.listing import Chosen, Gpu, list_gpus, mps_is_running
-from moelaws.gpus.slots import held
+from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus, mps_is_running
 from moelaws.records.provenance import GPU_SHARE
 from moelaws.spec.errors import UserError
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import click
 import yaml
 
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.analysis.pinning import pinned
 from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
@@ -31,9 +34,6 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
     """
-    from moelaws.analysis.fitted import FittedInputs
-    from moelaws.analysis.inputs import read_runs
-    from moelaws.analysis.pinning import pinned
 
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.common import gathered, json_option, option, print_json, print_table
-from moelaws.records.runs import STATUSES
+from moelaws.records.code import training_code
+from moelaws.records.layout import Results
+from moelaws.records.listing import MEMBERS, Listing
+from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
-
-if TYPE_CHECKING:
-    from moelaws.records.listing import Listing
-    from moelaws.records.runs import Record
 
 
 @dataclass(frozen=True)
@@ -118,18 +116,12 @@ def command(
     A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
     show RUN` lists them), or the last word of a key, such as tokens.
     """
-    from moelaws.records.code import training_code
-    from moelaws.records.layout import Results
-    from moelaws.records.listing import MEMBERS, Listing
-    from moelaws.records.runs import all_records, find_record
 
     results, code = Results(), training_code()
     records = [find_record(results, run) for run in chosen] or all_records(results)
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
     if again:
-        from moelaws.records.runs import UNSUCCESSFUL, retry
-
         of_all = bool(chosen) or selection.stale
         found = listing.records
         retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]

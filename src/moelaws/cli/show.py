@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.common import json_option, option, print_json, print_table, study_option
 from moelaws.cli.project import simulated_option
 from moelaws.cli.study_files import study_with
+from moelaws.records.chain import Link, changed_runs, link, trained_by
+from moelaws.records.layout import Results, TierFolder
+from moelaws.records.runs import find_record, flatten
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
 from moelaws.spec.words import counted
-
-if TYPE_CHECKING:
-    from moelaws.records.chain import Link
-    from moelaws.records.layout import TierFolder
 
 # Word on the command line -> key of such entries in a study.
 KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
@@ -48,7 +46,6 @@ def command(
     moelaws show figure F7
     moelaws show results/demo/tables/sparsity.parquet
     """
-    from moelaws.records.layout import Results
 
     if name is not None:
         project = load_project(overrides={"tier": tier} if tier else {})
@@ -59,7 +56,6 @@ def command(
     else:
         _show_run(what, as_json)
         return
-    from moelaws.records.chain import link
 
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
@@ -72,8 +68,6 @@ def command(
 
 
 def _show_run(run: str, as_json: bool) -> None:
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import find_record, flatten
 
     data = find_record(Results(), run).as_dict()
     if as_json:
@@ -101,8 +95,6 @@ def _rows(link: Link, depth: int) -> Iterator[list[str]]:
 
 def _print_runs(top: Link) -> None:
     """Prints where the runs of every table in the chain are from: a file, or trainings."""
-    from moelaws.records.chain import changed_runs, trained_by
-    from moelaws.records.layout import Results
 
     for table in _tables(top, "imported"):
         click.echo(f"\n{table.path}: imported")

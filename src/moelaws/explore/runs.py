@@ -34,17 +34,11 @@ OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds":
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a tier.
+    """The runs of a tier."""
 
-    Attributes:
-        frame: a row a run; ``study`` joins the studies that list it.
-        units: column -> its unit and its description.
-        records: run -> its record, of trained runs whose record is whole.
-    """
-
-    frame: pd.DataFrame
-    units: Mapping[str, tuple[str, str]]
-    records: Mapping[str, Record]
+    frame: pd.DataFrame  # a row a run; ``study`` joins the studies that list it
+    units: Mapping[str, tuple[str, str]]  # column -> its unit and its description
+    records: Mapping[str, Record]  # run -> its record, of trained runs whose record is whole
 
     @cached_property
     def row(self) -> dict[tuple[str, str], int]:
@@ -95,16 +89,13 @@ def read_runs(material: Material) -> Runs:
 
 @dataclass
 class _Reader:
-    """Collects the rows of the studies, each run once.
-
-    Attributes:
-        rows: (study, run) -> its row; the study is empty but for imported runs.
-        records: run -> its record, read once; None where the run has no folder.
-    """
+    """Collects the rows of the studies, each run once."""
 
     material: Material
+    # (study, run) -> its row; the study is empty but for imported runs
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
+    # run -> its record, read once; None where the run has no folder
     records: dict[str, Record | None] = field(default_factory=dict)
 
     def read(self, study: Study) -> None:

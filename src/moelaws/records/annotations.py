@@ -20,15 +20,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Annotations:
-    """What people wrote of one run.
+    """What people wrote of one run."""
 
-    Attributes:
-        tags: name -> value, any text.
-        note: any text; empty where there is none.
-    """
-
-    tags: dict[str, str] = field(default_factory=dict)
-    note: str = ""
+    tags: dict[str, str] = field(default_factory=dict)  # name -> value, any text
+    note: str = ""  # any text; empty where there is none
 
     @property
     def text(self) -> str:

@@ -20,16 +20,11 @@ from moelaws.spec.run import RunConfig
 
 
 class Order(Frozen):
-    """One run of a batch: its configuration, and which of its weights are kept.
-
-    Attributes:
-        keep: whether the final weights are kept.
-        steps: the steps on the way after which they are kept too.
-    """
+    """One run of a batch: its configuration, and which of its weights are kept."""
 
     config: RunConfig
-    keep: bool = False
-    steps: tuple[int, ...] = ()
+    keep: bool = False  # whether the final weights are kept
+    steps: tuple[int, ...] = ()  # the steps on the way after which they are kept too
 
 
 class Orders(Frozen):
@@ -52,16 +47,11 @@ class Orders(Frozen):
 
 
 class Marker(Frozen):
-    """What a finished batch left behind.
+    """What a finished batch left behind."""
 
-    Attributes:
-        runs: run -> the SHA-256 of its summary.
-        again: the runs that lacked memory, which the next call tries again.
-        kept: run -> the steps on the way whose weights are kept, beside the final ones.
-    """
-
-    runs: dict[str, str]
-    again: tuple[str, ...] = ()
+    runs: dict[str, str]  # run -> the SHA-256 of its summary
+    again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again
+    # run -> the steps on the way whose weights are kept, beside the final ones
     kept: dict[str, tuple[int, ...]] = {}
 
 

@@ -24,26 +24,18 @@ DRAWS = ".bootstrap.parquet"
 
 @dataclass(frozen=True)
 class Link:
-    """One file of the chain.
-
-    Attributes:
-        state: of its content: ``changed`` where it is not what the file above was made of.
-        digest: SHA-256 of its content now; empty where it is missing.
-        code: digest of the code that made it; empty where that is not on record.
-        runs: run -> digest of the summary that it holds, of a study's table.
-        documents: run -> digest of the losses by document behind its paired errors.
-        imported: of an imported table: the source's name, digest, licence, attribution.
-        inputs: the files that it was made of.
-    """
+    """One file of the chain."""
 
     path: Path
+    # of its content: ``changed`` where it is not what the file above was made of
     state: Literal["whole", "unverified", "damaged", "changed", "missing"]
-    digest: str
-    code: str
-    runs: Mapping[str, str]
-    documents: Mapping[str, str]
+    digest: str  # SHA-256 of its content now; empty where it is missing
+    code: str  # digest of the code that made it; empty where that is not on record
+    runs: Mapping[str, str]  # run -> digest of the summary that it holds, of a study's table
+    documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
+    # of an imported table: the source's name, digest, licence, attribution
     imported: Mapping[str, str]
-    inputs: tuple[Link, ...]
+    inputs: tuple[Link, ...]  # the files that it was made of
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the chain below this file as JSON data."""

@@ -41,14 +41,10 @@ class Listing:
 
     A column is a heading, a key of the record such as ``summary.tokens``, or the last word of one
     key alone, such as ``tokens``.
-
-    Attributes:
-        rows: the runs of each row, by seed.
-        code: the digest of today's training code, by which a run is stale.
     """
 
-    rows: Sequence[tuple[Record, ...]]
-    code: str
+    rows: Sequence[tuple[Record, ...]]  # the runs of each row, by seed
+    code: str  # the digest of today's training code, by which a run is stale
     grouped: bool = False
 
     @classmethod

@@ -38,17 +38,11 @@ class UnpairedError(UserError):
 
 @dataclass(frozen=True, eq=False)
 class PairedLosses:
-    """The losses of R runs on the same m documents.
+    """The losses of R runs on the same m documents."""
 
-    Attributes:
-        run_ids: of the runs.
-        tokens: predicted tokens of each document, (m,).
-        nats: cross-entropy of each run on each document, summed over its tokens, (R, m).
-    """
-
-    run_ids: tuple[str, ...]
-    tokens: NDArray[np.int64]
-    nats: Array
+    run_ids: tuple[str, ...]  # of the runs
+    tokens: NDArray[np.int64]  # predicted tokens of each document, (m,)
+    nats: Array  # cross-entropy of each run on each document, summed over its tokens, (R, m)
 
     @property
     def losses(self) -> Array:

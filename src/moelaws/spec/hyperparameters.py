@@ -74,17 +74,12 @@ class Pinned(Frozen):
 
 @dataclass(frozen=True)
 class Choice:
-    """What grids whose rule is ``chosen`` follow: the project's word, and the tier's pinned laws.
+    """What grids of the rule ``chosen`` follow: the project's word, and the tier's pinned laws."""
 
-    Attributes:
-        source: auto, pinned, published or tables (``config/config.yaml``, ``hyperparameters``).
-        pinned: the tier's pinned laws, None where there are none.
-        file: where they are, for messages.
-    """
-
+    # auto, pinned, published or tables (``config/config.yaml``, ``hyperparameters``)
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
-    pinned: Pinned | None = None
-    file: Path = FOLDER
+    pinned: Pinned | None = None  # the tier's pinned laws, None where there are none
+    file: Path = FOLDER  # where they are, for messages
 
 
 def pinned_file(tier: str) -> Path:

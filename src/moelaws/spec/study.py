@@ -131,19 +131,14 @@ class ImportedTable(Frozen):
 
 
 class KeptWeights(Frozen):
-    """Which runs of a study keep their weights: at the end, and at steps on the way.
+    """Which runs of a study keep their weights: at the end, and at steps on the way."""
 
-    Attributes:
-        rows: that select them, by columns known before training, such as ``C >= 1e11``.
-        sweep: one of the grid's, whose runs alone are kept.
-        steps: on the way: whole numbers, or shares of a run's steps, such as 0.25.
-        tiers: at which they are kept; all by default.
-    """
-
+    # that select them, by columns known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""
+    sweep: Name | Literal[""] = ""  # one of the grid's, whose runs alone are kept
+    # on the way: whole numbers, or shares of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
-    tiers: tuple[Tier, ...] = TIERS
+    tiers: tuple[Tier, ...] = TIERS  # at which they are kept; all by default
 
     @field_validator("steps")
     @classmethod

@@ -33,18 +33,13 @@ NOTE = "imported"  # of the file: JSON of where its rows are from
 
 @dataclass(frozen=True)
 class Imported:
-    """A study's table of imported runs.
+    """A study's table of imported runs."""
 
-    Attributes:
-        frame: a row a run, with every column of a study's table, then those of the mapping's own;
-            what the source does not know is missing.
-        columns: what each of them holds, with units.
-        about: the source's name, digest, address, licence and attribution, and the mapping's
-            digest.
-    """
-
+    # a row a run, with every column of a study's table, then those of the mapping's own; what the
+    # source does not know is missing
     frame: pd.DataFrame
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # what each of them holds, with units
+    # the source's name, digest, address, licence and attribution, and the mapping's digest
     about: dict[str, Any]
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,23 +41,15 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Jobs:
-    """The chosen studies of a project with their sweeps.
+    """The chosen studies of a project with their sweeps."""
 
-    Attributes:
-        project: its configuration.
-        studies: by key, checked, without what the tier has no sweep for.
-        sweeps: by study; none where losses are simulated, for there is nothing to train.
-        advice: which laws the outlook asks; None for a project without that file.
-        left_out: a sentence on each study that is made in part, for the user.
-        results: where everything lies.
-    """
-
-    project: Project
-    studies: Mapping[str, Study]
+    project: Project  # its configuration
+    studies: Mapping[str, Study]  # by key, checked, without what the tier has no sweep for
+    # by study; none where losses are simulated, for there is nothing to train
     sweeps: Mapping[str, Sweep]
-    advice: AdviceConfig | None
-    left_out: tuple[str, ...] = ()
-    results: Results = field(default_factory=Results)
+    advice: AdviceConfig | None  # which laws the outlook asks; None for a project without that file
+    left_out: tuple[str, ...] = ()  # a sentence on each study that is made in part, for the user
+    results: Results = field(default_factory=Results)  # where everything lies
 
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
@@ -134,27 +126,24 @@ class Jobs:
 
     # ---- files to make
 
+    def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
+        return [path(key, e.name) for key, s in self.studies.items() for e in getattr(s, kind)]
+
     def tables(self) -> list[Path]:
         """Returns the tables of all studies that have runs."""
         return [path for key in self.studies for path in self.own_table(key)]
 
     def fits(self) -> list[Path]:
         """Returns the reports of all fits."""
-        return [self.folder.fit(k, e.name) for k, s in self.studies.items() for e in s.fits]
+        return self._each("fits", self.folder.fit)
 
     def figures(self) -> list[Path]:
         """Returns the PNGs of all figures."""
-        return [
-            self.folder.figure(key, entry.name).with_suffix(".png")
-            for key, study in self.studies.items()
-            for entry in study.figures
-        ]
+        return [path.with_suffix(".png") for path in self._each("figures", self.folder.figure)]
 
     def paper_tables(self) -> list[Path]:
         """Returns the CSVs of all paper tables."""
-        return [
-            self.folder.paper_table(k, e.name) for k, s in self.studies.items() for e in s.tables
-        ]
+        return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
         """Returns the judged claims of each study that makes any."""
@@ -162,7 +151,7 @@ class Jobs:
 
     def contests(self) -> list[Path]:
         """Returns the judged contests of laws."""
-        return [self.folder.contest(k, e.name) for k, s in self.studies.items() for e in s.contests]
+        return self._each("contests", self.folder.contest)
 
     def laws_pages(self) -> list[Path]:
         """Returns the page of the laws, where a chosen study lets any contest."""

@@ -12,25 +12,19 @@ from moelaws.grids.architectures import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
-from moelaws.workflow.batches import Batch, batches_of
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.requests import Requests, gpus_here
+from moelaws.workflow.requests import Batch, Requests, batches_of, gpus_here
 
 NAMED = 8  # runs of a plan that are named
 
 
 @dataclass(frozen=True)
 class Trainings:
-    """The batches of all studies of ``jobs``.
-
-    Attributes:
-        here: whether jobs run on this machine; elsewhere a cluster runs them.
-        in_job: whether this is Snakemake within the job of a cluster.
-    """
+    """The batches of all studies of ``jobs``."""
 
     jobs: Jobs
-    here: bool = True
-    in_job: bool = False
+    here: bool = True  # whether jobs run on this machine; elsewhere a cluster runs them
+    in_job: bool = False  # whether this is Snakemake within the job of a cluster
 
     @cached_property
     def requests(self) -> Requests:

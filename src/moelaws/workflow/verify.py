@@ -26,34 +26,25 @@ Behind = Callable[[], tuple[Path, ...]]  # gives the source files that would mak
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was read of one run or file.
+    """What was read of one run or file."""
 
-    Attributes:
-        kind: runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims or
-            outlook.
-        reason: why it is not whole; empty where it is.
-    """
-
+    # runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims or outlook
     kind: str
     path: Path
     state: State
-    reason: str = ""
+    reason: str = ""  # why it is not whole; empty where it is
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The tree and what the project asks of it.
-
-    Attributes:
-        studies: all that are known, by key: a file of no entry of theirs is orphaned.
-        expected_runs: what their grids ask for; None where that cannot be told.
-        advice: which laws an outlook asks; None for a project without any.
-    """
+    """The tree and what the project asks of it."""
 
     results: Results
+    # all that are known, by key: a file of no entry of theirs is orphaned
     studies: Mapping[str, Study]
+    # what their grids ask for; None where that cannot be told
     expected_runs: frozenset[str] | None = None
-    advice: AdviceConfig | None = None
+    advice: AdviceConfig | None = None  # which laws an outlook asks; None for a project without any
 
     def shared(self) -> Iterator[Verdict]:
         """Reads what all tiers share: runs, texts, weights, hidden states, scores."""
