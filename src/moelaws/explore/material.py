@@ -21,16 +21,16 @@ class Material:
     """A tier's studies with the files that a page of it may show; runs may still be under way."""
 
     project: Project  # its configuration
-    # the chosen ones, without the entries that the tier or simulated losses lack
+    # The chosen ones, without the entries that the tier or simulated losses lack
     studies: tuple[Study, ...]
-    # study -> the runs that its grid lists; empty where losses are simulated
+    # Study -> the runs that its grid lists; empty where losses are simulated
     sweeps: Mapping[str, Sweep]
-    # the files of the tier that the workflow declares. Others that lie in the tier's folder belong
+    # The files of the tier that the workflow declares. Others that lie in the tier's folder belong
     # to another study or to an earlier call, and are not read.
     declared: Collection[Path]
     simulated: bool = False  # whether the losses come from laws instead of trainings
     results: Results = field(default_factory=Results)  # the tree below which everything lies
-    # sentences on what could not be read, which the page shows
+    # Sentences on what could not be read, which the page shows
     notes: list[str] = field(default_factory=list)
 
     @property

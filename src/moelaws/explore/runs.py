@@ -95,7 +95,7 @@ class _Reader:
     # (study, run) -> its row; the study is empty but for imported runs
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
-    # run -> its record, read once; None where the run has no folder
+    # Run -> its record, read once; None where the run has no folder
     records: dict[str, Record | None] = field(default_factory=dict)
 
     def read(self, study: Study) -> None:

@@ -51,7 +51,7 @@ class Marker(Frozen):
 
     runs: dict[str, str]  # run -> the SHA-256 of its summary
     again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again
-    # run -> the steps on the way whose weights are kept, beside the final ones
+    # Run -> the steps on the way whose weights are kept, beside the final ones
     kept: dict[str, tuple[int, ...]] = {}
 
 

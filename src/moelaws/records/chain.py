@@ -27,13 +27,13 @@ class Link:
     """One file of the chain."""
 
     path: Path
-    # of its content: ``changed`` where it is not what the file above was made of
+    # Of its content: ``changed`` where it is not what the file above was made of
     state: Literal["whole", "unverified", "damaged", "changed", "missing"]
     digest: str  # SHA-256 of its content now; empty where it is missing
     code: str  # digest of the code that made it; empty where that is not on record
     runs: Mapping[str, str]  # run -> digest of the summary that it holds, of a study's table
     documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
-    # of an imported table: the source's name, digest, licence, attribution
+    # Of an imported table: the source's name, digest, licence, attribution
     imported: Mapping[str, str]
     inputs: tuple[Link, ...]  # the files that it was made of
 

@@ -76,7 +76,7 @@ class Pinned(Frozen):
 class Choice:
     """What grids of the rule ``chosen`` follow: the project's word, and the tier's pinned laws."""
 
-    # auto, pinned, published or tables (``config/config.yaml``, ``hyperparameters``)
+    # One of auto, pinned, published and tables (``config/config.yaml``, ``hyperparameters``)
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
     pinned: Pinned | None = None  # the tier's pinned laws, None where there are none
     file: Path = FOLDER  # where they are, for messages

@@ -133,10 +133,10 @@ class ImportedTable(Frozen):
 class KeptWeights(Frozen):
     """Which runs of a study keep their weights: at the end, and at steps on the way."""
 
-    # that select them, by columns known before training, such as ``C >= 1e11``
+    # Those that are kept, by columns known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
     sweep: Name | Literal[""] = ""  # one of the grid's, whose runs alone are kept
-    # on the way: whole numbers, or shares of a run's steps, such as 0.25
+    # Steps on the way: whole numbers, or shares of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
     tiers: tuple[Tier, ...] = TIERS  # at which they are kept; all by default
 

@@ -35,11 +35,11 @@ NOTE = "imported"  # of the file: JSON of where its rows are from
 class Imported:
     """A study's table of imported runs."""
 
-    # a row a run, with every column of a study's table, then those of the mapping's own; what the
+    # A row a run, with every column of a study's table, then those of the mapping's own; what the
     # source does not know is missing
     frame: pd.DataFrame
     columns: tuple[Column, ...]  # what each of them holds, with units
-    # the source's name, digest, address, licence and attribution, and the mapping's digest
+    # The source's name, digest, address, licence and attribution, and the mapping's digest
     about: dict[str, Any]
 
     @property

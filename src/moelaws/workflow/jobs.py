@@ -45,7 +45,7 @@ class Jobs:
 
     project: Project  # its configuration
     studies: Mapping[str, Study]  # by key, checked, without what the tier has no sweep for
-    # by study; none where losses are simulated, for there is nothing to train
+    # By study; none where losses are simulated, for there is nothing to train
     sweeps: Mapping[str, Sweep]
     advice: AdviceConfig | None  # which laws the outlook asks; None for a project without that file
     left_out: tuple[str, ...] = ()  # a sentence on each study that is made in part, for the user

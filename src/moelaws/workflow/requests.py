@@ -68,7 +68,7 @@ class Requests:
     project: Project
     runs: Mapping[str, Run]
     here: bool = True  # whether jobs run on this machine, not on a cluster's
-    # those of this machine, where they train; else ``project`` tells their memory
+    # Those of this machine, where they train; else ``project`` tells their memory
     gpus: tuple[Gpu, ...] = ()
 
     @property

@@ -28,7 +28,7 @@ Behind = Callable[[], tuple[Path, ...]]  # gives the source files that would mak
 class Verdict:
     """What was read of one run or file."""
 
-    # runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims or outlook
+    # Of runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims, outlook.
     kind: str
     path: Path
     state: State
@@ -40,9 +40,9 @@ class Verification:
     """The tree and what the project asks of it."""
 
     results: Results
-    # all that are known, by key: a file of no entry of theirs is orphaned
+    # All that are known, by key: a file of no entry of theirs is orphaned
     studies: Mapping[str, Study]
-    # what their grids ask for; None where that cannot be told
+    # What their grids ask for; None where that cannot be told
     expected_runs: frozenset[str] | None = None
     advice: AdviceConfig | None = None  # which laws an outlook asks; None for a project without any
 
