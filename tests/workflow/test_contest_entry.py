@@ -137,11 +137,9 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
     [
         ({"laws": ["chinchilla", "no.law"]}, "unknown law 'no.law'"),
         ({"laws": ["chinchilla"]}, r"contests.short.laws is .*; it must be a list of 2 or more"),
-        ({"mapping": {"N": "N_base"}}, "'N_base' is no column of numbers"),
         ({"mapping": {"Q": "N_dense"}}, "'Q' is not a variable of any of"),
         ({"mappings": {"wang.loss": {}}}, "wang.loss is not among its laws"),
         ({"rows": "size_of == 1"}, "'size_of' is no column of numbers"),
-        ({"splits": [{"name": "a", "use": "x", "largest": "width"}]}, "'width' is no column"),
         ({"splits": [{"name": "a", "use": "x"}]}, "one of holdout, largest and rollout"),
         (
             {"sweep": "s_bse"},
