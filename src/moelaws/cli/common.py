@@ -46,9 +46,12 @@ study_option = option(
 )
 
 
-def out_option(help: str) -> Callable[[Command], Command]:
-    """Returns the option ``--out``, which a command receives as a path or None."""
-    return option("--out", help, FILE)
+def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
+    """Returns the option ``--out``, which a command receives as a path or None.
+
+    A file that has none of ``suffixes``, if there are any, or cannot be written is refused.
+    """
+    return option("--out", help, FILE, callback=lambda _, __, path: check_out(path, *suffixes))
 
 
 def gathered(
@@ -90,10 +93,10 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(finite(data), allow_nan=False, default=_plain))
 
 
-def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
-    """Refuses an ``option``'s file that cannot be written, before the work that it is to hold."""
-    if path is None:
-        return
+def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path | None:
+    """Returns an ``option``'s file; refuses, before any work, one that cannot be written."""
+    if path is None or not suffixes:
+        return path
     if path.suffix not in suffixes:
         allowed = " or ".join(suffixes)
         raise UserError(f"{option} is {str(path)!r}; its name must end in {allowed}")
@@ -106,6 +109,7 @@ def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> None:
         raise UserError(f"{option} is {str(path)!r}, but {folder} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UserError(f"{option} is {str(path)!r}, but the folder {folder} cannot be written to")
+    return path
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.common import (
-    check_out,
     json_option,
     out_option,
     print_json,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 @simulated_option
 @seed_option
 @threads_option
-@out_option("The JSON file to write.")
+@out_option("The JSON file to write.", ".json")
 @json_option
 def command(
     name: str,
@@ -53,7 +52,6 @@ def command(
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
-    check_out(out, ".json")
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
@@ -114,7 +112,7 @@ def _print(split: SplitScores, level: float) -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @project_options
 @simulated_option
-@out_option("The Markdown file to write.")
+@out_option("The Markdown file to write.", ".md")
 @json_option
 def contests(
     files: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
@@ -123,7 +121,6 @@ def contests(
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
-    check_out(out, ".md")
     from moelaws.claims.contests import page, read_contest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import check_out, json_option, out_option, print_json
+from moelaws.cli.common import json_option, out_option, print_json
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
@@ -23,7 +23,7 @@ EVERY = 60.0  # seconds between the beginnings of two writings
 @click.command(name="explore")
 @project_options
 @simulated_option
-@out_option("The page to write (.html); results/TIER/explore.html by default.")
+@out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
 @json_option
 def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
@@ -31,7 +31,6 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
-    check_out(out, ".html")
     if simulated:
         project = project.model_copy(update={"source": "simulated"})
     out, data = write_page(project, out)

@@ -13,7 +13,6 @@ import click
 from moelaws.cli.common import (
     WHOLE,
     Command,
-    check_out,
     json_option,
     option,
     out_option,
@@ -88,7 +87,7 @@ def fit_options(command: Command) -> Command:
 @option("--profile", "Add its profile likelihood.", multiple=True, metavar="PARAMETER")
 @seed_option
 @threads_option
-@out_option("FILE.json; draws go beside it.")
+@out_option("FILE.json; draws go beside it.", ".json")
 @option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
 @option("--study", "YAML file of your own study that has the law.", metavar="FILE")
 @json_option
@@ -119,8 +118,6 @@ def command(
     if spec is None and "law" not in given:
         raise UserError("--law is missing; `moelaws laws` lists the laws")
     entry = _entry(spec) if spec is not None else from_options({"name": "fit"} | given, "fit")
-    check_out(out, ".json")
-
     from moelaws import laws
     from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.fit import fit

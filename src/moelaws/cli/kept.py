@@ -10,7 +10,6 @@ import click
 from moelaws.cli.common import (
     COUNT,
     WHOLE,
-    check_out,
     json_option,
     marker_option,
     option,
@@ -90,7 +89,9 @@ def probe(
 )
 @option("--device", "auto, cpu or cuda.", default="cpu")
 @results_option
-@out_option("A Parquet file for the scores of a single run; without it they are only printed.")
+@out_option(
+    "A Parquet file for the scores of a single run; without it they are only printed.", ".parquet"
+)
 @marker_option
 @json_option
 def bench(
@@ -110,7 +111,6 @@ def bench(
     error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
     asks what `tasks` in config.yaml says.
     """
-    check_out(out, ".parquet")
     tree = Results(results)
     scored = []
     for run_id in _runs(word, tree, out):

@@ -17,7 +17,6 @@ from moelaws import laws
 from moelaws.cli.common import (
     COUNT,
     WHOLE,
-    check_out,
     gathered,
     json_option,
     option,
@@ -84,7 +83,11 @@ simulation_options = gathered(
     multiple=True,
     metavar="VAR=COLUMN",
 )
-@out_option("FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.")
+@out_option(
+    "FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.",
+    ".parquet",
+    ".csv",
+)
 @json_option
 def command(
     law_ref: str,
@@ -102,7 +105,6 @@ def command(
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
-    check_out(out, ".parquet", ".csv")
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)

@@ -12,7 +12,6 @@ import click
 from moelaws.cli.common import (
     COUNT,
     WHOLE,
-    check_out,
     json_option,
     option,
     out_option,
@@ -52,7 +51,7 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 @option("--seed", "Seed of the order of the turns.", WHOLE, 0)
 @results_option
 @gpus_option
-@out_option("A Parquet file for the numbers; without it they are only printed.")
+@out_option("A Parquet file for the numbers; without it they are only printed.", ".parquet")
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -79,7 +78,6 @@ def command(
     """
     from moelaws.probing.speed import measure, write_rows
 
-    check_out(out, ".parquet")
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
     files = [_file(word, Results(results)) for word in runs]

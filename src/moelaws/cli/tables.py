@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.common import (
-    FILE,
-    check_out,
-    json_option,
-    option,
-    out_option,
-    print_json,
-    print_table,
-)
+from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
 from moelaws.grids.sweep import expand_study
@@ -79,7 +71,7 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
     required=True,
     metavar="FILE.yaml",
 )
-@out_option("FILE.parquet; the study's name in the current folder by default.")
+@out_option("FILE.parquet; the study's name in the current folder by default.", ".parquet")
 @json_option
 def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) -> None:
     """Make a study's table of TABLE, the runs of somebody else (Parquet, CSV, TSV, JSON lines).
@@ -87,7 +79,6 @@ def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
     The mapping file names the source, its licence and its digest. What it does not map is missing.
     All is checked as strictly as a table of runs trained here.
     """
-    check_out(out, ".parquet")
     from moelaws.tables.imported import import_table
 
     imported = import_table(table, mapping_file)

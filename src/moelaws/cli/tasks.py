@@ -9,7 +9,6 @@ import click
 from moelaws.cli.common import (
     FILE,
     FOLDER,
-    check_out,
     json_option,
     option,
     out_option,
@@ -26,7 +25,7 @@ from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
 @click.command(name="tasks")
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
 @option("--corpus", "Folder of a prepared corpus, such as results/corpora/ID, for held-out.", FILE)
-@out_option("A task file (.jsonl) to write; without it the tasks are only listed.")
+@out_option("A task file (.jsonl) to write; without it the tasks are only listed.", ".jsonl")
 @option(
     "--lm-eval harness",
     "A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
@@ -50,7 +49,6 @@ def command(
     moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
-    check_out(out, ".jsonl")
     if not sources:
         _list_bundled(out or harness, as_json)
         return
