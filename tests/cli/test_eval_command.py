@@ -131,16 +131,6 @@ def test_what_is_shown_of_a_law(law_id):
     assert law.latex in text("laws", law_id, "--latex")
 
 
-def test_printed_and_corrected_stand_side_by_side():
-    law, form = laws.get("allocation.elasticity"), laws.get("allocation.elasticity:printed")
-    lines = [line.strip() for line in text("laws", "allocation.elasticity").splitlines()]
-    at = lines.index(f"equation: {law.equation}")
-    assert lines[at + 1] == f"> {form.equation}"
-    own = text("laws", form.ref)
-    assert own.startswith(f"{form.ref}: ")
-    assert f"> {form.equation}" in own
-
-
 def test_published_values_that_differ():
     law, form = laws.get("clark.routing"), laws.get("clark.routing:hash")
     published = differences(law, form)["published"]
