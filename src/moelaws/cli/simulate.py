@@ -128,20 +128,12 @@ def command(
 
 def simulated(
     sweep: Sweep,
-    entry: SimulationEntry,
-    repeats: int = 1,
-    params: str = "published",
-    mapped: Mapping[str, str] = {},
+    entry: SimulationEntry,  # which law, where and with what noise
+    repeats: int = 1,  # seeds of each run
+    params: str = "published",  # or a fit's report
+    mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the report
 ) -> tuple[Simulation, dict[str, Any]]:
-    """Returns the simulated table of a sweep and how it was simulated, as the table's file says it.
-
-    Args:
-        sweep: of the study.
-        entry: which law, where and with what noise.
-        repeats: seeds of each run.
-        params: published, or a fit's report.
-        mapped: variable -> column, before those that ``entry`` and the fit's report have.
-    """
+    """Returns the simulated table of a sweep, and how it was simulated as its file says it."""
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
     mapping, noise = (fitted or entry.mapping) | dict(mapped), entry.noise

@@ -26,21 +26,14 @@ Chosen = Literal["all"] | Collection[int]
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU at the time when it was listed.
+    """One GPU at the time when it was listed; bytes are 0 where the driver does not tell."""
 
-    Attributes:
-        index: by ``nvidia-smi``, in the order of the bus.
-        uuid: its name for CUDA_VISIBLE_DEVICES, which no order changes.
-        memory, used: bytes; 0 where the driver does not tell.
-        busy: share of the time that it computed of late.
-    """
-
-    index: int
-    uuid: str
+    index: int  # by ``nvidia-smi``, in the order of the bus
+    uuid: str  # its name for CUDA_VISIBLE_DEVICES, which no order changes
     name: str
-    memory: float
-    used: float
-    busy: float
+    memory: float  # bytes
+    used: float  # bytes
+    busy: float  # share of the time that it computed of late
 
     @property
     def nominal_gb(self) -> float:

@@ -111,13 +111,15 @@ def studys_mapping(study: Study, law: FittableLaw) -> dict[str, str]:
 
 
 def simulate(
-    frame: pd.DataFrame,
-    law: FittableLaw,
-    params: Mapping[str, float],
+    frame: pd.DataFrame,  # of ``design``
+    law: FittableLaw,  # whose response to simulate
+    params: Mapping[str, float],  # its coefficients, natural scale
     *,
+    # Variable -> the design's column. N is N_total by default; others go by their own names, or
+    # are derived (``laws.mapping``).
     mapping: Mapping[str, str] = {},
-    noise: float,
-    seed: int = 0,
+    noise: float,  # standard deviation, of ln of the response or of itself
+    seed: int = 0,  # of the noise
 ) -> Simulation:
     """Simulates the law's response in each row of a ``design``, under its own name, with noise.
 
@@ -126,15 +128,6 @@ def simulate(
     A law of a logarithmic scale gets L = L_true exp(noise z), another L = L_true + noise z, with a
     standard normal z that follows from ``seed`` and the row's run alone: a run keeps its noise
     whatever other rows, laws or coefficients are asked for.
-
-    Args:
-        frame: of ``design``.
-        law: whose response to simulate.
-        params: its coefficients, natural scale.
-        mapping: variable -> the design's column. N is N_total by default; others go by their own
-            names, or are derived (``laws.mapping``).
-        noise: standard deviation, of ln of the response or of itself.
-        seed: of the noise.
 
     A variable that the design does not give is refused, and a value outside of its domain,
     also where the noise takes the response there.
