@@ -14,6 +14,7 @@ from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
 from moelaws.grids.expand import Run
 from moelaws.records.runs import Record, flatten, read_record
+from moelaws.spec.errors import listed
 from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import column_metadata, read_study
@@ -151,13 +152,13 @@ class _Reader:
         missing = [run for run, record in self.records.items() if record is None and run in shown]
         if damaged:
             self.material.notes.append(
-                f"These records are damaged and left out ({len(damaged)}): {_some(damaged)}. "
+                f"These records are damaged and left out ({len(damaged)}): {listed(damaged, 5)}. "
                 "`moelaws verify` says what is wrong."
             )
         if missing:
             self.material.notes.append(
                 f"{self.material.results.runs} has no record of these runs ({len(missing)}), so "
-                f"their configuration and training curve are not shown: {_some(missing)}."
+                f"their configuration and training curve are not shown: {listed(missing, 5)}."
             )
 
 
@@ -184,7 +185,3 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
         return {"type": "number", "values": floats(numbers, bits=64)}
     codes, levels = pd.factorize(values)
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -123,9 +123,7 @@ def held(
     Who finds too few holds none meanwhile, so that two never wait for each other. A GPU is held by
     a lock on a file of its name, which the kernel frees however the process dies; Snakemake counts
     jobs and hands out no indices.
-
-    Args:
-        on_wait: is called once with what is waited for, when waiting begins.
+    ``on_wait`` is called once with what is waited for, when waiting begins.
     """
     if len(gpus) < number:
         raise UserError(f"{number} GPUs are asked for, and {len(gpus)} can be used")

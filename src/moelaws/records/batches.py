@@ -73,8 +73,7 @@ def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
 def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:
     """Tells whether the batch of the marker ``path`` is done and its runs are as they were then.
 
-    Args:
-        keeps: run -> the steps on the way after which weights are to be kept.
+    ``keeps`` is run -> the steps on the way after which weights are to be kept.
     """
     try:
         marker = parse(Marker, read_json(path), path)

@@ -20,9 +20,7 @@ class UserError(Exception):
 def located(file: object, *keys: object) -> Iterator[None]:
     """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
 
-    Args:
-        file: the file or whatever else holds the mistake, such as a table's name.
-        keys: the path of keys to it within the file, if any.
+    The file may be whatever else holds the mistake, such as a table by its name.
     """
     try:
         yield

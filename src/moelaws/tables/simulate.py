@@ -44,10 +44,8 @@ class Simulation:
 def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:
     """Returns the ``simulation`` entry of ``study``, or one of ``law`` at all its runs.
 
-    Args:
-        study: with the columns that its fits map, where ``law`` is given.
-        law: instead of the entry; a law or a form of it.
-        changes: of the entry's other keys, such as ``noise``; None leaves a key as it is.
+    The latter maps the columns as the study's fits do. ``changes`` are of the entry's other keys,
+    such as ``noise``; None leaves a key as it is.
     """
     entry = study.simulation
     if law:

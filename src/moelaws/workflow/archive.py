@@ -77,11 +77,9 @@ def write(
 ) -> dict[str, Any]:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
 
-    Args:
-        overrides: of the configuration's keys, by which ``jobs`` were loaded.
-        is_whole: whether these are all studies of the project, so that the tier's pages are theirs.
-
-    A sweep that is not finished, or of which a file is damaged, is refused.
+    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. If these are
+    all studies of the project, ``is_whole``, the tier's pages are theirs. A sweep that is not
+    finished, or of which a file is damaged, is refused.
     """
     paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
     files = {path.as_posix(): path for path in paths}
