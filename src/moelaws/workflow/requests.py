@@ -36,8 +36,8 @@ def batches_of(
     """Returns the batches of one study's ``runs``, each of up to ``longest`` seconds by estimate.
 
     Runs are divided by the bits of their run_ids, as often as a batch would be too long: so one run
-    more changes the batch that it falls into and no other. A run that is too long is alone. ``seconds`` gives a run's
-    training by estimate; infinity for one that must be alone.
+    more changes the batch that it falls into and no other. A run that is too long is alone.
+    ``seconds`` gives a run's training by estimate; infinity for one that must be alone.
     """
     return tuple(map(Batch, map(tuple, _divided(list(runs), seconds, longest, BITS - 1))))
 
