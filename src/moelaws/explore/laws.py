@@ -21,6 +21,7 @@ MOST = 4  # variables that have a grid; the others are held
 # Of a grid, over all of its variables: an error of 0.008 nats at most on the published runs.
 MOST_POINTS = 8000
 FINEST = 61  # points of one variable, and of an isoFLOP curve
+BUDGET = "C"
 
 
 def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[dict[str, Any]]:
@@ -106,9 +107,6 @@ def _variable(fit: LossFit, v: Variable, values: Array, log: bool, fitted: Array
         "fitted": [float(fitted.min()), float(fitted.max())],  # held-out rows may lie beyond
         "log": log,
     }
-
-
-BUDGET = "C"
 
 
 def isoflops(material: Material, fits: Iterable[LossFit]) -> list[dict[str, Any]]:

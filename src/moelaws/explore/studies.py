@@ -26,6 +26,10 @@ from moelaws.tables.parquet import column_metadata, read_table
 MOST_ROWS = 200  # of a table
 WIDEST = 900  # pixels of a figure
 COLOURS = 64
+TRAINED = (
+    *("study", "question", "losses", "runs", "all parameters", "active parameters"),
+    *("training tokens", "training FLOPs, 6 N D", "hours of running"),
+)
 
 
 def studies(material: Material) -> list[dict[str, Any]]:
@@ -138,12 +142,6 @@ def _short(cell: str) -> str:
 def _link(material: Material, path: Path) -> str:
     """Returns a path from the page, which lies in the tier's folder."""
     return path.relative_to(material.folder.root).as_posix()
-
-
-TRAINED = (
-    *("study", "question", "losses", "runs", "all parameters", "active parameters"),
-    *("training tokens", "training FLOPs, 6 N D", "hours of running"),
-)
 
 
 def trained(material: Material, runs: Runs) -> dict[str, Any]:

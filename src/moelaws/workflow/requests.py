@@ -16,6 +16,12 @@ from moelaws.spec.project import Project
 
 START = 2.0  # seconds that a run takes beside its training
 BITS = 64  # of a run_id
+SLACK = 10  # minutes of a job, beside its trainings
+LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
+# With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
+# take of each process and by what the allocator leaves unused. Assumed, not measured.
+PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
+MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 
 @dataclass(frozen=True)
@@ -49,14 +55,6 @@ def _divided(
         return [runs] if runs else []
     halves = [[run for run in runs if (int(run, 16) >> bit & 1) == side] for side in (0, 1)]
     return [runs for half in halves for runs in _divided(half, seconds, longest, bit - 1)]
-
-
-SLACK = 10  # minutes of a job, beside its trainings
-LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
-# With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
-# take of each process and by what the allocator leaves unused. Assumed, not measured.
-PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
-MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 
 @dataclass(frozen=True)

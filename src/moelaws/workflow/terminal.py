@@ -28,6 +28,21 @@ if TYPE_CHECKING:
 BETWEEN = 5.0  # seconds between two lines of a log, at the least
 AGAIN = 60.0  # seconds after which a log gets a line though nothing changed
 ERASE = "\r\x1b[K"
+LAST_LINES = 15  # of a failed job's log
+TICK = 1.0  # seconds between two looks at the jobs
+EVERY = 5.0  # ... and at the runs
+# How messages begin that say, with a page of shell, what is said of the failed job here.
+TOLD_HERE = (
+    "RuleException:\nCalledProcessError",
+    "Exiting because a job",
+    "Cannot restore",
+    "Restored previous version",
+)
+OWN = "moelaws: "
+# ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
+# the jobs of a call that was killed.
+SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
+FAMILIAR = 3  # rules at work that are named
 
 
 class StatusLine:
@@ -80,23 +95,6 @@ class StatusLine:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
-
-
-LAST_LINES = 15  # of a failed job's log
-TICK = 1.0  # seconds between two looks at the jobs
-EVERY = 5.0  # ... and at the runs
-# How messages begin that say, with a page of shell, what is said of the failed job here.
-TOLD_HERE = (
-    "RuleException:\nCalledProcessError",
-    "Exiting because a job",
-    "Cannot restore",
-    "Restored previous version",
-)
-OWN = "moelaws: "
-# ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
-# the jobs of a call that was killed.
-SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
-FAMILIAR = 3  # rules at work that are named
 
 
 class CallReport(logging.Handler):
