@@ -69,7 +69,8 @@ def gathered(
             built = build(**{name: values.pop(name) for name in names})
             return command(*arguments, **values, **{keyword: built})
 
-        return functools.reduce(lambda decorated, option: option(decorated), options[::-1], wrapped)
+        decorated: Command = wrapped
+        return functools.reduce(lambda made, add: add(made), options[::-1], decorated)
 
     return decorate
 
