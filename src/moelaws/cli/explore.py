@@ -36,9 +36,9 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     out, data = write_page(project, out)
     size = out.stat().st_size / 1e6
     if as_json:
-        counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
+        numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
         about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**about, **counted, "notes": data["notes"]})
+        print_json({**about, **numbers, "notes": data["notes"]})
         return
     for note in data["notes"]:
         click.echo(f"moelaws: warning: {note}", err=True)
