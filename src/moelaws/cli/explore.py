@@ -16,6 +16,7 @@ from moelaws.cli.project import project_options, simulated_option
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+from moelaws.spec.words import counted
 
 EVERY = 60.0  # seconds between the beginnings of two writings
 
