@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from moelaws import cli as cli_module
 from moelaws.cli import cli, main
-from moelaws.cli.output import check_out
+from moelaws.cli.common import check_out
 from moelaws.spec.errors import UserError
 
 
@@ -50,12 +50,6 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
     ):
         with pytest.raises(UserError, match=message):  # and not: no such table
             CliRunner().invoke(cli, [*words, "--out", str(tmp_path / out)], catch_exceptions=False)
-
-
-def test_an_out_whose_folder_is_not_there_yet_is_allowed(tmp_path):
-    check_out(tmp_path / "new" / "folder" / "fit.json", ".json")
-    check_out(None, ".json")
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(

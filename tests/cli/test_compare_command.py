@@ -39,15 +39,6 @@ def test_a_law_that_is_refused_leaves_the_others(table, holdout):
     assert f"refused: wang.loss: {data['refused']['wang.loss']}\n" in done.stderr
 
 
-def test_where_no_law_is_refused_all_are_there(table):
-    """Not even one that no table could determine: of losses without noise, E the same as N."""
-    done = compare(table, "wang.loss,chinchilla", "--map", "E=N", "--json")
-    data = json.loads(done.stdout)
-    assert {law["law"] for law in data["laws"]} == {"chinchilla", "wang.loss"}
-    assert data["refused"] == {}
-    assert "refused" not in done.stderr
-
-
 def test_where_every_law_is_refused_there_is_nothing_to_compare(table):
     with pytest.raises(UserError, match=r"no law can be fitted; wang.loss: no column 'E'.*") as no:
         compare(table, "wang.loss,sparsity.loss")
@@ -79,10 +70,3 @@ def test_a_law_whose_prediction_of_the_held_out_rows_is_open_is_named(routed):
     )
     assert "cannot tell gamma from a apart" in data["refused"]["wang.loss"]
     assert [law["law"] for law in data["laws"]] == ["leverage.curve"]
-
-
-@pytest.mark.parametrize("count", ["0", "1.5", "1000000"])
-def test_a_number_of_threads_that_makes_no_sense_is_refused(table, count):
-    done = compare(table, "chinchilla,wang.loss", "--threads", count)
-    assert done.exit_code == 2
-    assert "Invalid value for '--threads'" in done.stderr

@@ -81,11 +81,3 @@ def test_runs_that_cannot_be_paired_say_why(runs, other_documents):
     assert "summary.loss" in diff()
     assert f"the difference of the losses has no paired error: {reason}" in diff()
     assert json.loads(diff("--json"))["loss_difference"] == {"unpaired": reason}
-
-
-def test_damaged_losses_by_document_are_named(runs):
-    path = runs.run("second") / "documents.parquet"
-    path.write_bytes(path.read_bytes()[:-9])
-    result = CliRunner().invoke(cli, ["diff", "first", "second", "--json"])
-    assert isinstance(result.exception, UserError)
-    assert "second/documents.parquet" in str(result.exception)

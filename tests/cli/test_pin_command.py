@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from hyperparameters_case import DEMO, table, write_case
@@ -133,15 +132,6 @@ def test_what_is_not_pinned(project, values, message):
 def test_an_unknown_fit_is_named(project):
     with pytest.raises(UserError, match=r"--lr is 'rate'; the study hyperparameters fits lr, "):
         pin("--lr", "rate")
-
-
-def test_a_pinned_file_with_a_mistake(project):
-    pin()
-    data = yaml.safe_load(FILE.read_text())
-    data["lr"]["exponent_interval"] = [0.1, -0.1]
-    FILE.write_text(yaml.safe_dump(data))
-    with pytest.raises(UserError, match=r"demo.yaml: lr: exponent_interval: 0.1 is above -0.1"):
-        read_pinned("demo")
 
 
 def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path):

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 from moelaws import laws
-from moelaws.explore.answers import pages
-from moelaws.explore.gather import gather
 from moelaws.explore.material import Material
-from moelaws.explore.page import render
+from moelaws.explore.page import gather, render
+from moelaws.explore.studies import pages
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import annotate
@@ -173,25 +172,3 @@ def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
     assert numbers(columns["D"]["values"], "<f8")[0] == run.config.tokens
     assert any("Of the 72 runs" in note and "71 did not start" in note for note in data["notes"])
     assert data["trained"]["rows"][0][3] == "1 interrupted"
-
-
-@pytest.mark.slow
-def test_a_thousand_runs_with_their_curves_and_ninety_figures_make_less_than_ten_megabytes(
-    own, record
-):
-    rng, n = np.random.default_rng(0), 1000
-    path = own.folder.table("sparsity")
-    table = read_parquet(path).to_pandas()
-    ids = [record(number) for number in range(n)]
-    many = pd.concat([table] * (n // len(table) + 1), ignore_index=True).iloc[:n]
-    schema = read_parquet(path).schema
-    many = many.assign(run_id=ids, L=many["L"] + rng.normal(0, 0.01, n))
-    write_parquet(path, pa.Table.from_pandas(many, schema=schema, preserve_index=False))
-    steps = np.arange(1, 1501)
-    for run in ids:
-        loss = 3 + 3 * steps**-0.3 + rng.normal(0, 0.1, len(steps))
-        columns = {"step": steps, "loss": loss, "seconds": steps * 0.01 + rng.random()}
-        write_parquet(own.results.run(run) / "history.parquet", pa.table(columns))
-    data = gather(own)
-    data["studies"][0]["figures"] = (data["studies"][0]["figures"] * 5)[:90]  # of all studies
-    assert len(render(data)) < 10e6

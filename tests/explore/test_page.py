@@ -205,16 +205,6 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
     until(lambda: page.locator("#curves-plot").evaluate(names), ["run-3", "run-5"])
 
 
-def test_runs_without_the_number_that_colours_the_scatter_plot_are_grey(visit, file):
-    page = visit(file)
-    show(page, "scatter")
-    page.locator("#scatter").get_by_label("Up").select_option("D")
-    page.locator("#scatter").get_by_label("Colour").select_option("L")
-    colours = "box => box.data.map(one => [one.customdata.length, Array.isArray(one.marker.color)])"
-    until(lambda: page.locator("#scatter-plot").evaluate(colours), [[54, True], [6, False]])
-    assert "6 runs without a value of L are grey circles." in page.locator("#scatter").inner_text()
-
-
 def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
     page = visit(file)
     show(page, "scatter")
@@ -331,13 +321,6 @@ def test_sliders_move_the_law(visit, file):
     assert "This is an extrapolation: D lies outside" in words
     until(lambda: page.locator("#law-plot").evaluate(curve), [])  # all of it is extrapolated
     assert len(before) > 50
-
-
-def test_an_isoflop_axis_follows_the_losses_not_the_interval(visit, file):
-    page = visit(file)
-    show(page, "isoflop")
-    low, high = page.locator("#isoflop-plot").evaluate("box => box.layout.yaxis.range")
-    assert 0 < low < high < 10
 
 
 def test_markup_is_shown_as_text(visit, file):

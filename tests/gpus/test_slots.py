@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from moelaws.gpus.listing import Gpu
-from moelaws.gpus.slots import held
+from moelaws.gpus.listing import Gpu, held
 from moelaws.spec.errors import UserError
 
 GPUS = [Gpu(i, f"GPU-{i}", "H100", 8e10, 0.0, 0.0) for i in range(3)]

@@ -48,7 +48,7 @@ def make(swept, target, **environment):
     done = subprocess.run(
         swept.command("--rerun-incomplete", "--force", target),
         cwd=swept.root,
-        env={**swept.environment, "PYTHONPATH": path, "MOELAWS_LAUNCHERS": "off", **environment},
+        env={**swept.environment, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
     )

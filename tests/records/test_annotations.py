@@ -48,15 +48,6 @@ def test_tags_and_a_note_are_listed_selected_and_removed(results):
     assert not results.annotations("aa1").exists()
 
 
-def test_a_query_knows_them(results):
-    pytest.importorskip("duckdb")
-    from moelaws.tables.query import query
-
-    annotate(results, "aa1", {"kind": "x"}, "look again")
-    sql = "SELECT run_id, note FROM runs WHERE \"tags.kind\" = 'x'"
-    assert query(sql, results, "demo").rows == [["aa1", "look again"]]
-
-
 @pytest.mark.parametrize("tag", ["=x", "two words=x", "-x=1", f"{'x' * 65}=1", "ä=1"])
 def test_a_name_that_no_tag_can_have_is_refused(results, tag):
     assert "the name of a tag begins with a letter" in moelaws("tag", "--", "aa1", tag)

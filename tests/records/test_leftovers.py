@@ -89,16 +89,6 @@ def test_what_another_host_left_goes_only_under_the_lock(tmp_path, users):
         assert names(tmp_path) == sorted([*users, "config.json", "lock"])
 
 
-def test_names_of_before_go_only_under_the_lock(tmp_path, users):
-    before = [".config.0123abcd.tmp.json", ".history.0123abcd.tmp.parquet", f".lock.{'0f' * 16}"]
-    for name in before:
-        (tmp_path / name).write_text("half")
-    write_text(tmp_path / "config.json", "{}")
-    assert names(tmp_path) == sorted([*before, *users, "config.json"])
-    with acquire(tmp_path):
-        assert names(tmp_path) == sorted([*users, "config.json", "lock"])
-
-
 def test_a_lock_taker_killed_anywhere_leaves_nothing_for_the_next(tmp_path, users):
     def work():
         with acquire(tmp_path):

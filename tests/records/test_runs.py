@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.cli import cli
 from moelaws.records.code import PACKAGE, closure, digest, training_code
 from moelaws.records.files import read_json, replacing, write_json
 from moelaws.records.layout import Results
 from moelaws.records.lock import acquire
-from moelaws.records.runs import all_records, differences, find_record, retry
+from moelaws.records.runs import all_records, differences, find_record
 from moelaws.spec.errors import UserError
 from repository import moelaws
 
@@ -59,12 +57,6 @@ def test_a_run_by_the_beginning_of_its_id(results):
             find_record(results, unknown)
 
 
-def test_asking_again_takes_the_summary_and_keeps_the_rest(results):
-    retry(results, find_record(results, "a2"))
-    assert find_record(results, "a2").status == "interrupted"
-    assert find_record(results, "a2").config
-
-
 def test_the_command_line_lists_and_retries(results):
     cwd = results.root.parent
     listed = json.loads(moelaws("runs", "--status", "diverged", "--json", cwd=cwd).stdout)
@@ -77,15 +69,6 @@ def test_the_command_line_lists_and_retries(results):
     missing = moelaws("show", "zz", cwd=cwd)
     assert missing.returncode == 2
     assert "Traceback" not in missing.stderr
-
-
-def test_a_status_that_no_run_can_have_is_refused(results, monkeypatch):
-    monkeypatch.chdir(results.root.parent)
-    for status in ("completed", "diverged", "out_of_memory", "running", "interrupted", "damaged"):
-        assert CliRunner().invoke(cli, ["runs", "--status", status]).exit_code == 0
-    refused = CliRunner().invoke(cli, ["runs", "--status", "zz", "--retry"])
-    assert refused.exit_code == 2
-    assert "'zz' is not one of 'completed', 'diverged'" in refused.stderr
 
 
 nested = st.recursive(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.expressions import evaluate, names
+from moelaws.spec.expressions import evaluate
 
 COLUMNS = {"k": np.array([1.0, 2.0, 4.0]), "E": np.array([1.0, 8.0, 64.0])}
 
@@ -22,12 +22,6 @@ COLUMNS = {"k": np.array([1.0, 2.0, 4.0]), "E": np.array([1.0, 8.0, 64.0])}
 )
 def test_arithmetic_is_that_of_the_page(expression, expected):
     np.testing.assert_allclose(evaluate(expression, COLUMNS, 3), expected, rtol=1e-15)
-
-
-def test_an_expression_names_its_columns():
-    assert names("dense + (total - dense) * (k - 1) / (max(E, k, 2) - 1)") == {
-        *("dense", "total", "k", "E")
-    }
 
 
 @pytest.mark.parametrize(
@@ -69,10 +63,6 @@ def test_what_cannot_be_read_is_refused(expression):
 def test_a_number_that_no_quantity_comes_near_is_refused(number):
     with pytest.raises(UserError, match="a number in it is not below 1e100"):
         evaluate(number, COLUMNS, 3)
-
-
-def test_a_constant_has_a_value_a_row_whatever_columns_there_are():
-    assert evaluate("2048", {}, 2).tolist() == [2048, 2048]
 
 
 def test_a_power_takes_no_time_and_a_missing_column_is_told():

@@ -11,6 +11,11 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.from_yaml import parse_yaml, read_yaml
 from repository import REPOSITORY
 
+# Ten times ten, nine times over.
+BOMB = "a0: &a0 x\n" + "".join(
+    f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}]\n" for i in range(1, 10)
+)
+
 
 @pytest.mark.parametrize("path", sorted(REPOSITORY.glob("config/**/*.yaml")), ids=lambda p: p.stem)
 def test_the_shipped_files_are_read_as_any_reader_of_yaml_reads_them(path):
@@ -22,6 +27,7 @@ def test_the_shipped_files_are_read_as_any_reader_of_yaml_reads_them(path):
     [
         ("[3, -3, 0, 1_000, 0x1F, 0b11]", [3, -3, 0, 1000, 31, 3]),
         ("[0.5, .5, 1., -1.5e+3, 3e-3, 1e20]", [0.5, 0.5, 1.0, -1500.0, "3e-3", "1e20"]),
+        ("[010, -007, 1:30:00, 1:30.5, 0o17]", ["010", "-007", "1:30:00", "1:30.5", "0o17"]),
         ("[on, off, yes, no, true]", [True, False, True, False, True]),
         ("a: &x [1, 2]\nb: *x", {"a": [1, 2], "b": [1, 2]}),
         ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
@@ -36,6 +42,7 @@ def test_plain_texts(text, data):
     [
         ("[" * 100_000, "nested more than 100 levels deep"),
         ("- " * 100_000, "nested more than 100 levels deep"),
+        (BOMB, "its aliases stand for more than 100,000 values"),
         ("a: *a", "line 1, column 4: found undefined alias"),
         ("a: 2020-99-99", "month must be in 1..12"),
         ("9" * 5000, "integer string conversion: value has 5000 digits"),

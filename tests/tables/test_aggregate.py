@@ -158,11 +158,6 @@ def test_damaged_losses_by_document_leave_their_budget_unpaired(sweep):
     (line,) = lines
     assert line.startswith("the losses of 2 runs have no paired error:")
     assert str(path) in line
-    table = results.tier("demo").table("sparsity")
-    write_table(frame, TRAINED_COLUMNS, table, made_of=origin(runs, results))
-    assert changed_runs(link(table), results) == []
-    losses.write(path)  # it was mended: another table would come out of it
-    assert changed_runs(link(table), results) == [runs[1].run_id]
 
 
 def test_a_table_is_stale_where_the_losses_by_document_behind_its_errors_changed(sweep):

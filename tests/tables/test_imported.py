@@ -123,11 +123,6 @@ def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported)
         imported(changed(experts=[1000.00001, 8, 64]))
 
 
-def test_a_unit_may_be_any_number(imported):
-    frame = imported(columns={"N_active_nonemb": {"column": "params", "unit": 1048576}}).frame
-    assert frame["N_active_nonemb"].tolist() == [10 << 20, 41 << 19, 30 << 20]
-
-
 def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(imported, tmp_path):
     tiny = changed(params=[10, 20, 60])
     columns = {"N_active_nonemb": {"column": "params", "unit": "K"}}
@@ -215,12 +210,6 @@ def test_yes_and_no_are_no_numbers(imported, done):
         imported(runs, only={"done": [1]})
 
 
-def test_yes_and_no_are_translated(imported):
-    status = {"column": "done", "values": {True: "completed", False: "diverged"}}
-    frame = imported(changed(done=[True, True, False]), {"status": status}).frame
-    assert frame["status"].tolist() == ["completed", "completed", "diverged"]
-
-
 def test_a_number_of_any_length_is_refused_with_its_row(tmp_path):
     rows = [{"name": "a", "E": 8, "L": 2.0}, {"name": "b", "E": 10**400, "L": 2.0}]
     (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -229,15 +218,6 @@ def test_a_number_of_any_length_is_refused_with_its_row(tmp_path):
     (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
     with pytest.raises(UserError, match=r"columns\.E: row 2: the value is inf; it must be a whole"):
         import_table(tmp_path / "runs.jsonl", tmp_path / "map.yaml")
-
-
-def test_a_constant_fills_a_table_without_numbers(tmp_path):
-    (tmp_path / "runs.csv").write_text("name,state\na,finished\nb,finished\n")
-    columns = {"run_id": "name", "status": {"value": "completed"}, "L": {"expression": "ln(20)"}}
-    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
-    frame = import_table(tmp_path / "runs.csv", tmp_path / "map.yaml").frame
-    assert frame["L"].tolist() == pytest.approx([np.log(20)] * 2)
 
 
 def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
@@ -263,9 +243,7 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"D": {"expression": "steps *"}}}, r"columns.D: .* is no arithmetic"),
         (RUNS, {"columns": {"D": {"expression": "steps * tokens"}}}, "no column 'tokens' of numb"),
         (RUNS, {"columns": {"E": "params"}}, "row 2: the value is 20.5; it must be a whole number"),
-        (changed(experts=[1, 1e30, 64]), {}, "row 2: the value is 1e.30; it must be a whole num"),
         (RUNS, {"columns": {"E": {"value": True}}}, "row 1: column E is True; it must be a numb"),
-        (changed(done=True), {"columns": {"E": "done"}}, "row 1: column done is True; it must"),
         (RUNS, {"columns": {"k": {"expression": "name + 1"}}}, "no column 'name' of numbers"),
         (
             changed(run_id=[1, 2, 3]),
@@ -273,7 +251,6 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
             "no column 'run_id' of numbers",
         ),
         (RUNS, {"columns": {"run_id": {"expression": "steps"}}}, "run_id: this column holds text"),
-        (RUNS, {"columns": {"kind": {"value": "moe", "unit": "M"}}}, "kind: this column holds te"),
         (
             RUNS,
             {"columns": {"S": {"expression": "1 - A"}, "A": {"expression": "1 - S"}}},
@@ -281,7 +258,6 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         ),
         (RUNS, {"columns": {"E": "name"}}, "row 1: column name is 'a'; it must be a number"),
         (RUNS, {"columns": {"D": {"expression": "1 / (steps - 1000)"}}}, "row 1: .* is inf; it mu"),
-        (RUNS, {"columns": {"N_active_nonemb": "params"}}, "row 2: the value is 20.5"),
         (
             changed(params=[10, 20, 30]),
             {"columns": {"N_active_nonemb": "params"}},
@@ -301,7 +277,6 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
             {"columns": {"L": "ppl"}},
             "row 2: L of run b is inf; it must be a number above 0 and below 1e100",
         ),
-        (changed(ppl=[20, np.inf, None]), {}, "row 2: L of run b is inf; it must be a number ab"),
         (changed(ppl=[20, -1, None]), {}, r"row 2: ln\(ppl\) is nan; it must be a finite number"),
         (
             changed(state=["finished", "crashed", "broke"]),
@@ -321,17 +296,13 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
             "rows 1 and 3 both have run_id a and the same steps, which is the run's highest",
         ),
         (changed(name=["a", None, "c"]), {}, "columns.run_id: row 2: column name is empty; it mus"),
-        (changed(name=["a", None, "c"]), {"last": "steps"}, "row 2: column name is empty; it mus"),
         (
             pd.concat([RUNS, RUNS.iloc[:1]]),
             {"columns": {"run_id": None}},
             "rows 1 and 4 are the same in every column",
         ),
-        (changed(experts=[1, 0, 64]), {}, r"row 2: .* is -inf; it must be a finite number"),
         (RUNS, {"columns": {"k": {"value": 2}, "S": None}}, "row 1: k is 2 and above E, 1"),
-        (RUNS, {"columns": {"N_total_nonemb": {"value": 5e6}}}, "is 10000000 and above N_total_no"),
         (RUNS, {"rows": "steps > 1e9"}, "rows and only keep none of the 3 rows"),
-        (RUNS, {"rows": "steps is 3"}, "is not COLUMN OP NUMBER"),
         (RUNS, {"only": {"stat": ["x"]}}, "no column 'stat'; did you mean state"),
         (RUNS, {"last": "steps", "columns": {"run_id": None}}, "last is steps, but columns.run_id"),
         (RUNS, {"origin": {**ORIGIN, "sha256": "0" * 64}}, r"its SHA-256 is [0-9a-f]{64}, and "),

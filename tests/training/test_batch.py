@@ -9,8 +9,7 @@ import sys
 import psutil
 import pytest
 
-from moelaws.gpus.listing import list_gpus
-from moelaws.gpus.slots import held
+from moelaws.gpus.listing import held, list_gpus
 from moelaws.records.batches import Order, Orders
 from moelaws.records.files import read_json
 from nvidia_smi import nvidia_smi

@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -163,13 +162,6 @@ def test_what_fits_alone_use_redraws_no_figure_without_fits(demo):
     }
     assert ("sparsity", "F7") in without
     assert drawn & without == set()
-
-
-def test_a_copy_elsewhere_is_as_finished(demo, tmp_path):
-    ignored = shutil.ignore_patterns(".venv", ".git", "loaded")
-    root = Path(shutil.copytree(demo.root, tmp_path / "moved", symlinks=True, ignore=ignored))
-    (root / "results/loaded").mkdir()
-    assert Demo(root, demo.words).planned(*demo.words) == {}
 
 
 def test_the_demos_models_answer_better_than_by_guessing(demo):

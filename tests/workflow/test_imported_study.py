@@ -40,7 +40,7 @@ def test_the_table_of_published_runs_is_that_of_every_tier(tier):
     inputs = Trainings(jobs).table_inputs("routing")
     names = [path.as_posix().partition("src/")[2] for path in inputs]
     assert names == [f"{DATA}/runs.parquet", f"{DATA}/runs.yaml"]
-    code = [Path(file).name for file in jobs.table_code("routing")]
+    code = [Path(file).name for file in jobs.code("runs", "routing")]
     assert "imported.py" in code
     assert "aggregate.py" not in code
     (curves,) = jobs.shipped("routing", jobs.entry("derived", "routing", "curves"))

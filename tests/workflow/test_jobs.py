@@ -49,7 +49,7 @@ def names(files):
 
 
 def code(jobs, study, kind, name):
-    return names(jobs.reader_code(study, kind, [jobs.entry(kind, study, name)]))
+    return names(jobs.code(kind, study, name))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_laws_that_an_entry_evaluates_are_its_code(trained, study, kind, nam
 
 
 def test_a_fit_depends_on_the_law_that_gives_a_variable_of_its_own(jobs):
-    assert "studies/allocation/laws/ratio.py" in names(jobs.fit_code("allocation", "loss"))
+    assert "studies/allocation/laws/ratio.py" in names(jobs.code("fits", "allocation", "loss"))
 
 
 def test_a_report_names_its_law_so_that_code_which_reads_it_depends_on_the_law(jobs):
@@ -204,7 +204,7 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
 
 def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
     laws = {"studies/sparsity/laws/isoflop.py", "studies/leverage/laws/loss.py"}
-    assert {"explore/gather.py", "explore/page/index.html", *laws} <= names(trained.explore_code())
+    assert {"explore/page.py", "explore/page/index.html", *laws} <= names(trained.explore_code())
     shown = set(trained.explored())
     assert {*trained.tables(), *trained.fits(), *trained.figures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from moelaws.workflow import status_line
-from moelaws.workflow.terminal import CallReport
+from moelaws.workflow import terminal
+from moelaws.workflow.terminal import CallReport, StatusLine
 from repository import REPOSITORY
 
 SNAKEFILE = """
@@ -37,12 +37,12 @@ def clock(monkeypatch):
     """Seconds that pass when the test says so."""
     clock = SimpleNamespace(now=100.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(status_line, "time", clock)
+    monkeypatch.setattr(terminal, "time", clock)
     return clock
 
 
 def test_a_log_gets_a_line_for_a_change_and_one_in_a_silent_minute(clock, capsys):
-    line = status_line.StatusLine()
+    line = StatusLine()
     for second in range(80):
         clock.now += 1.0
         line.show("half" if second >= 10 else "begun")

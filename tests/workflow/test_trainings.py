@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from moelaws.records.batches import Orders, is_done, write_marker
 from moelaws.records.files import read_json, write_json
 from moelaws.records.layout import Results
-from moelaws.workflow.batches import START, batches_of
 from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.requests import START, batches_of
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 
@@ -151,6 +152,18 @@ def test_more_weights_to_keep_run_a_batch_again_and_fewer_do_not(trainings):
     assert is_done(marker, {run: tuple(steps)}, results)
     assert is_done(marker, {}, results)
     assert not is_done(marker, {run: (*steps, 10**9)}, results)
+
+
+def test_a_plan_counts_what_will_train(trainings):
+    first = trainings()
+    first.prepare()
+    done, other, *_ = sorted(first.batches, key=lambda digest: len(first.batches[digest].runs))
+    runs = finish(first, done)
+    marker = first.jobs.results.batch(done)
+    marker.unlink()
+    one = "1 batch of 1 run" if len(runs) == 1 else f"1 batch of {len(runs)} runs"
+    assert trainings().words([done]) == f"no run will train; {one} is looked through"
+    assert re.match(r"(1 run|\d+ runs) will train \(.*\), in 1 batch of ", first.words([other]))
 
 
 def test_what_a_batch_trains_is_written_once(trainings):

@@ -6,7 +6,7 @@ rule judge:
         table=lambda w: JOBS.own_table(w.study),
         fits=lambda w: JOBS.fits_read(w.study, JOBS.studies[w.study].claims),
         derived=lambda w: JOBS.derived_read(w.study, JOBS.studies[w.study].claims),
-        code=lambda w: JOBS.reader_code(w.study, "claims", JOBS.studies[w.study].claims),
+        code=lambda w: JOBS.code("claims", w.study),
         spec=lambda w: JOBS.entries_spec("claims", w.study),
     output:
         FOLDER.verdicts("{study}"),

@@ -94,7 +94,7 @@ def read_by(kind):
         "table": lambda w: JOBS.own_table(w.study),
         "fits": lambda w: JOBS.fits_read(w.study, entries(w)),
         "derived": lambda w: JOBS.derived_read(w.study, entries(w)),
-        "code": lambda w: JOBS.reader_code(w.study, kind, entries(w)),
+        "code": lambda w: JOBS.code(kind, w.study, w.name),
         "spec": lambda w: JOBS.entry_spec(kind, w.study, w.name),
     }
 

@@ -4,7 +4,7 @@
 rule contest:
     input:
         table=lambda w: JOBS.own_table(w.study),
-        code=lambda w: JOBS.contest_code(w.study, w.name),
+        code=lambda w: JOBS.code("contests", w.study, w.name),
         spec=lambda w: JOBS.entry_spec("contests", w.study, w.name),
     output:
         FOLDER.contest("{study}", "{name}"),

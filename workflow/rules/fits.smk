@@ -5,7 +5,7 @@
 rule fit:
     input:
         table=lambda w: JOBS.fitted_table(w.study, w.name),
-        code=lambda w: JOBS.fit_code(w.study, w.name),
+        code=lambda w: JOBS.code("fits", w.study, w.name),
         spec=lambda w: JOBS.entry_spec("fits", w.study, w.name),
     output:
         json=FOLDER.fit("{study}", "{name}"),

@@ -5,7 +5,7 @@ if JOBS.simulated:
     # In place of training and aggregation: a law's losses, with noise, at the grid's points.
     rule simulate:
         input:
-            code=lambda w: JOBS.simulation_code(w.study),
+            code=lambda w: JOBS.code("runs", w.study),
             spec=lambda w: JOBS.runs_spec(w.study),
         output:
             FOLDER.table("{study}"),
@@ -26,7 +26,7 @@ else:
         input:
             # The batches of the study's runs; of published runs, the table that it ships.
             runs=lambda w: TRAININGS.table_inputs(w.study),
-            code=lambda w: JOBS.table_code(w.study),
+            code=lambda w: JOBS.code("runs", w.study),
             spec=lambda w: JOBS.runs_spec(w.study),
         output:
             FOLDER.table("{study}"),

@@ -13,8 +13,8 @@ from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.budget import constraint_options
+from moelaws.cli.common import FILE, json_option, option, print_json, print_table
 from moelaws.cli.eval import given_numbers
-from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.records.files import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located
@@ -24,39 +24,34 @@ from moelaws.spec.study import TIERS
 
 @click.command(name="advise")
 @constraint_options
-@click.option(
+@option(
     "--fits",
+    "Your own fits, as candidate laws beside the published: a report or a folder of them.",
+    FILE,
     multiple=True,
-    type=click.Path(path_type=Path),
-    help="Your own fits, as candidate laws beside the published: a report or a folder of them.",
 )
-@click.option(
+@option(
     "--fits-top-k",
-    type=click.IntRange(1, 64),
-    help="Active experts of the runs behind these fits, where a law counts experts.  "
-    "[default: --top-k]",
+    "Active experts of the runs behind these fits, where a law counts experts.  [default: --top-k]",
+    click.IntRange(1, 64),
 )
-@click.option(
+@option(
     "--shape",
-    type=click.Choice(TIERS),
-    help="Build a model of this tier's shape in config/advice.yaml: its vocabulary is smaller.",
+    "Build a model of this tier's shape in config/advice.yaml: its vocabulary is smaller.",
+    click.Choice(TIERS),
 )
-@click.option("--laws", "only", metavar="A,B", help="Ask these laws of config/advice.yaml alone.")
-@click.option(
+@option("--laws only", "Ask these laws of config/advice.yaml alone.", metavar="A,B")
+@option(
     "--compare",
+    "A plan of your own, to compare with the others: two of N, N_active, S, and D if not "
+    "all of the budget is spent.",
     metavar="'N=8e9 S=0.9 D=2e11'",
-    help="A plan of your own, to compare with the others: two of N, N_active, S, and D if not all "
-    "of the budget is spent.",
 )
-@click.option(
-    "--measured",
-    type=click.Path(path_type=Path),
-    help="A table of your own runs: their speed gives the hours of each plan.",
-)
-@click.option(
+@option("--measured", "A table of your own runs: their speed gives the hours of each plan.", FILE)
+@option(
     "--write-study",
+    "Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
     metavar="NAME",
-    help="Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
 )
 @json_option
 def command(
@@ -132,12 +127,7 @@ def _print(blocks: Iterable[page.Block]) -> None:
 
 
 def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:
-    """Writes the best of the small sweeps as a study and returns its file.
-
-    Raises:
-        UserError: for a name that is no key of a study, a file that is there already, or where no
-            sweep of the settings is small enough for the budget.
-    """
+    """Writes the best of the small sweeps as a study and returns its file."""
     path = Path(f"{name}.yaml")
     if name in study_names():
         raise UserError(f"--write-study: {name} is a study of config/studies/; choose another name")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, print_json, print_table
 from moelaws.records.annotations import annotate
 from moelaws.records.layout import Results
 from moelaws.records.runs import find_record

@@ -7,26 +7,24 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, print_json
+from moelaws.cli.common import FILE, check_out, json_option, option, print_json
 from moelaws.cli.project import override_options
+from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
+from moelaws.workflow import archive
+from moelaws.workflow.jobs import Jobs
 
 
 @click.command(name="archive")
 @click.argument("studies", metavar="[STUDY]...", nargs=-1)
-@click.option(
-    *("--to", "out"),
-    type=click.Path(path_type=Path),
+@option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip")
+@option(
+    "--check checked",
+    "Verify the checksum of each file in this archive instead.",
+    FILE,
     metavar="FILE.zip",
-    help="Write the archive to this file.",
 )
-@click.option(
-    *("--check", "checked"),
-    type=click.Path(path_type=Path),
-    metavar="FILE.zip",
-    help="Verify the checksum of each file in this archive instead.",
-)
-@click.option("--force", is_flag=True, help="Replace the file of --to where it exists.")
+@option("--force", "Replace the file of --to where it exists.", is_flag=True)
 @override_options
 @json_option
 def command(
@@ -49,9 +47,6 @@ def command(
     """
     if (out is None) == (checked is None):
         raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
-    from moelaws.records.progress import reporting
-    from moelaws.workflow import archive
-    from moelaws.workflow.jobs import Jobs
 
     if checked is not None:
         if studies or force or overrides:

@@ -12,7 +12,7 @@ import click
 from moelaws.accounting.cost import GPUS, Device
 from moelaws.analysis.advice import Constraints
 from moelaws.analysis.advice.build import TRAINING_BYTES
-from moelaws.cli.gathered import gathered
+from moelaws.cli.common import gathered, option
 from moelaws.spec.errors import UserError
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -108,48 +108,44 @@ def _constraints(
     return constraints, device
 
 
-def _option(name: str, kind: Any, help: str, default: Any = None) -> Callable[..., Any]:
-    return click.option(name, type=kind, default=default, show_default=bool(default), help=help)
-
-
 # The command receives ``chosen``: the constraints and the device.
 constraint_options = gathered(
     "chosen",
     _constraints,
-    _option("--compute", _AMOUNT, "Training FLOPs, counted as 6 N_active D."),
-    _option("--gpu-hours", _AMOUNT, "The budget as hours of one GPU, all together."),
-    _option(
+    option("--compute", "Training FLOPs, counted as 6 N_active D.", _AMOUNT),
+    option("--gpu-hours", "The budget as hours of one GPU, all together.", _AMOUNT),
+    option(
         "--gpu",
-        click.Choice(["h100", "h200", "a100"]),
         "Which GPU; its speed is an assumed 35 % of its data sheet's.  [default: h100]",
+        click.Choice(["h100", "h200", "a100"]),
     ),
-    _option("--gpus", click.IntRange(1, 10**6), "GPUs that share one training."),
-    _option("--memory", _MEMORY, "Memory of each of them, such as 80GB."),
-    _option("--serve-memory", _MEMORY, "Memory that holds the served weights."),
-    _option(
+    option("--gpus", "GPUs that share one training.", click.IntRange(1, 10**6)),
+    option("--memory", "Memory of each of them, such as 80GB.", _MEMORY),
+    option("--serve-memory", "Memory that holds the served weights.", _MEMORY),
+    option(
         "--bytes-per-parameter",
-        _AMOUNT,
         "Bytes of a served weight: 2 for bf16, 1 for fp8, 0.5 for int4.",
+        _AMOUNT,
         _SERVED_BYTES,
     ),
-    _option(
+    option(
         "--inference-tokens",
-        _AMOUNT,
         "Tokens to serve over the model's life; the budget then pays 2 N_active FLOPs each.",
+        _AMOUNT,
     ),
-    _option("--max-tokens", _AMOUNT, "Training tokens at hand."),
-    _option("--epochs", _AMOUNT, "How often each of them may be seen.", _EPOCHS),
-    _option(
+    option("--max-tokens", "Training tokens at hand.", _AMOUNT),
+    option("--epochs", "How often each of them may be seen.", _AMOUNT, _EPOCHS),
+    option(
         "--max-sparsity",
-        _between(0.0, 0.9999),
         "The sparsest mixture to look at; 0 for dense models alone.",
+        _between(0.0, 0.9999),
         0.98,
     ),
-    _option("--experts", _COUNTS, "Numbers of experts, with --top-k.", ()),
-    _option("--top-k", click.IntRange(1, 64), "Active experts a token; by r* if left out."),
-    _option(
+    option("--experts", "Numbers of experts, with --top-k.", _COUNTS, ()),
+    option("--top-k", "Active experts a token; by r* if left out.", click.IntRange(1, 64)),
+    option(
         "--granularity",
-        _between(0.25, 64.0),
         "2 d_model / d_expert; by the leverage paper's law if left out.",
+        _between(0.25, 64.0),
     ),
 )

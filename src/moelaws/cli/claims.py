@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, out_option, print_json, print_table
+from moelaws.cli.common import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.records.files import write_json, write_text

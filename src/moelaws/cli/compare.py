@@ -7,21 +7,23 @@ from typing import Any
 
 import click
 
+from moelaws import laws
+from moelaws.cli.common import json_option, option, out_option, print_json, print_table
 from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.laws import join_own_laws
+from moelaws.fitting.compare import compare
+from moelaws.records.files import write_json
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
 
 @click.command("compare")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
-    "--laws", "refs", required=True, metavar="A,B,...", help="The laws, each as LAW or LAW:VARIANT."
-)
+@option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
 @fit_options
 @seed_option
 @threads_option
-@out_option("FILE.json for the comparison.")
+@out_option("FILE.json for the comparison.", ".json")
 @json_option
 def command(
     table: Path,
@@ -41,11 +43,6 @@ def command(
     one is constant in the table is fitted in a reduced form. A law that cannot be fitted to the
     table is named with the reason, and the others are compared.
     """
-    check_out(out, ".json")
-    from moelaws import laws
-    from moelaws.cli.own_laws import join_own_laws
-    from moelaws.fitting.compare import compare
-    from moelaws.records.files import write_json
 
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.common import (
+    json_option,
+    out_option,
+    print_json,
+    print_table,
+    study_option,
+    table_option,
+)
 from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
@@ -22,19 +29,12 @@ if TYPE_CHECKING:
 @click.command("contest")
 @click.argument("name")
 @project_options
-@click.option(
-    "--study",
-    "study_name",
-    metavar="STUDY",
-    help="The study, or the YAML file of your own; needed where several have that name.",
-)
-@click.option(
-    "--table", type=click.Path(path_type=Path), help="The study's table; results/... by default."
-)
+@study_option
+@table_option
 @simulated_option
 @seed_option
 @threads_option
-@out_option("The JSON file to write.")
+@out_option("The JSON file to write.", ".json")
 @json_option
 def command(
     name: str,
@@ -52,7 +52,6 @@ def command(
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
-    check_out(out, ".json")
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
@@ -113,7 +112,7 @@ def _print(split: SplitScores, level: float) -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @project_options
 @simulated_option
-@out_option("The Markdown file to write.")
+@out_option("The Markdown file to write.", ".md")
 @json_option
 def contests(
     files: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
@@ -122,7 +121,6 @@ def contests(
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
-    check_out(out, ".md")
     from moelaws.claims.contests import page, read_contest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results

@@ -8,7 +8,7 @@ from types import FrameType
 
 import click
 
-from moelaws.cli.output import json_option, out_option, print_json, print_table
+from moelaws.cli.common import json_option, option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
@@ -23,17 +23,16 @@ VOCABULARY = 512
 
 @click.command(name="corpus")
 @project_options
-@click.option(
-    "--corpus",
-    "setting",
+@option(
+    "--corpus setting",
+    "stdlib, environment, or a path or glob of UTF-8 text files; may be repeated. A data "
+    "set is set in the configuration, or by --set. [default: the configuration's]",
     multiple=True,
-    help="stdlib, environment, or a path or glob of UTF-8 text files; may be repeated. A data set "
-    "is set in the configuration, or by --set. [default: the configuration's]",
 )
-@click.option(
+@option(
     "--vocab-size",
-    type=int,
-    help=f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
+    f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
+    int,
 )
 @out_option("[default: results/corpora/ID]")
 @json_option

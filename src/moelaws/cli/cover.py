@@ -7,22 +7,20 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.common import FILE, json_option, option, print_json
 from moelaws.records import seal
 from moelaws.records.files import read_json, write_text
 
 
 @click.command(name="cover")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--text",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    "The page's text (reStructuredText), which the digest follows.",
+    click.Path(path_type=Path, exists=True, dir_okay=False),
     required=True,
-    help="The page's text (reStructuredText), which the digest follows.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="The page to write (.rst)."
-)
+@option("--out", "The page to write (.rst).", FILE, required=True)
 @json_option
 def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> None:
     """Write the report's first page: what it shows, and the digest of the whole.

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, print_json, print_table
 from moelaws.records.layout import Results
+from moelaws.records.paired import UnpairedError, paired_losses
 from moelaws.records.runs import differences, find_record
 from moelaws.spec.errors import UserError
 
@@ -55,7 +56,6 @@ def _print_difference(first: str, other: str, difference: dict[str, Any]) -> Non
 
 
 def _loss_difference(run_ids: list[str]) -> dict[str, Any]:
-    from moelaws.records.paired import UnpairedError, paired_losses
 
     try:
         losses = paired_losses(Results(), run_ids)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import json_option, out_option, print_json
+from moelaws.cli.common import json_option, out_option, print_json, study_option
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
 from moelaws.records.layout import TierFolder
@@ -34,12 +34,7 @@ def _command(
 
     @click.command(name=verb, help=purpose)
     @click.argument("name")
-    @click.option(
-        "--study",
-        "study_name",
-        metavar="STUDY",
-        help="The study, or the YAML file of your own; needed where several have that name.",
-    )
+    @study_option
     @project_options
     @file_options
     @out_option(f"The {suffixes[0]} file to write; results/... by default.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.common import json_option, option, print_json
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
 @click.command("eval")
 @click.argument("ref", metavar="LAW")
 @click.argument("inputs", metavar="VAR=VALUE...", nargs=-1)
-@click.option(
+@option(
     "--params",
+    "Coefficients: the paper's or a fit's (where it is split, add the split column's value).",
     default="published",
-    show_default=True,
     metavar="published|FIT.json",
-    help="Coefficients: the paper's or a fit's (where it is split, add the split column's value).",
 )
 @json_option
 def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> None:
@@ -53,7 +52,7 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
 
 def _law(ref: str) -> Law:
     from moelaws import laws
-    from moelaws.cli.own_laws import join_own_laws
+    from moelaws.cli.laws import join_own_laws
 
     join_own_laws([ref])
     return laws.get(ref)

@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json
+from moelaws.cli.common import json_option, out_option, print_json
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.records.files import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
+from moelaws.spec.words import counted
 
 EVERY = 60.0  # seconds between the beginnings of two writings
 
@@ -23,7 +24,7 @@ EVERY = 60.0  # seconds between the beginnings of two writings
 @click.command(name="explore")
 @project_options
 @simulated_option
-@out_option("The page to write (.html); results/TIER/explore.html by default.")
+@out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
 @json_option
 def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
@@ -31,30 +32,26 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
-    check_out(out, ".html")
     if simulated:
         project = project.model_copy(update={"source": "simulated"})
     out, data = write_page(project, out)
     size = out.stat().st_size / 1e6
     if as_json:
-        counted = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
+        numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
         about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**about, **counted, "notes": data["notes"]})
+        print_json({**about, **numbers, "notes": data["notes"]})
         return
     for note in data["notes"]:
         click.echo(f"moelaws: warning: {note}", err=True)
-    click.echo(f"{out}: {data['runs']['count']} runs, {size:.1f} MB; open it in a browser")
+    click.echo(
+        f"{out}: {counted(data['runs']['count'], 'run')}, {size:.1f} MB; open it in a browser"
+    )
 
 
 def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """Writes the page of the project's tier; returns where it is and what it shows.
-
-    Raises:
-        UserError: where nothing is there to show, or the file cannot be written.
-    """
-    from moelaws.explore.gather import gather
+    """Writes the page of the project's tier; returns where it is and what it shows."""
     from moelaws.explore.material import Material
-    from moelaws.explore.page import render
+    from moelaws.explore.page import gather, render
     from moelaws.workflow.jobs import Jobs
 
     jobs = Jobs.of(project)
@@ -91,11 +88,7 @@ class Page:
             self._thread.start()
 
     def write_last(self) -> Path:
-        """Writes the page of what there is at the end; returns where it is.
-
-        Raises:
-            UserError: where it cannot be written.
-        """
+        """Writes the page of what there is at the end; returns where it is."""
         if self._thread.is_alive():
             self._thread.join()
         return write_page(self.project)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +11,26 @@ from typing import Any
 
 import click
 
-from moelaws.cli.gathered import gathered
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.common import (
+    FILE,
+    FOLDER,
+    gathered,
+    json_option,
+    option,
+    print_json,
+    results_option,
+)
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
+from moelaws.records.code import training_code
+from moelaws.records.layout import Results
+from moelaws.records.listing import Listing
+from moelaws.records.progress import reporting
+from moelaws.records.runs import all_records, find_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
+from moelaws.spec.words import counted
 
 
 @click.group(name="export")
@@ -28,10 +42,10 @@ def command() -> None:
     name="hf", short_help="Write a run as a folder that Hugging Face's transformers loads."
 )
 @click.argument("run", metavar="RUN")
-@click.option("--to", type=click.Path(path_type=Path), required=True, help="Folder to write.")
-@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@option("--to", "Folder to write.", FILE, required=True)
+@results_option
 @json_option
-def hf(run: str, to: Path, results: str, as_json: bool) -> None:
+def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     """Write RUN (an id or its beginning) as a folder that transformers loads as it stands.
 
     The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. The
@@ -42,10 +56,8 @@ def hf(run: str, to: Path, results: str, as_json: bool) -> None:
     moelaws export hf 3fb1 --to exported
     """
     from moelaws.exports.hf.folder import export
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import find_record
 
-    tree = Results(Path(results))
+    tree = Results(results)
     written = export(tree, find_record(tree, run).run_id, to)
     size = sum(written.files.values())
     if as_json:
@@ -78,91 +90,83 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         "scope",
         Scope,
         click.argument("chosen", metavar="[RUN]...", nargs=-1),
-        click.option(
-            *("--study", "studies"),
+        option(
+            "--study studies",
+            "Only runs of this study; may be given again. The configuration's by default.",
             metavar="STUDY",
             multiple=True,
-            help="Only runs of this study; may be given again. The configuration's by default.",
         ),
-        click.option(
-            "--results",
-            type=click.Path(path_type=Path),
-            default=Path("results"),
-            show_default=True,
-            help="Root of the records.",
-        ),
+        results_option,
         override_options,
     )
     return scope(selection_options(json_option(command)))
 
 
-@command.command(name="mlflow", short_help="Put runs into a database or a server of MLflow.")
-@click.option(
-    *("--to", "uri"),
-    required=True,
-    metavar="URI",
-    help="sqlite:///FILE.db, or the http address of an MLflow server.",
-)
-@_shared
-def mlflow(uri: str, scope: Scope, selection: Selection, as_json: bool) -> None:
-    """Put the runs of the chosen studies, or each RUN, into MLflow, an experiment a study.
-
-    The runs are those that completed or diverged. A second call adds nothing twice: it
-    replaces what is there of these runs.
-    """
-    _export("mlflow", uri, scope, selection, as_json)
-
-
-@command.command(name="tensorboard", short_help="Write runs as event files for TensorBoard.")
-@click.option(
-    *("--to", "folder"),
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder to give to tensorboard --logdir.",
-)
-@_shared
-def tensorboard(folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
-    """Write the runs of the chosen studies, or each RUN, for TensorBoard: DIR/STUDY/RUN.
-
-    The runs are those that completed or diverged. A second call adds nothing twice: it
-    replaces what is there of these runs.
-    """
-    _export("tensorboard", folder, scope, selection, as_json)
-
-
-@command.command(name="wandb", short_help="Write runs as offline runs of W&B.")
-@click.option("--offline", is_flag=True, help="Needed: runs are written for `wandb sync`.")
-@click.option(
-    *("--to", "folder"),
-    default=Path("wandb_runs"),  # a folder "wandb" would hide the package from Python
-    show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder that gets STUDY/offline-run-*.",
-)
-@_shared
-def wandb(offline: bool, folder: Path, scope: Scope, selection: Selection, as_json: bool) -> None:
-    """Write the runs of the chosen studies, or each RUN, for W&B, a project a study.
-
-    The runs are those that completed or diverged. A second call adds nothing twice: it
-    replaces what is there of these runs. `wandb sync DIR/STUDY/offline-run-*` sends
-    them to a server.
-    """
+def _refuse_online(context: click.Context, parameter: click.Parameter, offline: bool) -> None:
     if not offline:
         raise UserError(
             "export wandb asks no server: add --offline, and then call wandb sync on what it wrote"
         )
-    _export("wandb", folder, scope, selection, as_json)
+
+
+def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]) -> None:
+    """Adds the command that exports runs to the program ``name``."""
+    help += (
+        "\n\nThe runs are those that completed or diverged. A second call adds nothing twice: it "
+        "replaces what is there of these runs."
+    )
+
+    @_shared
+    def export_to(to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
+        _export(name, to, scope, selection, as_json)
+
+    made = functools.reduce(lambda made, add: add(made), options[::-1], export_to)
+    command.command(name=name, short_help=short_help, help=help)(made)
+
+
+_tracker(
+    "mlflow",
+    "Put runs into a database or a server of MLflow.",
+    "Put the runs of the chosen studies, or each RUN, into MLflow, an experiment a study.",
+    option(
+        "--to",
+        "sqlite:///FILE.db, or the http address of an MLflow server.",
+        required=True,
+        metavar="URI",
+    ),
+)
+_tracker(
+    "tensorboard",
+    "Write runs as event files for TensorBoard.",
+    "Write the runs of the chosen studies, or each RUN, for TensorBoard: DIR/STUDY/RUN.",
+    option(
+        "--to", "The folder to give to tensorboard --logdir.", FOLDER, required=True, metavar="DIR"
+    ),
+)
+_tracker(
+    "wandb",
+    "Write runs as offline runs of W&B.",
+    "Write the runs of the chosen studies, or each RUN, for W&B, a project a study. `wandb sync "
+    "DIR/STUDY/offline-run-*` sends them to a server.",
+    option(
+        "--offline",
+        "Needed: runs are written for `wandb sync`.",
+        is_flag=True,
+        expose_value=False,
+        callback=_refuse_online,
+    ),
+    option(  # a folder "wandb" would hide the package from Python
+        "--to",
+        "The folder that gets STUDY/offline-run-*.",
+        FOLDER,
+        Path("wandb_runs"),
+        metavar="DIR",
+    ),
+)
 
 
 def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
     from moelaws.exports.material import export, places_of
-    from moelaws.records.code import training_code
-    from moelaws.records.layout import Results
-    from moelaws.records.listing import Listing
-    from moelaws.records.progress import reporting
-    from moelaws.records.runs import all_records, find_record
 
     try:
         writer = resolve("moelaws.exports", f"{name}:writer")
@@ -192,7 +196,9 @@ def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_js
         return
     studies = Counter(study for study, _ in runs)
     of = ", ".join(f"{study} {count}" for study, count in studies.items())
-    click.echo(f"{to}: {len(runs)} runs{f' ({of})' if of else ''}, {len(left_out)} left out")
+    click.echo(
+        f"{to}: {counted(len(runs), 'run')}{f' ({of})' if of else ''}, {len(left_out)} left out"
+    )
     for reason in dict.fromkeys(left_out.values()):
         ids = [run for run, why in left_out.items() if why == reason]
         click.echo(f"left out, {reason}: {listed(ids, 5)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import (
+from moelaws.cli.common import (
+    WHOLE,
     Command,
-    check_out,
     json_option,
+    option,
     out_option,
+    pairs,
     print_json,
     print_table,
 )
@@ -27,85 +30,66 @@ if TYPE_CHECKING:
     from moelaws.spec.fit import Fit
 
 _FIT_OPTIONS = (
-    click.option(
-        *("--map", "mapping"),
+    option(
+        "--map mapping",
+        "Column of a variable, such as L=loss; may be repeated.",
         multiple=True,
         metavar="VAR=COLUMN",
-        help="Column of a variable, such as L=loss; may be repeated.",
     ),
-    click.option(
-        *("--unit", "units"),
+    option(
+        "--unit units",
+        "Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
+        "or a factor, such as 1e6.",
         multiple=True,
         metavar="VAR=UNIT",
-        help="Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
-        "or a factor, such as 1e6.",
     ),
-    click.option("--rows", metavar="EXPR", help="Rows to use, as 'C >= 1e19 and S > 0'."),
-    click.option("--holdout", metavar="EXPR", help="Rows kept for validation, such as 'S>=0.98'."),
-    click.option(
+    option("--rows", "Rows to use, as 'C >= 1e19 and S > 0'.", metavar="EXPR"),
+    option("--holdout", "Rows kept for validation, such as 'S>=0.98'.", metavar="EXPR"),
+    option(
         "--objective",
-        type=click.Choice(("huber", "huber_scale", "squared", "absolute")),
-        help="Objective (default: the law's own).",
+        "Objective (default: the law's own).",
+        click.Choice(("huber", "huber_scale", "squared", "absolute")),
     ),
-    click.option(
-        "--delta", type=float, help="Threshold of the Huber losses (default: the law's own)."
-    ),
-    click.option(
-        "--weights", metavar="COLUMN", help="Weight rows by this standard error of the loss."
-    ),
-    click.option(
-        "--bootstrap", type=int, help="Number of refits behind the intervals (default 200)."
-    ),
-    click.option(
-        "--resample-by", metavar="COLUMN", help="Draw whole blocks of rows, such as C or run_id."
-    ),
-    click.option("--level", type=float, help="Level of the intervals (default 0.9)."),
-    click.option(
-        "--max-hours", type=float, help="Refuse a fit that would take longer (default 24)."
-    ),
+    option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
+    option("--weights", "Weight rows by this standard error of the loss.", metavar="COLUMN"),
+    option("--bootstrap", "Number of refits behind the intervals (default 200).", int),
+    option("--resample-by", "Draw whole blocks of rows, such as C or run_id.", metavar="COLUMN"),
+    option("--level", "Level of the intervals (default 0.9).", float),
+    option("--max-hours", "Refuse a fit that would take longer (default 24).", float),
 )
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the starts and the bootstrap.",
-)
-threads_option = click.option(
+seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
+threads_option = option(
     "--threads",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Cores to use; the results are the same to the last digit.",
+    "Cores to use; the results are the same to the last digit.",
+    click.IntRange(1, 256),
+    1,
 )
 
 
 def fit_options(command: Command) -> Command:
     """Adds the options of a fit that one law and several have alike."""
-    for option in reversed(_FIT_OPTIONS):
-        command = option(command)
-    return command
+    return functools.reduce(lambda made, add: add(made), _FIT_OPTIONS[::-1], command)
 
 
 @click.command("fit")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--law", help="The law, or LAW:VARIANT; `moelaws laws` lists them.")
+@option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
-@click.option("--rollout", metavar="COLUMN", help="Fit below each value, predict above.")
-@click.option("--split-by", metavar="COLUMN", help="One fit for each value of a column.")
-@click.option("--select", is_flag=True, help="Choose among the law's forms by cross-validation.")
-@click.option("--sample", type=int, help="Run only so many of the law's starts (default: all).")
-@click.option(
+@option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")
+@option("--split-by", "One fit for each value of a column.", metavar="COLUMN")
+@option("--select", "Choose among the law's forms by cross-validation.", is_flag=True)
+@option("--sample", "Run only so many of the law's starts (default: all).", int)
+@option(
     "--intervals",
-    type=click.Choice(("auto", "bootstrap", "student")),
-    help="auto takes Student's t for least squares and the bootstrap otherwise.",
+    "auto takes Student's t for least squares and the bootstrap otherwise.",
+    click.Choice(("auto", "bootstrap", "student")),
 )
-@click.option("--profile", multiple=True, metavar="PARAMETER", help="Add its profile likelihood.")
+@option("--profile", "Add its profile likelihood.", multiple=True, metavar="PARAMETER")
 @seed_option
 @threads_option
-@out_option("FILE.json; draws go beside it.")
-@click.option("--spec", metavar="JSON|FILE", help="Take a study's fit entry in place of options.")
-@click.option("--study", metavar="FILE", help="YAML file of your own study that has the law.")
+@out_option("FILE.json; draws go beside it.", ".json")
+@option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
+@option("--study", "YAML file of your own study that has the law.", metavar="FILE")
 @json_option
 def command(
     table: Path,
@@ -134,10 +118,8 @@ def command(
     if spec is None and "law" not in given:
         raise UserError("--law is missing; `moelaws laws` lists the laws")
     entry = _entry(spec) if spec is not None else from_options({"name": "fit"} | given, "fit")
-    check_out(out, ".json")
-
     from moelaws import laws
-    from moelaws.cli.own_laws import join_own_laws
+    from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
     from moelaws.records.code import digest
@@ -199,24 +181,6 @@ def from_options(given: dict[str, Any], where: str) -> Fit:
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
     return parse(Fit, {"mapping": mapping, "units": units, "protocol": protocol, **given}, where)
-
-
-def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
-    """Returns ``NAME=VALUE`` options as a dictionary.
-
-    Raises:
-        UserError: for a text of another form, or a name that is given twice.
-    """
-    values: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise UserError(f"{option} {text!r} is not {form}".lstrip())
-        if name in values:
-            both = f"{values[name]!r} and {value!r}"
-            raise UserError(f"{option} {name} is given twice: {both}".lstrip())
-        values[name] = value
-    return values
 
 
 def _print(report: FitReport) -> None:

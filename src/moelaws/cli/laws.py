@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from moelaws import laws
-from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.cli.own_laws import join_own_laws
+from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # no law's id: a list of all laws holds a user's own ones too
@@ -19,7 +18,7 @@ SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
 
 @click.command("laws")
 @click.argument("ref", metavar="[LAW]", required=False)
-@click.option("--latex", is_flag=True, help="The equations in LaTeX.")
+@option("--latex", "The equations in LaTeX.", is_flag=True)
 @json_option
 def command(ref: str | None, latex: bool, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
@@ -43,6 +42,25 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
         print_json(_data(law) | {"variants": variants})
     else:
         _print(law, latex)
+
+
+def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
+    """Makes the laws ``refs`` known where a user's own study has them.
+
+    The study is ``study``, a YAML file, or else each that config/config.yaml names. Where moelaws
+    has all of these laws nothing is read, so that a mistake in a configuration which the command
+    does not need is none, and so that one prediction stays quick.
+    """
+    if all(ref.partition(":")[0] in laws.ids() for ref in refs):
+        return
+    from moelaws.spec.project import CONFIG, load_project, load_study
+
+    if study is not None:
+        load_study(study)
+    elif CONFIG.is_file() and (studies := load_project().studies) != "all":
+        for file in studies:
+            if file.endswith((".yaml", ".yml")):
+                load_study(file)
 
 
 def differences(law: Law, form: Law) -> dict[str, Any]:

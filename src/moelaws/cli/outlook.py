@@ -14,7 +14,7 @@ from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.speed import completed_runs, of_runs
 from moelaws.analysis.inputs import row_mask
-from moelaws.cli.output import json_option, out_option, print_json
+from moelaws.cli.common import FILE, json_option, option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import save
@@ -36,13 +36,12 @@ TIMES = (10.0, 100.0)
 @click.command("outlook")
 @click.argument("fits", nargs=-1, type=click.Path(path_type=Path))
 @project_options
-@click.option(
-    "--table",
-    "tables",
+@option(
+    "--table tables",
+    "A table of the runs that were fitted; its largest budget is what the answer goes beyond.",
+    FILE,
     multiple=True,
     required=True,
-    type=click.Path(path_type=Path),
-    help="A table of the runs that were fitted; its largest budget is what the answer goes beyond.",
 )
 @out_option("The Markdown file to write; a table (.parquet) and a figure lie beside it.")
 @json_option

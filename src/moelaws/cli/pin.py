@@ -7,7 +7,10 @@ from collections.abc import Iterable
 import click
 import yaml
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.analysis.pinning import pinned
+from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
 from moelaws.records.files import write_text
@@ -22,8 +25,8 @@ from moelaws.spec.project import Project, load_study
 @click.command(name="pin")
 @click.argument("study_name", metavar="STUDY", default="hyperparameters")
 @project_options
-@click.option("--lr", default="lr", show_default=True, help="The fit of the learning rate.")
-@click.option("--batch", default="batch", show_default=True, help="The fit of the batch.")
+@option("--lr", "The fit of the learning rate.", default="lr")
+@option("--batch", "The fit of the batch.", default="batch")
 @json_option
 def command(study_name: str, project: Project, lr: str, batch: str, as_json: bool) -> None:
     """Pin the laws that STUDY fitted at this tier: config/hyperparameters/TIER.yaml.
@@ -31,16 +34,13 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
     """
-    from moelaws.analysis.fitted import FittedInputs
-    from moelaws.analysis.inputs import read_runs
-    from moelaws.analysis.pinning import pinned
 
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}
-    for option, name in (("--lr", lr), ("--batch", batch)):
+    for word, name in (("--lr", lr), ("--batch", batch)):
         if name not in names:
             raise UserError(
-                f"{option} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
+                f"{word} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
             )
     folder = Results().tier(tier)
     searched = {names[lr].table, names[batch].table} - {""}

@@ -12,8 +12,8 @@ import click
 
 from moelaws.accounting.cost import device_of
 from moelaws.analysis.plan import Coefficient, Planned, fits_of, plan
+from moelaws.cli.common import COUNT, json_option, option, print_json, print_table
 from moelaws.cli.fit import fitting_on, threads_option
-from moelaws.cli.output import json_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
 from moelaws.grids.budget import Budget, budget
@@ -22,6 +22,7 @@ from moelaws.grids.timings import learned
 from moelaws.records.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project, load_study
+from moelaws.spec.words import counted
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.tables.simulate import design, simulation_entry
 
@@ -31,21 +32,11 @@ _SAMPLE = 1000
 @click.command(name="plan")
 @click.argument("study_name", metavar="STUDY")
 @project_options
-@click.option("--law", default="", help="The law to simulate; the study's own by default.")
+@option("--law", "The law to simulate; the study's own by default.", default="")
 @simulation_options
-@click.option(
-    "--rows", metavar="EXPR", default="", help="Runs to plan, such as 'C >= 1e11'; all by default."
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    default=_SAMPLE,
-    show_default=True,
-    help="Number of starts of a fit whose law has more.",
-)
-@click.option(
-    "--all", "every", is_flag=True, help="Show coefficients that have no true value, too."
-)
+@option("--rows", "Runs to plan, such as 'C >= 1e11'; all by default.", default="", metavar="EXPR")
+@option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
+@option("--all every", "Show coefficients that have no true value, too.", is_flag=True)
 @threads_option
 @json_option
 def command(
@@ -165,8 +156,8 @@ def _of_another_law(coefficient: Coefficient) -> bool:
 def _print_cost(cost: Budget) -> None:
     disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
     click.echo(
-        f"{cost.runs:,} runs of {cost.tokens:.3g} tokens in all, {cost.flops:.3g} FLOPs: about "
-        f"{cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
+        f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, {cost.flops:.3g} FLOPs: "
+        f"about {cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
         + (f" ({disk})" if disk else "")
     )
     if cost.device.basis:

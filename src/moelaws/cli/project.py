@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from moelaws.cli.gathered import gathered
+from moelaws.cli.common import FILE, gathered, option
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import parse_yaml
 from moelaws.spec.project import CONFIG, Project, load_project
@@ -34,14 +32,12 @@ def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Pr
     return load_project(overrides=_overrides(tier, assignments), path=config)
 
 
-_tier_option = click.option(
-    "--tier", help="demo, workstation, gpu or paper; the configuration's by default."
-)
-_set_option = click.option(
-    *("--set", "assignments"),
+_tier_option = option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
+_set_option = option(
+    "--set assignments",
+    "Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
 )
 
 # Adds ``--tier`` and ``--set``; the command receives ``overrides`` of the configuration's keys.
@@ -52,18 +48,12 @@ project_options = gathered(
     "project",
     _project,
     _tier_option,
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        default=CONFIG,
-        show_default=True,
-        help="The project's configuration.",
-    ),
+    option("--config", "The project's configuration.", FILE, CONFIG),
     _set_option,
 )
 
-simulated_option = click.option(
+simulated_option = option(
     "--simulated",
+    "Read and write below results/TIER/simulated, as with source: simulated.",
     is_flag=True,
-    help="Read and write below results/TIER/simulated, as with source: simulated.",
 )

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, print_json, print_table
+from moelaws.cli.common import FILE, check_out, json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.records.files import replacing
 from moelaws.records.layout import Results
@@ -23,27 +23,25 @@ STDOUT = Path("-")
 @click.command(name="query")
 @click.argument("sql")
 @project_options
-@click.option(
-    *("--csv", "out"),
-    type=click.Path(path_type=Path),
+@option(
+    "--csv out",
+    "Write the answer to FILE, whose name ends in .csv; - is standard output.",
+    FILE,
     metavar="FILE",
-    help="Write the answer to FILE, whose name ends in .csv; - is standard output.",
 )
-@click.option(
-    *("--time-limit", "seconds"),
-    type=click.IntRange(1, 86_400),
+@option(
+    "--time-limit seconds",
+    "The most time that the answer may take, once the tables are read.",
+    click.IntRange(1, 86_400),
+    60,
     metavar="SECONDS",
-    default=60,
-    show_default=True,
-    help="The most time that the answer may take, once the tables are read.",
 )
-@click.option(
-    *("--memory-limit", "gigabytes"),
-    type=click.IntRange(1, 10_000),
+@option(
+    "--memory-limit gigabytes",
+    "The most memory that the answer may take.",
+    click.IntRange(1, 10_000),
+    2,
     metavar="GB",
-    default=2,
-    show_default=True,
-    help="The most memory that the answer may take.",
 )
 @json_option
 def command(

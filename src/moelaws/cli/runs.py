@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.gathered import gathered
-from moelaws.cli.output import json_option, print_json, print_table
-from moelaws.records.runs import STATUSES
+from moelaws.cli.common import gathered, json_option, option, print_json, print_table
+from moelaws.records.code import training_code
+from moelaws.records.layout import Results
+from moelaws.records.listing import MEMBERS, Listing
+from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
 from moelaws.spec.errors import UserError
-
-if TYPE_CHECKING:
-    from moelaws.records.listing import Listing
-    from moelaws.records.runs import Record
+from moelaws.spec.words import counted
 
 
 @dataclass(frozen=True)
@@ -70,19 +68,19 @@ class View:
 selection_options = gathered(
     "selection",
     Selection,
-    click.option("--status", type=click.Choice(STATUSES), help="Only runs in this state."),
-    click.option("--stale", is_flag=True, help="Only runs that other training code made."),
-    click.option(
-        *("--tag", "tags"),
+    option("--status", "Only runs in this state.", click.Choice(STATUSES)),
+    option("--stale", "Only runs that other training code made.", is_flag=True),
+    option(
+        "--tag tags",
+        "Only runs with this tag, whatever its value or with this one.",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="Only runs with this tag, whatever its value or with this one.",
     ),
-    click.option(
+    option(
         "--where",
-        metavar="EXPR",
+        "Only runs in which EXPR holds: COLUMN OP NUMBER [and ...], as in 'L < 4 and E == 8'.",
         default="",
-        help="Only runs in which EXPR holds: COLUMN OP NUMBER [and ...], as in 'L < 4 and E == 8'.",
+        metavar="EXPR",
     ),
 )
 
@@ -93,22 +91,21 @@ selection_options = gathered(
 @gathered(
     "view",
     View,
-    click.option("--sort", metavar="COLUMN", help="The column by which the list is ordered."),
-    click.option("--descending", is_flag=True, help="The greatest value of --sort comes first."),
-    click.option("--columns", metavar="A,B,...", help="The columns to show."),
-    click.option(
+    option("--sort", "The column by which the list is ordered.", metavar="COLUMN"),
+    option("--descending", "The greatest value of --sort comes first.", is_flag=True),
+    option("--columns", "The columns to show.", metavar="A,B,..."),
+    option(
         "--group",
-        is_flag=True,
-        help="One row for all runs that differ in their seed alone: the mean, the standard "
+        "One row for all runs that differ in their seed alone: the mean, the standard "
         "deviation (L_sd) and the number n of those that have a loss.",
+        is_flag=True,
     ),
 )
-@click.option(
-    "--retry",
-    "again",
-    is_flag=True,
-    help="Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
+@option(
+    "--retry again",
+    "Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
     "and for each RUN that is named.",
+    is_flag=True,
 )
 @json_option
 def command(
@@ -119,24 +116,21 @@ def command(
     A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
     show RUN` lists them), or the last word of a key, such as tokens.
     """
-    from moelaws.records.code import training_code
-    from moelaws.records.layout import Results
-    from moelaws.records.listing import MEMBERS, Listing
-    from moelaws.records.runs import all_records, find_record
 
     results, code = Results(), training_code()
     records = [find_record(results, run) for run in chosen] or all_records(results)
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
     if again:
-        from moelaws.records.runs import UNSUCCESSFUL, retry
-
         of_all = bool(chosen) or selection.stale
         found = listing.records
         retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
         for record in retried:
             retry(results, record)
-        click.echo(f"{len(retried)} runs will be trained at the next call of snakemake", err=True)
+        click.echo(
+            f"{counted(len(retried), 'run')} will be trained at the next call of snakemake",
+            err=True,
+        )
     listing = view.of(listing)
     if as_json and not view.group and view.columns is None:
         print_json([record.as_dict(code) for record in listing.records])
@@ -150,4 +144,5 @@ def command(
         return
     print_table(names, rows)
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    click.echo(f"{len(rows)} {'groups of runs' if view.group else 'runs'}{nowhere}")
+    number = counted(len(rows), *(("group of runs", "groups of runs") if view.group else ("run",)))
+    click.echo(f"{number}{nowhere}")

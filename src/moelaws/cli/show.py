@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, study_option
 from moelaws.cli.project import simulated_option
 from moelaws.cli.study_files import study_with
+from moelaws.records.chain import Link, changed_runs, link, trained_by
+from moelaws.records.layout import Results, TierFolder
+from moelaws.records.runs import find_record, flatten
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
-
-if TYPE_CHECKING:
-    from moelaws.records.chain import Link
-    from moelaws.records.layout import TierFolder
+from moelaws.spec.words import counted
 
 # Word on the command line -> key of such entries in a study.
 KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
@@ -25,14 +24,9 @@ KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "deri
 @click.command(name="show")
 @click.argument("what", metavar="RUN|FILE|KIND")
 @click.argument("name", required=False)
-@click.option(
-    "--study",
-    "study_name",
-    metavar="STUDY",
-    help="The study, or the YAML file of your own; needed where several have that name.",
-)
+@study_option
 @simulated_option
-@click.option("--tier", help="demo, workstation, gpu or paper; the configuration's by default.")
+@option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
 @json_option
 def command(
     what: str,
@@ -52,7 +46,6 @@ def command(
     moelaws show figure F7
     moelaws show results/demo/tables/sparsity.parquet
     """
-    from moelaws.records.layout import Results
 
     if name is not None:
         project = load_project(overrides={"tier": tier} if tier else {})
@@ -63,7 +56,6 @@ def command(
     else:
         _show_run(what, as_json)
         return
-    from moelaws.records.chain import link
 
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
@@ -76,8 +68,6 @@ def command(
 
 
 def _show_run(run: str, as_json: bool) -> None:
-    from moelaws.records.layout import Results
-    from moelaws.records.runs import find_record, flatten
 
     data = find_record(Results(), run).as_dict()
     if as_json:
@@ -105,8 +95,6 @@ def _rows(link: Link, depth: int) -> Iterator[list[str]]:
 
 def _print_runs(top: Link) -> None:
     """Prints where the runs of every table in the chain are from: a file, or trainings."""
-    from moelaws.records.chain import changed_runs, trained_by
-    from moelaws.records.layout import Results
 
     for table in _tables(top, "imported"):
         click.echo(f"\n{table.path}: imported")
@@ -114,11 +102,12 @@ def _print_runs(top: Link) -> None:
             click.echo(f"  {name}: {table.imported[name] or 'not on record'}")
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
-        state = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
-        click.echo(f"\n{table.path}: {len(table.runs)} runs, {state if changed else 'as they are'}")
+        since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
+        state = since if changed else "as they are"
+        click.echo(f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}")
         for name, counts in trained_by(table.runs, Results()).items():
             for value, n in counts.most_common():
-                click.echo(f"  {name}: {value} ({n} runs)")
+                click.echo(f"  {name}: {value} ({counted(n, 'run')})")
 
 
 def _tables(link: Link, origin: str) -> list[Link]:

@@ -14,9 +14,17 @@ import pandas as pd
 from rich.console import Console
 
 from moelaws import laws
-from moelaws.cli.fit import pairs
-from moelaws.cli.gathered import gathered
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.common import (
+    COUNT,
+    WHOLE,
+    gathered,
+    json_option,
+    option,
+    out_option,
+    pairs,
+    print_json,
+    print_table,
+)
 from moelaws.cli.project import project_options
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import Sweep, expand_study
@@ -46,48 +54,40 @@ class SimulationOptions:
 simulation_options = gathered(
     "options",
     SimulationOptions,
-    click.option(
+    option(
         "--noise",
-        type=click.FloatRange(min=0),
-        help="Standard deviation of ln of the loss (of the response itself for laws not of a log); "
+        "Standard deviation of ln of the loss (of the response itself for laws not of a log); "
         "0.003 unless the study says otherwise.",
+        click.FloatRange(min=0),
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        help="Seed of the noise; 1 unless the study says otherwise.",
-    ),
-    click.option(
-        "--repeats",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Seeds of each run of the grid.",
-    ),
-    click.option(
+    option("--seed", "Seed of the noise; 1 unless the study says otherwise.", WHOLE),
+    option("--repeats", "Seeds of each run of the grid.", COUNT, 1),
+    option(
         "--params",
+        "Coefficients to simulate with: the paper's or a fit's.",
         default="published",
-        show_default=True,
         metavar="published|FIT.json",
-        help="Coefficients to simulate with: the paper's or a fit's.",
     ),
 )
 
 
 @click.command(name="simulate")
 @click.argument("law_ref", metavar="[LAW]", default="")
-@click.option("--study", "study_name", required=True, help="The study whose grid gives the points.")
+@option("--study study_name", "The study whose grid gives the points.", required=True)
 @project_options
 @simulation_options
-@click.option("--rows", metavar="EXPR", help="Runs to use, such as 'C >= 1e11'.")
-@click.option(
-    "--map",
-    "mapping",
+@option("--rows", "Runs to use, such as 'C >= 1e11'.", metavar="EXPR")
+@option(
+    "--map mapping",
+    "The grid's column of a variable; by default as the fit or the study has it.",
     multiple=True,
     metavar="VAR=COLUMN",
-    help="The grid's column of a variable; by default as the fit or the study has it.",
 )
-@out_option("FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.")
+@out_option(
+    "FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.",
+    ".parquet",
+    ".csv",
+)
 @json_option
 def command(
     law_ref: str,
@@ -105,7 +105,6 @@ def command(
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
-    check_out(out, ".parquet", ".csv")
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
@@ -129,24 +128,12 @@ def command(
 
 def simulated(
     sweep: Sweep,
-    entry: SimulationEntry,
-    repeats: int = 1,
-    params: str = "published",
-    mapped: Mapping[str, str] = {},
+    entry: SimulationEntry,  # which law, where and with what noise
+    repeats: int = 1,  # seeds of each run
+    params: str = "published",  # or a fit's report
+    mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the report
 ) -> tuple[Simulation, dict[str, Any]]:
-    """Returns the simulated table of a sweep and how it was simulated, as the table's file says it.
-
-    Args:
-        sweep: of the study.
-        entry: which law, where and with what noise.
-        repeats: seeds of each run.
-        params: published, or a fit's report.
-        mapped: variable -> column, before those that ``entry`` and the fit's report have.
-
-    Raises:
-        UserError: for a law without published coefficients, a report of another law's fit, or a
-            grid that the law cannot be evaluated on.
-    """
+    """Returns the simulated table of a sweep, and how it was simulated as its file says it."""
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
     mapping, noise = (fitted or entry.mapping) | dict(mapped), entry.noise

@@ -9,8 +9,17 @@ from typing import Any
 
 import click
 
+from moelaws.cli.common import (
+    COUNT,
+    WHOLE,
+    json_option,
+    option,
+    out_option,
+    print_json,
+    print_table,
+    results_option,
+)
 from moelaws.cli.gpu import gpus_option, holding
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
 from moelaws.cli.project import override_options
 from moelaws.gpus.listing import Chosen
 from moelaws.grids.architectures import architectures
@@ -34,27 +43,15 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 
 @click.command(name="speed")
 @click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
-@click.option("--study", help="Those of this study's grid too, one for each architecture.")
-@click.option("--sweep", help="Of the study's grid, the sweep of this name alone.")
+@option("--study", "Those of this study's grid too, one for each architecture.")
+@option("--sweep", "Of the study's grid, the sweep of this name alone.")
 @override_options
-@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
-    help="Rounds, in each of which every configuration has a turn.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the order of the turns.",
-)
-@click.option("--results", default="results", help="Root of the records.", show_default=True)
+@option("--device", "auto, cpu or cuda.", default="auto")
+@option("--repeats", "Rounds, in each of which every configuration has a turn.", COUNT, 15)
+@option("--seed", "Seed of the order of the turns.", WHOLE, 0)
+@results_option
 @gpus_option
-@out_option("A Parquet file for the numbers; without it they are only printed.")
+@out_option("A Parquet file for the numbers; without it they are only printed.", ".parquet")
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -64,7 +61,7 @@ def command(
     device: str,
     repeats: int,
     seed: int,
-    results: str,
+    results: Path,
     gpus: Chosen | None,
     out: Path | None,
     as_json: bool,
@@ -81,10 +78,9 @@ def command(
     """
     from moelaws.probing.speed import measure, write_rows
 
-    check_out(out, ".parquet")
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
-    files = [_file(word, Results(Path(results))) for word in runs]
+    files = [_file(word, Results(results)) for word in runs]
     measured = [_run(file) for file in files]
     if study:
         measured += _of_study(study, sweep, overrides)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.gathered import gathered
+from moelaws.cli.common import FILE, gathered, option, pairs, table_option
 from moelaws.cli.project import simulated_option
 from moelaws.records.code import digest
 from moelaws.records.layout import Results, TierFolder
@@ -49,11 +49,7 @@ class StudyFiles:
     def inputs(
         self, study: Study, kind: str, entries: Sequence[Reader], project: Project
     ) -> Inputs:
-        """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together.
-
-        Raises:
-            UserError: for a file that is missing or damaged, or one given that no entry declares.
-        """
+        """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together."""
         from moelaws.analysis.inputs import Inputs, read_runs
 
         folder, key = self.folder(project), study.study
@@ -82,60 +78,37 @@ class StudyFiles:
 file_options = gathered(
     "files",
     StudyFiles,
-    click.option(
-        "--table",
-        type=click.Path(path_type=Path),
-        help="The study's table; results/... by default.",
+    table_option,
+    option(
+        "--fit fits", "A fit's JSON; results/... by default.", multiple=True, metavar="NAME=FILE"
     ),
-    click.option(
-        *("--fit", "fits"),
-        multiple=True,
-        metavar="NAME=FILE",
-        help="A fit's JSON; results/... by default.",
+    option(
+        "--derived", "A derived table; results/... by default.", multiple=True, metavar="NAME=FILE"
     ),
-    click.option(
-        "--derived",
-        multiple=True,
-        metavar="NAME=FILE",
-        help="A derived table; results/... by default.",
-    ),
-    click.option(
+    option(
         "--speed",
-        type=click.Path(path_type=Path),
-        help="The measured speeds of the study's configurations; results/... by default.",
+        "The measured speeds of the study's configurations; results/... by default.",
+        FILE,
     ),
     simulated_option,
 )
 
 
-def _given(option: str, texts: Collection[str], declared: Mapping[str, Path]) -> dict[str, Path]:
-    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives.
-
-    Raises:
-        UserError: for a text that is not NAME=FILE or names what no entry declares.
-    """
-    files: dict[str, Path] = {}
-    for text in texts:
-        name, equals, file = text.partition("=")
-        if not (equals and file):
-            raise UserError(f"{option} {text!r} is not NAME=FILE")
-        if name not in declared:
-            names = ", ".join(sorted(declared)) or "none"
-            raise UserError(
-                f"{option} {text!r} names what the study's entry does not declare; it declares "
-                f"{names}"
-            )
-        files[name] = Path(file)
-    return files
+def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) -> dict[str, Path]:
+    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives."""
+    files = pairs(option, texts, "NAME=FILE")
+    if unknown := [name for name in files if name not in declared]:
+        raise UserError(
+            f"{option} '{unknown[0]}={files[unknown[0]]}' names what the study's entry does not "
+            f"declare; it declares {', '.join(sorted(declared)) or 'none'}"
+        )
+    return {name: Path(file) for name, file in files.items()}
 
 
 def study_with(kind: str, name: str) -> Study:
     """Returns the one study that has an entry ``name`` of a kind, such as figures.
 
     Where several have one, it is that of the studies that the configuration chooses.
-
-    Raises:
-        UserError: where no study has one, or several of those that are chosen, or that are not.
     """
     studies = [load_study(key) for key in study_names()]
     names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}

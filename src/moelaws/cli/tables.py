@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
 from moelaws.grids.sweep import expand_study
@@ -17,6 +17,7 @@ from moelaws.records.layout import Results
 from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
+from moelaws.spec.words import counted
 from moelaws.workflow.code import of_table
 
 if TYPE_CHECKING:
@@ -58,20 +59,19 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
         print_json({"table": str(path), "rows": counts.total(), "status": counts})
     else:
         shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-        click.echo(f"{path}: {counts.total()} runs ({shown})")
+        click.echo(f"{path}: {counted(counts.total(), 'run')} ({shown})")
 
 
 @click.command(name="import")
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
-    "--mapping",
-    "mapping_file",
+@option(
+    "--mapping mapping_file",
+    "Which column of TABLE is which of a study's table; config/imports/ has examples.",
+    FILE,
     required=True,
-    type=click.Path(path_type=Path),
     metavar="FILE.yaml",
-    help="Which column of TABLE is which of a study's table; config/imports/ has examples.",
 )
-@out_option("FILE.parquet; the study's name in the current folder by default.")
+@out_option("FILE.parquet; the study's name in the current folder by default.", ".parquet")
 @json_option
 def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) -> None:
     """Make a study's table of TABLE, the runs of somebody else (Parquet, CSV, TSV, JSON lines).
@@ -79,7 +79,6 @@ def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
     The mapping file names the source, its licence and its digest. What it does not map is missing.
     All is checked as strictly as a table of runs trained here.
     """
-    check_out(out, ".parquet")
     from moelaws.tables.imported import import_table
 
     imported = import_table(table, mapping_file)
@@ -96,7 +95,9 @@ def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
     rows = [(c.name, c.unit, *_range(frame[c.name].dropna(), c.type)) for c in known]
     print_table(("column", "unit", "values", "lowest", "highest"), rows)
     unknown = [c.name for c in imported.columns if c not in known]
-    click.echo(f"{path}: {len(frame)} runs; unknown of them: {', '.join(unknown) or 'nothing'}")
+    click.echo(
+        f"{path}: {counted(len(frame), 'run')}; unknown of them: {', '.join(unknown) or 'nothing'}"
+    )
     click.echo(f"{imported.about['licence']}: {imported.about['attribution']}")
 
 

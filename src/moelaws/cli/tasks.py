@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.output import check_out, json_option, out_option, print_json, print_table
+from moelaws.cli.common import (
+    FILE,
+    FOLDER,
+    json_option,
+    option,
+    out_option,
+    print_json,
+    print_table,
+)
 from moelaws.spec.errors import UserError
 from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.item import by_task, write_items
@@ -16,17 +24,12 @@ from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
 
 @click.command(name="tasks")
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option(
-    "--corpus",
-    type=click.Path(path_type=Path),
-    help="Folder of a prepared corpus, such as results/corpora/ID, for held-out.",
-)
-@out_option("A task file (.jsonl) to write; without it the tasks are only listed.")
-@click.option(
-    "--lm-eval",
-    "harness",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
+@option("--corpus", "Folder of a prepared corpus, such as results/corpora/ID, for held-out.", FILE)
+@out_option("A task file (.jsonl) to write; without it the tasks are only listed.", ".jsonl")
+@option(
+    "--lm-eval harness",
+    "A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
+    FOLDER,
 )
 @json_option
 def command(
@@ -46,7 +49,6 @@ def command(
     moelaws tasks held-out --corpus results/corpora/ID --out tasks.jsonl
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
-    check_out(out, ".jsonl")
     if not sources:
         _list_bundled(out or harness, as_json)
         return

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from moelaws.cli import end_as
+from moelaws.cli.common import COUNT, json_option, marker_option, option, print_json, results_option
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
-from moelaws.cli.output import json_option, print_json
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Order, Orders, write_marker
 from moelaws.records.files import read_json
@@ -25,6 +25,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
+from moelaws.spec.words import counted
 
 
 @dataclass(frozen=True)
@@ -52,64 +53,48 @@ class Setup:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_FILE...")
-@click.option("--results", default="results", help="Root of the records.", show_default=True)
-@click.option("--out", help="A folder for a single run, instead of RESULTS/runs/RUN_ID.")
-@click.option("--corpus", help="Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
-@click.option("--device", default="auto", help="auto, cpu or cuda.", show_default=True)
-@click.option(
-    "--backend", default="auto", help="Back end of the experts; auto chooses.", show_default=True
-)
-@click.option(
+@results_option
+@option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.")
+@option("--corpus", "Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
+@option("--device", "auto, cpu or cuda.", default="auto")
+@option("--backend", "Back end of the experts; auto chooses.", default="auto")
+@option(
     "--micro-batch",
-    type=int,
-    help="Sequences computed at a time, a multiple of balance_group; halved when memory is short. "
-    "A resumed run takes no more than it did before. [default: the batch; with "
+    "Sequences computed at a time, a multiple of balance_group; halved when memory is "
+    "short. A resumed run takes no more than it did before. [default: the batch; with "
     "several devices, a device's part of it]",
+    int,
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Train so many runs at a time, each in a process of its own.",
-)
-@click.option(
-    "--runs-per-gpu",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="So many workers train on the same GPU.",
-)
-@click.option(
+@option("--workers", "Train so many runs at a time, each in a process of its own.", COUNT, 1)
+@option("--runs-per-gpu", "So many workers train on the same GPU.", COUNT, 1)
+@option(
     "--devices",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Train each run on so many devices, each with a part of the model and of each batch.",
+    "Train each run on so many devices, each with a part of the model and of each batch.",
+    COUNT,
+    1,
 )
-@click.option(
+@option(
     "--nodes",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="In a job of Slurm: these devices are on so many of its nodes, as many on each.",
+    "In a job of Slurm: these devices are on so many of its nodes, as many on each.",
+    COUNT,
+    1,
 )
 @gpus_option
-@click.option(
+@option(
     "--keep-weights",
+    "Keep the final weights: RESULTS/weights/RUN_ID/model.safetensors.",
     is_flag=True,
-    help="Keep the final weights: RESULTS/weights/RUN_ID/model.safetensors.",
 )
-@click.option(
+@option(
     "--keep-steps",
+    "Keep the weights after these steps too, such as 100,200: .../step_100.safetensors.",
     metavar="STEP,...",
-    help="Keep the weights after these steps too, such as 100,200: .../step_100.safetensors.",
 )
-@click.option("--marker", type=click.Path(path_type=Path), help="Write this file when all is done.")
+@marker_option
 @json_option
 def command(
     runs: tuple[str, ...],
-    results: str,
+    results: Path,
     out: str | None,
     corpus: str | None,
     device: str,
@@ -137,7 +122,7 @@ def command(
     if nodes > devices:
         raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
     _check_starter(devices, gpus)
-    tree = Results(Path(results))
+    tree = Results(results)
     orders = [order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)]
     alone = len(orders) == 1 and marker is None
     if out and not alone:
@@ -162,8 +147,8 @@ def command(
     if as_json:
         print_json(summaries)
     else:
-        done = f"{len(orders)} runs have a summary, {len(orders) - len(waiting)} had one before"
-        click.echo(done)
+        done = f"{counted(len(orders), 'run')} {'has' if len(orders) == 1 else 'have'} a summary"
+        click.echo(f"{done}, {len(orders) - len(waiting)} had one before")
 
 
 def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import click
 
-from moelaws.cli.output import json_option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.grids.sweep import expand_study
 from moelaws.records.layout import Results, recovery
 from moelaws.spec.advice import ADVICE, load_advice
@@ -22,10 +22,10 @@ SHOWN = 8  # lines for each state
 
 
 @click.command(name="verify")
-@click.option(
+@option(
     "--tier",
-    type=click.Choice(TIERS),
-    help="Read the tables, fits and figures of this tier alone; of all tiers by default.",
+    "Read the tables, fits and figures of this tier alone; of all tiers by default.",
+    click.Choice(TIERS),
 )
 @json_option
 def command(tier: str | None, as_json: bool) -> None:

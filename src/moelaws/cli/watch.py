@@ -5,43 +5,42 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
+from moelaws.cli.common import json_option, option, print_json
 from moelaws.cli.explore import Page
-from moelaws.cli.output import json_option, print_json
 from moelaws.cli.project import project_options
+from moelaws.cli.watch_text import as_dict, drawn, idle
+from moelaws.grids.sweep import expand_study, planned
+from moelaws.records.layout import Results
+from moelaws.records.watching import Planned, Snapshot, Watching
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
-
-if TYPE_CHECKING:
-    from moelaws.records.watching import Planned, Snapshot, Watching
+from moelaws.spec.project import Project, chosen_studies
 
 
 @click.command(name="watch")
 @project_options
-@click.option(
-    *("--study", "names"),
+@option(
+    "--study names",
+    "Watch the runs of this study alone; may be given again. The configuration's by default.",
     metavar="STUDY",
     multiple=True,
-    help="Watch the runs of this study alone; may be given again. The configuration's by default.",
 )
-@click.option(
+@option(
     "--every",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    show_default=True,
+    "Look at the files again after so many seconds.",
+    click.FloatRange(min=0.1),
+    2.0,
     metavar="SECONDS",
-    help="Look at the files again after so many seconds.",
 )
-@click.option(
+@option(
     "--html",
+    "Write explore.html, as moelaws explore does, every minute while runs are under way "
+    "and once at the end.",
     is_flag=True,
-    help="Write explore.html, as moelaws explore does, every minute while runs are under way and "
-    "once at the end.",
 )
-@click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
+@option("--once", "Look once, print what there is, and end.", is_flag=True)
 @json_option
 def command(
     project: Project, names: tuple[str, ...], every: float, html: bool, once: bool, as_json: bool
@@ -52,8 +51,6 @@ def command(
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
-    from moelaws.records.layout import Results
-    from moelaws.records.watching import Watching
 
     watching = Watching(Results(), _planned(project, names))
     page = Page(project) if html else None
@@ -70,8 +67,6 @@ def command(
 
 def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
-    from moelaws.grids.sweep import expand_study, planned
-    from moelaws.spec.project import chosen_studies
 
     if names:
         project = project.model_copy(update={"studies": list(names)})
@@ -102,7 +97,6 @@ def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[
 
 def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a JSON object now and at each change."""
-    from moelaws.cli.watch_text import as_dict
 
     last = None
     for snapshot in snapshots:
@@ -117,8 +111,6 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from moelaws.cli.watch_text import drawn
-
     console = Console(highlight=False)
     if not console.is_terminal:  # a look that was asked for once
         console.print(drawn(next(snapshots), tier, console.width))
@@ -130,7 +122,6 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
 
 def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-    from moelaws.cli.watch_text import idle
 
     last = None
     for snapshot in snapshots:

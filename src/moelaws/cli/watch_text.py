@@ -10,6 +10,7 @@ from rich.text import Text
 
 from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
+from moelaws.spec.words import short
 
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
@@ -95,7 +96,7 @@ def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Tabl
         planned = snapshot.planned[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
-        sizes = (_count(planned.parameters), _count(planned.active_parameters))
+        sizes = (short(planned.parameters), short(planned.active_parameters))
         cells = [
             *((run, ", ".join(planned.studies), *sizes) if wide else (run[:8],)),
             f"{course.step}/{planned.steps}" if course.step else "begins",
@@ -135,11 +136,3 @@ def _first(runs: dict[str, Course]) -> dict[str, Course]:
 def _more(runs: dict[str, Course]) -> list[Text]:
     hidden = len(runs) - SHOWN
     return [Text(f"and {hidden} more (--once --json lists all)")] if hidden > 0 else []
-
-
-def _count(n: float) -> str:
-    """A number of parameters as people say it: 950, 12.3k, 1.4M."""
-    for power, unit in ((9, "B"), (6, "M"), (3, "k")):
-        if n >= 10**power:
-            return f"{n / 10**power:.3g}{unit}"
-    return f"{n:.0f}"

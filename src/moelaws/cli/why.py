@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.output import json_option, print_json
+from moelaws.cli.common import json_option, print_json
 from moelaws.spec.errors import UserError
 
 # How the lines begin that Snakemake prints of every call.

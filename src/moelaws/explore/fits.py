@@ -31,29 +31,17 @@ MOST_DRAWS = 200
 
 @dataclass(frozen=True)
 class LossFit:
-    """A law of the loss fitted to rows of a study.
+    """A law of the loss fitted to rows of a study."""
 
-    Attributes:
-        study: whose fit it is.
-        path: of the report.
-        report: what was fitted, in one part or several.
-        law: the form that was fitted.
-        spec: the study's entry of the fit.
-        table: the rows (n,) that the fit read, used or not.
-        row: (n,) row of the run on the page; None where the table does not name one.
-        values: variable and response -> (n,), NaN where the table has none.
-        sources: variable -> the table's column, of those that are read from one.
-    """
-
-    study: Study
-    path: Path
-    report: FitReport
-    law: FittableLaw
-    spec: Fit
-    table: pd.DataFrame
-    row: list[int | None]
-    values: Mapping[str, Array]
-    sources: Mapping[str, str]
+    study: Study  # whose fit it is
+    path: Path  # of the report
+    report: FitReport  # what was fitted, in one part or several
+    law: FittableLaw  # the form that was fitted
+    spec: Fit  # the study's entry of the fit
+    table: pd.DataFrame  # the rows (n,) that the fit read, used or not
+    row: list[int | None]  # (n,) row of the run on the page; None where the table does not name one
+    values: Mapping[str, Array]  # variable and response -> (n,), NaN where the table has none
+    sources: Mapping[str, str]  # variable -> the table's column, of those that are read from one
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -18,25 +18,19 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Material:
-    """A tier's studies with the files that a page of it may show; runs may still be under way.
+    """A tier's studies with the files that a page of it may show; runs may still be under way."""
 
-    Attributes:
-        project: its configuration.
-        studies: the chosen ones, without the entries that the tier or simulated losses lack.
-        sweeps: study -> the runs that its grid lists; empty where losses are simulated.
-        declared: the files of the tier that the workflow declares. Others that lie in the tier's
-            folder belong to another study or to an earlier call, and are not read.
-        simulated: whether the losses come from laws instead of trainings.
-        results: the tree below which everything lies.
-        notes: sentences on what could not be read, which the page shows.
-    """
-
-    project: Project
+    project: Project  # its configuration
+    # The chosen ones, without the entries that the tier or simulated losses lack
     studies: tuple[Study, ...]
+    # Study -> the runs that its grid lists; empty where losses are simulated
     sweeps: Mapping[str, Sweep]
+    # The files of the tier that the workflow declares. Others that lie in the tier's folder belong
+    # to another study or to an earlier call, and are not read.
     declared: Collection[Path]
-    simulated: bool = False
-    results: Results = field(default_factory=Results)
+    simulated: bool = False  # whether the losses come from laws instead of trainings
+    results: Results = field(default_factory=Results)  # the tree below which everything lies
+    # Sentences on what could not be read, which the page shows
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -1,13 +1,21 @@
-"""explore.html as one file: the template with its style, scripts, Plotly and data put in."""
+"""explore.html as one file: all that is there of a tier, put into the template as JSON."""
 
 from __future__ import annotations
 
 import html
 import re
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
+from moelaws import __version__
+from moelaws.explore.curves import curves, load
 from moelaws.explore.encode import packed, to_json
+from moelaws.explore.fits import loss_fits
+from moelaws.explore.laws import fitted_laws, isoflops
+from moelaws.explore.material import Material
+from moelaws.explore.runs import read_runs
+from moelaws.explore.studies import pages, studies, trained
 from moelaws.spec.errors import UserError
 
 # Scripts share one scope, and each may use those before it when it is read.
@@ -19,11 +27,7 @@ SCRIPTS = (
 
 
 def render(data: dict[str, Any]) -> str:
-    """Returns the whole page for what ``gather.gather`` returned; it needs no file and no host.
-
-    Raises:
-        UserError: where the package plotly is not installed.
-    """
+    """Returns the whole page for what ``gather`` returned; it needs no file and no host."""
     page = files("moelaws.explore") / "page"
     parts = {
         "title": html.escape(data["title"]),
@@ -46,3 +50,31 @@ def _plotly() -> str:
             "the page needs the package plotly, which is not installed here: `pip install plotly`"
         ) from None
     return str(get_plotlyjs())
+
+
+def gather(material: Material) -> dict[str, Any]:
+    """Returns what is there of a tier, as ``render`` embeds it.
+
+    What is missing is left out; what cannot be read is left out and named in ``notes``.
+    """
+    runs = read_runs(material)
+    fits = list(loss_fits(material, runs))
+    sources = sorted(set(runs.frame.get("source", [])))
+    return {
+        "tier": material.project.tier,
+        "title": f"Scaling laws of mixtures of experts: the tier {material.project.tier}",
+        "source": sources[0] if len(sources) == 1 else "mixed" if sources else "none",
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "version": __version__,
+        "trained": trained(material, runs),
+        "pages": list(pages(material)),
+        "runs": {"count": len(runs.frame), "columns": runs.columns()},
+        "details": runs.details(),
+        "curves": curves(material, runs),
+        "load": load(material, runs),
+        "isoflop": isoflops(material, fits),
+        "laws": fitted_laws(material, fits),
+        "studies": studies(material),
+        "report": material.folder.report.name,
+        "notes": material.notes,
+    }

@@ -14,6 +14,7 @@ from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
 from moelaws.grids.expand import Run
 from moelaws.records.runs import Record, flatten, read_record
+from moelaws.spec.errors import listed
 from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import column_metadata, read_study
@@ -34,17 +35,11 @@ OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds":
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a tier.
+    """The runs of a tier."""
 
-    Attributes:
-        frame: a row a run; ``study`` joins the studies that list it.
-        units: column -> its unit and its description.
-        records: run -> its record, of trained runs whose record is whole.
-    """
-
-    frame: pd.DataFrame
-    units: Mapping[str, tuple[str, str]]
-    records: Mapping[str, Record]
+    frame: pd.DataFrame  # a row a run; ``study`` joins the studies that list it
+    units: Mapping[str, tuple[str, str]]  # column -> its unit and its description
+    records: Mapping[str, Record]  # run -> its record, of trained runs whose record is whole
 
     @cached_property
     def row(self) -> dict[tuple[str, str], int]:
@@ -95,16 +90,13 @@ def read_runs(material: Material) -> Runs:
 
 @dataclass
 class _Reader:
-    """Collects the rows of the studies, each run once.
-
-    Attributes:
-        rows: (study, run) -> its row; the study is empty but for imported runs.
-        records: run -> its record, read once; None where the run has no folder.
-    """
+    """Collects the rows of the studies, each run once."""
 
     material: Material
+    # (study, run) -> its row; the study is empty but for imported runs
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
+    # Run -> its record, read once; None where the run has no folder
     records: dict[str, Record | None] = field(default_factory=dict)
 
     def read(self, study: Study) -> None:
@@ -160,13 +152,13 @@ class _Reader:
         missing = [run for run, record in self.records.items() if record is None and run in shown]
         if damaged:
             self.material.notes.append(
-                f"These records are damaged and left out ({len(damaged)}): {_some(damaged)}. "
+                f"These records are damaged and left out ({len(damaged)}): {listed(damaged, 5)}. "
                 "`moelaws verify` says what is wrong."
             )
         if missing:
             self.material.notes.append(
                 f"{self.material.results.runs} has no record of these runs ({len(missing)}), so "
-                f"their configuration and training curve are not shown: {_some(missing)}."
+                f"their configuration and training curve are not shown: {listed(missing, 5)}."
             )
 
 
@@ -193,7 +185,3 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
         return {"type": "number", "values": floats(numbers, bits=64)}
     codes, levels = pd.factorize(values)
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,19 +1,24 @@
-"""What each study shows: figures, paper tables, derived tables and the verdicts on its claims."""
+"""What each study shows, and what its runs show in words that other rules wrote."""
 
 from __future__ import annotations
 
 import base64
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from markdown_it import MarkdownIt
 from PIL import Image, UnidentifiedImageError
 
 from moelaws.claims.base import JudgedClaim, Verdict
 from moelaws.claims.page import read_verdicts
 from moelaws.explore.material import Material
+from moelaws.explore.runs import Runs
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import column_metadata, read_table
@@ -21,6 +26,10 @@ from moelaws.tables.parquet import column_metadata, read_table
 MOST_ROWS = 200  # of a table
 WIDEST = 900  # pixels of a figure
 COLOURS = 64
+TRAINED = (
+    *("study", "question", "losses", "runs", "all parameters", "active parameters"),
+    *("training tokens", "training FLOPs, 6 N D", "hours of running"),
+)
 
 
 def studies(material: Material) -> list[dict[str, Any]]:
@@ -87,11 +96,7 @@ def _claim(claim: JudgedClaim) -> dict[str, Any]:
 
 
 def embedded(path: Path) -> str:
-    """Returns the PNG at ``path`` as a data URI, at most ``WIDEST`` wide and in few colours.
-
-    Raises:
-        UserError: for a file that is no image.
-    """
+    """Returns the PNG at ``path`` as a data URI, at most ``WIDEST`` wide and in few colours."""
     try:
         with Image.open(path) as image:
             picture = image.convert("RGB")
@@ -137,3 +142,54 @@ def _short(cell: str) -> str:
 def _link(material: Material, path: Path) -> str:
     """Returns a path from the page, which lies in the tier's folder."""
     return path.relative_to(material.folder.root).as_posix()
+
+
+def trained(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns a table of what was run: a row for each study that has runs."""
+    rows = []
+    for study in material.studies:
+        own = runs.frame[[study.study in of.split(", ") for of in runs.frame["study"]]]
+        if not len(own):
+            continue
+        statuses = ", ".join(f"{n:,} {status}" for status, n in Counter(own["status"]).items())
+        about = (study.study, study.title, source_of(material, study), statuses)
+        spans = (_span(own, name) for name in ("N_total", "N_active", "D"))
+        rows.append([*about, *spans, _sum(own, "C_6N", 1), _sum(own, "seconds", 3600)])
+    return {"columns": TRAINED, "rows": rows}
+
+
+def pages(material: Material) -> Iterator[dict[str, str]]:
+    """Yields the pages of claims, laws and outlook as HTML; of the first two, the summary."""
+    folder = material.folder
+    for path, whole in ((folder.claims, False), (folder.laws, False), (folder.outlook, True)):
+        if html := material.read(partial(_html, whole=whole), path):
+            yield {"html": html, "href": path.name}
+
+
+def _html(path: Path, whole: bool) -> str:
+    """Returns a page of Markdown, or what stands before its first section, as HTML.
+
+    Markup in the text stays text. Links within the page lead to its file.
+    """
+    text = path.read_text(encoding="utf-8")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    tokens = parser.parse(text if whole else text.partition("\n## ")[0])
+    for token in tokens:
+        if token.type.startswith("heading_"):
+            token.tag = f"h{int(token.tag[1:]) + 2}"
+        for child in token.children or ():
+            if str(child.attrs.get("href", "")).startswith("#"):
+                child.attrs["href"] = path.name
+    return str(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _span(frame: pd.DataFrame, column: str) -> str:
+    """Returns the range of a column; empty where it holds nothing."""
+    if column not in frame or not (known := frame[column].dropna().astype(float)).size:
+        return ""
+    low, high = f"{known.min():.3g}", f"{known.max():.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _sum(frame: pd.DataFrame, column: str, unit: float) -> str:
+    return f"{total / unit:.3g}" if column in frame and (total := frame[column].sum()) else ""

@@ -1,10 +1,14 @@
-"""Which GPUs this machine has, as ``nvidia-smi`` tells, which starts no CUDA."""
+"""The GPUs of this machine, as ``nvidia-smi`` tells, which starts no CUDA, and who holds them."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
-from collections.abc import Collection
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,27 +19,21 @@ _FIELDS = "index,uuid,name,memory.total,memory.used,utilization.gpu"
 _MIB = 2**20
 # More than a desktop's screens take of a GPU.
 _USED_MEMORY, _USED_TIME = 2**31, 0.3
+_LOOK = 0.5  # seconds between two looks for a free one
 
 Chosen = Literal["all"] | Collection[int]
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU at the time when it was listed.
+    """One GPU at the time when it was listed; bytes are 0 where the driver does not tell."""
 
-    Attributes:
-        index: by ``nvidia-smi``, in the order of the bus.
-        uuid: its name for CUDA_VISIBLE_DEVICES, which no order changes.
-        memory, used: bytes; 0 where the driver does not tell.
-        busy: share of the time that it computed of late.
-    """
-
-    index: int
-    uuid: str
+    index: int  # by ``nvidia-smi``, in the order of the bus
+    uuid: str  # its name for CUDA_VISIBLE_DEVICES, which no order changes
     name: str
-    memory: float
-    used: float
-    busy: float
+    memory: float  # bytes
+    used: float  # bytes
+    busy: float  # share of the time that it computed of late
 
     @property
     def nominal_gb(self) -> float:
@@ -49,11 +47,7 @@ class Gpu:
 
 
 def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
-    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: every one), or the ``chosen`` ones.
-
-    Raises:
-        UserError: where there is no GPU, or one that is asked for is not there.
-    """
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: all), or the ``chosen`` ones."""
     gpus = _visible([_parsed(line) for line in _asked().splitlines() if line.strip()])
     if not gpus:
         raise UserError("no GPU was found on this machine; use device cpu")
@@ -118,3 +112,50 @@ def _visible(gpus: list[Gpu]) -> tuple[Gpu, ...]:
             )
         visible += (gpu for gpu in found if gpu not in visible)
     return tuple(visible)
+
+
+@contextmanager
+def held(
+    gpus: Sequence[Gpu], number: int, on_wait: Callable[[str], None]
+) -> Iterator[tuple[Gpu, ...]]:
+    """Holds ``number`` of the ``gpus`` while the block runs; waits until so many are free.
+
+    Who finds too few holds none meanwhile, so that two never wait for each other. A GPU is held by
+    a lock on a file of its name, which the kernel frees however the process dies; Snakemake counts
+    jobs and hands out no indices.
+    ``on_wait`` is called once with what is waited for, when waiting begins.
+    """
+    if len(gpus) < number:
+        raise UserError(f"{number} GPUs are asked for, and {len(gpus)} can be used")
+    folder = Path(tempfile.gettempdir()) / f"moelaws-gpus-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    waits = False
+    while len(locks := _locked(folder, gpus, number)) < number:
+        for descriptor in locks.values():
+            os.close(descriptor)
+        if not waits:
+            names = ", ".join(str(gpu.index) for gpu in gpus)
+            on_wait(f"waiting for {number} of the GPUs {names}, on which other jobs train")
+            waits = True
+        time.sleep(_LOOK)
+    try:
+        yield tuple(locks)
+    finally:
+        for descriptor in locks.values():
+            os.close(descriptor)
+
+
+def _locked(folder: Path, gpus: Sequence[Gpu], number: int) -> dict[Gpu, int]:
+    """Returns up to ``number`` GPUs that were free, with the descriptors that lock them."""
+    locks: dict[Gpu, int] = {}
+    for gpu in gpus:
+        descriptor = os.open(folder / gpu.uuid, os.O_RDONLY | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        locks[gpu] = descriptor
+        if len(locks) == number:
+            break
+    return locks

@@ -20,15 +20,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Annotations:
-    """What people wrote of one run.
+    """What people wrote of one run."""
 
-    Attributes:
-        tags: name -> value, any text.
-        note: any text; empty where there is none.
-    """
-
-    tags: dict[str, str] = field(default_factory=dict)
-    note: str = ""
+    tags: dict[str, str] = field(default_factory=dict)  # name -> value, any text
+    note: str = ""  # any text; empty where there is none
 
     @property
     def text(self) -> str:
@@ -37,11 +32,7 @@ class Annotations:
 
 
 def of(results: Results, run_id: str) -> Annotations:
-    """Returns the annotations of a run, empty where nobody wrote any.
-
-    Raises:
-        UserError: where their file is damaged or was written by something else.
-    """
+    """Returns the annotations of a run, empty where nobody wrote any."""
     path = results.annotations(run_id)
     if not path.is_file():
         return Annotations()
@@ -59,10 +50,6 @@ def annotate(
 
     A tag whose value is empty is removed, and so is the note where ``note`` is empty; None leaves
     it as it is.
-
-    Raises:
-        UserError: for a name that no tag can have, a text that is not UTF-8, or a file that
-            cannot be read or written.
     """
     tags = dict(tags or {})
     for name in tags:

@@ -20,16 +20,11 @@ from moelaws.spec.run import RunConfig
 
 
 class Order(Frozen):
-    """One run of a batch: its configuration, and which of its weights are kept.
-
-    Attributes:
-        keep: whether the final weights are kept.
-        steps: the steps on the way after which they are kept too.
-    """
+    """One run of a batch: its configuration, and which of its weights are kept."""
 
     config: RunConfig
-    keep: bool = False
-    steps: tuple[int, ...] = ()
+    keep: bool = False  # whether the final weights are kept
+    steps: tuple[int, ...] = ()  # the steps on the way after which they are kept too
 
 
 class Orders(Frozen):
@@ -39,11 +34,7 @@ class Orders(Frozen):
 
     @classmethod
     def read(cls, path: Path) -> Orders:
-        """Returns the runs that the file of a batch holds.
-
-        Raises:
-            UserError: where there is no such file, or it is not one of a batch.
-        """
+        """Returns the runs that the file of a batch holds."""
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:
@@ -56,16 +47,11 @@ class Orders(Frozen):
 
 
 class Marker(Frozen):
-    """What a finished batch left behind.
+    """What a finished batch left behind."""
 
-    Attributes:
-        runs: run -> the SHA-256 of its summary.
-        again: the runs that lacked memory, which the next call tries again.
-        kept: run -> the steps on the way whose weights are kept, beside the final ones.
-    """
-
-    runs: dict[str, str]
-    again: tuple[str, ...] = ()
+    runs: dict[str, str]  # run -> the SHA-256 of its summary
+    again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again
+    # Run -> the steps on the way whose weights are kept, beside the final ones
     kept: dict[str, tuple[int, ...]] = {}
 
 
@@ -87,8 +73,7 @@ def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
 def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:
     """Tells whether the batch of the marker ``path`` is done and its runs are as they were then.
 
-    Args:
-        keeps: run -> the steps on the way after which weights are to be kept.
+    ``keeps`` is run -> the steps on the way after which weights are to be kept.
     """
     try:
         marker = parse(Marker, read_json(path), path)

@@ -24,26 +24,18 @@ DRAWS = ".bootstrap.parquet"
 
 @dataclass(frozen=True)
 class Link:
-    """One file of the chain.
-
-    Attributes:
-        state: of its content: ``changed`` where it is not what the file above was made of.
-        digest: SHA-256 of its content now; empty where it is missing.
-        code: digest of the code that made it; empty where that is not on record.
-        runs: run -> digest of the summary that it holds, of a study's table.
-        documents: run -> digest of the losses by document behind its paired errors.
-        imported: of an imported table: the source's name, digest, licence, attribution.
-        inputs: the files that it was made of.
-    """
+    """One file of the chain."""
 
     path: Path
+    # Of its content: ``changed`` where it is not what the file above was made of
     state: Literal["whole", "unverified", "damaged", "changed", "missing"]
-    digest: str
-    code: str
-    runs: Mapping[str, str]
-    documents: Mapping[str, str]
+    digest: str  # SHA-256 of its content now; empty where it is missing
+    code: str  # digest of the code that made it; empty where that is not on record
+    runs: Mapping[str, str]  # run -> digest of the summary that it holds, of a study's table
+    documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
+    # Of an imported table: the source's name, digest, licence, attribution
     imported: Mapping[str, str]
-    inputs: tuple[Link, ...]
+    inputs: tuple[Link, ...]  # the files that it was made of
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the chain below this file as JSON data."""
@@ -52,11 +44,7 @@ class Link:
 
 
 def link(path: Path, recorded: str = "") -> Link:
-    """Returns the chain below ``path``, whose digest the file above has ``recorded``.
-
-    Raises:
-        UserError: for a file that is neither damaged nor readable.
-    """
+    """Returns the chain below ``path``, whose digest the file above has ``recorded``."""
     if not path.is_file():
         return Link(path, "missing", "", "", {}, {}, {}, ())
     state, digest = inspect(path)
@@ -70,11 +58,7 @@ def link(path: Path, recorded: str = "") -> Link:
 
 
 def made_of(path: Path) -> dict[str, Any]:
-    """Returns what a file says of its origin; nothing where it has no place for that.
-
-    Raises:
-        UserError: for a file that is damaged or not readable.
-    """
+    """Returns what a file says of its origin; nothing where it has no place for that."""
     if path.suffix == ".parquet":
         from moelaws.records.parquet import read_origin
 

@@ -26,9 +26,6 @@ def closure(*modules: str) -> tuple[Path, ...]:
     """Source files of ``modules`` (dotted names) and of all that they import.
 
     Packages count with their ``__init__``. Sorted, absolute.
-
-    Raises:
-        UserError: where one of ``modules`` is not there.
     """
     for module in modules:
         source(module)
@@ -44,11 +41,7 @@ def closure(*modules: str) -> tuple[Path, ...]:
 
 
 def source(module: str) -> Path:
-    """The file of ``module``.
-
-    Raises:
-        UserError: where there is none.
-    """
+    """The file of ``module``."""
     stem = _stem(module)
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -57,11 +50,7 @@ def source(module: str) -> Path:
 
 
 def definition(package: str, reference: str) -> ast.FunctionDef:
-    """The function that ``reference`` names, by its text: importing it may take long.
-
-    Raises:
-        UserError: where the module or the function is not there.
-    """
+    """The function that ``reference`` names, by its text: importing it may take long."""
     module, name = module_of(package, reference), reference.partition(":")[2]
     functions = {node.name: node for node in _tree(source(module)).body if _is_function(node)}
     if name not in functions:

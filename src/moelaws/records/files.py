@@ -22,8 +22,7 @@ def replacing(path: Path) -> Iterator[Path]:
     The suffix of ``path`` is kept, for writers that go by it. On any error the temporary file is
     removed and ``path`` is as it was.
 
-    Raises:
-        UserError: when the disk is full or the folder cannot be written.
+    A full disk or a folder that cannot be written is a ``UserError``.
     """
     temporary = leftovers.temporary(path)
     try:
@@ -48,9 +47,6 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     """Yields a new folder that takes the place of ``folder`` when the block ends well.
 
     A kill leaves ``folder`` as it was, or, in the moment between two renamings, absent.
-
-    Raises:
-        UserError: when the disk is full or the folder's place cannot be written.
     """
     work, old = leftovers.temporary(folder), leftovers.temporary(folder)
     try:
@@ -111,11 +107,7 @@ def finite(data: Any) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object that a JSON file holds, without its seal.
-
-    Raises:
-        UserError: where the file is missing, damaged, not JSON, no object or nested too deeply.
-    """
+    """Returns the object that a JSON file holds, without its seal."""
     try:
         content = seal.read(path)
     except FileNotFoundError:
@@ -126,11 +118,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def json_object(content: bytes, path: Path | str) -> dict[str, Any]:
-    """Returns the object that the ``content`` of the JSON file ``path`` is, without its seal.
-
-    Raises:
-        UserError: as ``read_json``.
-    """
+    """Returns the object that the ``content`` of the JSON file ``path`` is, without its seal."""
     data = parse_json(content, path)
     if not isinstance(data, dict):
         raise UserError(f'{path} holds no JSON object, such as {{"key": 1}}')

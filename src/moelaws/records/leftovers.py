@@ -16,11 +16,6 @@ from uuid import uuid4
 
 _ELSEWHERE = "0" * 12  # stands for the host where a process cannot be named for certain
 _NAME = re.compile(r"\..+\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{8}\.tmp(\.[^.]*)?")
-# The names of earlier versions say nothing of their owners. They lie where a run's lock rules.
-_NAME_OF_BEFORE = re.compile(
-    r"\.(config|history|load|provenance|summary|lacked_memory|latest|model|status)"
-    r"\.[0-9a-f]{8}\.tmp\.(json|parquet|pt|safetensors)|\.(lock|clock|broken)\.[0-9a-f]{32}"
-)
 
 
 def temporary(path: Path) -> Path:
@@ -34,8 +29,8 @@ def temporary(path: Path) -> Path:
 def sweep(folder: Path, locked: bool = False) -> None:
     """Removes the temporaries in ``folder`` whose processes are dead; what cannot be stays.
 
-    Nothing is known here of processes on other hosts. Their temporaries, and those of earlier
-    versions, go only where the caller has ``locked`` the folder: it is then the only writer.
+    Nothing is known here of processes on other hosts. Their temporaries go only where the caller
+    has ``locked`` the folder: it is then the only writer.
     """
     with suppress(OSError):
         for name in os.listdir(folder):
@@ -89,7 +84,7 @@ def lives(pid: int, start: str) -> bool | None:
 def _is_left_over(name: str, locked: bool) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
-        return locked and _NAME_OF_BEFORE.fullmatch(name) is not None
+        return False
     here = process_of(os.getpid())
     host, pid, start = match[1], int(match[2]), match[3]
     if here is None or host != _host(here[0]):

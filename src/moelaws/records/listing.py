@@ -41,14 +41,10 @@ class Listing:
 
     A column is a heading, a key of the record such as ``summary.tokens``, or the last word of one
     key alone, such as ``tokens``.
-
-    Attributes:
-        rows: the runs of each row, by seed.
-        code: the digest of today's training code, by which a run is stale.
     """
 
-    rows: Sequence[tuple[Record, ...]]
-    code: str
+    rows: Sequence[tuple[Record, ...]]  # the runs of each row, by seed
+    code: str  # the digest of today's training code, by which a run is stale
     grouped: bool = False
 
     @classmethod
@@ -62,11 +58,7 @@ class Listing:
         return [record for row in self.rows for record in row]
 
     def where(self, expression: str) -> Listing:
-        """Returns the rows in which ``expression`` holds, ``COLUMN OP NUMBER [and ...]``.
-
-        Raises:
-            UserError: where it does not parse, or names no column of numbers.
-        """
+        """Returns the rows in which ``expression`` holds, ``COLUMN OP NUMBER [and ...]``."""
         clauses = parse_rows(expression)
         columns = {clause.column: self.column(clause.column) for clause in clauses}
         for name, values in columns.items():
@@ -99,11 +91,7 @@ class Listing:
         return Listing(rows, self.code, grouped=True)
 
     def sort(self, name: str, descending: bool = False) -> Listing:
-        """Returns the rows in the order of a column; those that lack it come last.
-
-        Raises:
-            UserError: as ``column``.
-        """
+        """Returns the rows in the order of a column; those that lack it come last."""
         pairs = list(zip(self.column(name), self.rows, strict=True))
         have = [pair for pair in pairs if pair[0] is not None]
         texts = any(not isinstance(value, int | float) for value, _ in have)
@@ -112,11 +100,7 @@ class Listing:
         return Listing(rows, self.code, self.grouped)
 
     def column(self, name: str) -> list[Any]:
-        """Returns the value of a column in each row; None where a row has none.
-
-        Raises:
-            UserError: for a name that no run has, or in which several keys end.
-        """
+        """Returns the value of a column in each row; None where a row has none."""
         if not self.grouped:
             getter = self._getter(name)
             return [getter(row[0]) for row in self.rows]

@@ -66,8 +66,7 @@ def acquire(
 
     ``on_wait`` is called once with a description of the holder when waiting begins.
 
-    Raises:
-        UnwritableError: when the folder cannot be written.
+    An ``UnwritableError`` says that the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

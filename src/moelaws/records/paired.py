@@ -38,17 +38,11 @@ class UnpairedError(UserError):
 
 @dataclass(frozen=True, eq=False)
 class PairedLosses:
-    """The losses of R runs on the same m documents.
+    """The losses of R runs on the same m documents."""
 
-    Attributes:
-        run_ids: of the runs.
-        tokens: predicted tokens of each document, (m,).
-        nats: cross-entropy of each run on each document, summed over its tokens, (R, m).
-    """
-
-    run_ids: tuple[str, ...]
-    tokens: NDArray[np.int64]
-    nats: Array
+    run_ids: tuple[str, ...]  # of the runs
+    tokens: NDArray[np.int64]  # predicted tokens of each document, (m,)
+    nats: Array  # cross-entropy of each run on each document, summed over its tokens, (R, m)
 
     @property
     def losses(self) -> Array:
@@ -87,10 +81,8 @@ class PairedLosses:
 def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
     """Returns the losses of at least one completed run by document.
 
-    Raises:
-        UnpairedError: for a run that was trained before its losses by document were kept, and for
-            runs that were not measured on the same tokens of the same documents.
-        UserError: for a file that is damaged or holds something else.
+    An ``UnpairedError`` says of runs that were trained before their losses by document were kept,
+    or were not measured on the same tokens of the same documents.
     """
     places, nats = [], []
     for run_id in run_ids:

@@ -29,9 +29,6 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
     """Writes ``table``, and what it was made of, to ``path``; returns the file's digest.
 
     The bytes depend on the content alone.
-
-    Raises:
-        UserError: where the file cannot be written.
     """
     words = {seal.KEY: seal.BLANK, _ORIGIN: json.dumps(made_of or {})}
     with replacing(path) as temporary:
@@ -43,11 +40,7 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """Returns the table at ``path``.
-
-    Raises:
-        UserError: for a missing, damaged, cut or foreign file.
-    """
+    """Returns the table at ``path``."""
     try:
         return pq.ParquetFile(pa.BufferReader(seal.read(path))).read()
     except FileNotFoundError:
@@ -60,9 +53,6 @@ def read_origin(path: Path) -> dict[str, Any]:
     """Returns what the table at ``path`` was made of; nothing where it does not say.
 
     Of an imported table ``imported`` says whose file it was made of.
-
-    Raises:
-        UserError: as ``read_parquet``.
     """
     try:
         words = pq.read_metadata(pa.BufferReader(seal.read(path))).metadata or {}

@@ -126,11 +126,7 @@ def _annotations(results: Results, run_id: str) -> Annotations:
 
 
 def find_record(results: Results, prefix: str) -> Record:
-    """Returns the run whose id begins with ``prefix``.
-
-    Raises:
-        UserError: where there is none, or more than one.
-    """
+    """Returns the run whose id begins with ``prefix``."""
     ids = sorted(p.name for p in results.runs.glob(f"{prefix}*")) if prefix.isalnum() else []
     if len(ids) != 1:
         reason = f"{len(ids)} runs begin so: {', '.join(ids[:5])}" if ids else "no such run"

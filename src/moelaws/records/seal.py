@@ -57,8 +57,7 @@ def digest(path: Path) -> str:
 
     It is the digest that the seal holds, and of a file without a seal that of ``sha256sum``.
 
-    Raises:
-        DamagedError: where the seal is not kept.
+    A ``DamagedError`` says that the seal is not kept.
     """
     state, sha = inspect(path)
     if state == "damaged":
@@ -87,9 +86,7 @@ def check(path: Path) -> None:
 def read(path: Path | str) -> bytes:
     """Returns the bytes of a file whose seal is kept, or that has none.
 
-    Raises:
-        DamagedError: where the seal is not kept.
-        OSError: where the file cannot be read.
+    A ``DamagedError`` says that the seal is not kept.
     """
     with open(path, "rb", buffering=0) as file:
         data: bytes = file.read()

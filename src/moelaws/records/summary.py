@@ -54,8 +54,7 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
 
     Lack of memory says something of the device, not of the run: such a run is not done.
 
-    Raises:
-        UserError: when the folder holds the record of another run, or a broken one.
+    The record of another run, or a broken one, is refused.
     """
     for name in ("config.json", "summary.json"):
         path = folder / name

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
-    """Writes contiguous ``tensors`` to ``path``, ``about`` in its header; a blank seal is filled.
-
-    Raises:
-        UserError: where it cannot be written, such as for a full disk.
-    """
+    """Writes contiguous ``tensors`` to ``path``, ``about`` in its header; fills a blank seal."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file  # loads torch
 
@@ -54,8 +50,7 @@ def file_of(step: int | None) -> str:
 def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
     """Returns whether the final weights of the run are there, and those at ``steps``.
 
-    Raises:
-        UserError: where they are damaged: a training costs too much to start unasked.
+    Damaged ones are refused: a training costs too much to start unasked.
     """
     if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
         return False
@@ -63,11 +58,7 @@ def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
 
 
 def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
-    """Returns whether the weights of the run after ``step`` are there, by their header.
-
-    Raises:
-        UserError: where they are damaged.
-    """
+    """Returns whether the weights of the run after ``step`` are there, by their header."""
     from safetensors import SafetensorError, safe_open
 
     path = folder / file_of(step)

@@ -45,31 +45,20 @@ class Planned:
 
 @dataclass(frozen=True)
 class Course:
-    """How far one run is; what is not known is None or empty.
-
-    Attributes:
-        reason: why it failed or where it stopped.
-        step: steps that its history or its summary tells of.
-        seconds: spent on these steps; of a run that is over, on its evaluation too.
-        loss: training loss of the last of them (nats a token); of a run that is done, its
-            validation loss.
-        losses: means over parts of the later half of the steps so far, at most ``POINTS``.
-        tokens_per_second, seconds_left: at the pace of the later half.
-        started: when the process began that trains it.
-    """
+    """How far one run is; what is not known is None or empty."""
 
     state: State
-    reason: str = ""
-    step: int = 0
-    seconds: float = 0.0
-    loss: float | None = None
-    losses: tuple[float, ...] = ()
-    tokens_per_second: float | None = None
-    seconds_left: float | None = None
+    reason: str = ""  # why it failed or where it stopped
+    step: int = 0  # steps that its history or its summary tells of
+    seconds: float = 0.0  # spent on these steps; of a run that is over, on its evaluation too
+    loss: float | None = None  # of training, at the last of them; of validation where it is done
+    losses: tuple[float, ...] = ()  # at most ``POINTS`` means over the later half of these steps
+    tokens_per_second: float | None = None  # at the pace of the later half
+    seconds_left: float | None = None  # at that pace
     device: str = ""
     host: str = ""
     job: str = ""
-    started: str = ""
+    started: str = ""  # when the process began that trains it
 
 
 @dataclass(frozen=True)

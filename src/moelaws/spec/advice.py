@@ -112,9 +112,5 @@ class AdviceConfig(Frozen):
 
 
 def load_advice(root: Path = Path()) -> AdviceConfig:
-    """Returns what the project's file says.
-
-    Raises:
-        UserError: for a missing file, broken YAML, an unknown key or a wrong value.
-    """
+    """Returns what the project's file says."""
     return parse(AdviceConfig, read_yaml(root / ADVICE), ADVICE)

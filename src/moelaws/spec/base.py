@@ -95,8 +95,7 @@ T = TypeVar("T", bound=Frozen)
 def parse(schema: type[T], data: object, where: str | Path) -> T:
     """Validates ``data`` against ``schema``.
 
-    Raises:
-        UserError: naming ``where``, the key, its value and what is allowed, a line a mistake.
+    A ``UserError`` names ``where``, the key, its value and what is allowed, a line a mistake.
     """
     try:
         return schema.model_validate(data)

@@ -7,22 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole
-
-
-def _commit(value: str) -> str:
-    if not re.fullmatch("[0-9a-f]{40}", value):
-        raise ValueError(
-            "it must be the 40 hexadecimal digits of a commit: a branch or tag moves, and runs "
-            "would then share an identity but not a text"
-        )
-    return value
-
-
-def _split(value: str) -> str:
-    if not re.fullmatch(r"\w+(\.\w+)*", value):
-        raise ValueError("it must be the name of one split; to use less of it, set bytes")
-    return value
+from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole, text_like
 
 
 def _pattern(value: str) -> str:
@@ -33,7 +18,17 @@ def _pattern(value: str) -> str:
     return value
 
 
-Commit = Annotated[str, AfterValidator(_commit)]
+Commit = Annotated[
+    str,
+    text_like(
+        "[0-9a-f]{40}",
+        "the 40 hexadecimal digits of a commit: a branch or tag moves, and runs would then share "
+        "an identity but not a text",
+    ),
+]
+Split = Annotated[
+    str, text_like(r"\w+(\.\w+)*", "the name of one split; to use less of it, set bytes")
+]
 
 
 class Text(Frozen):
@@ -51,7 +46,7 @@ class Rows(Frozen):
     """
 
     subset: str | None = None
-    split: Annotated[str, AfterValidator(_split)] = "train"
+    split: Split = "train"
     column: str = "text"
     bytes: Count | None = None  # UTF-8 bytes, by whole rows from the first one on; None is all
     document_starts: Annotated[str, AfterValidator(_pattern)] | None = None

@@ -11,7 +11,8 @@ class UserError(Exception):
     """A mistake that the user can mend; the command line prints its text and exits with code 2.
 
     The text says, as far as they are known: the file, the key, the value, what is allowed and
-    what to do.
+    what to do. Any function that reads what a user wrote may raise it, and so does each that writes
+    a file; docstrings speak of it where a caller could not guess that.
     """
 
 
@@ -19,9 +20,7 @@ class UserError(Exception):
 def located(file: object, *keys: object) -> Iterator[None]:
     """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
 
-    Args:
-        file: the file or whatever else holds the mistake, such as a table's name.
-        keys: the path of keys to it within the file, if any.
+    The file may be whatever else holds the mistake, such as a table by its name.
     """
     try:
         yield

@@ -39,11 +39,7 @@ _ALLOWED = (
 
 
 def names(expression: str) -> frozenset[str]:
-    """Returns the columns that ``expression`` reads.
-
-    Raises:
-        UserError: where it is no arithmetic, or longer than ``MAX_LENGTH``.
-    """
+    """Returns the columns that ``expression`` reads."""
     return frozenset(_walk(_parse(expression), expression))
 
 
@@ -51,9 +47,6 @@ def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
     """Returns the value of ``expression`` in each of ``n`` rows of ``columns``, floats (n,).
 
     What is undefined, such as a quotient by zero, is NaN or infinite: the caller judges it.
-
-    Raises:
-        UserError: as ``names``, and for a column that is not there.
     """
     tree = _parse(expression)
     for name in _walk(tree, expression):

@@ -12,9 +12,6 @@ def parse_json(text: str | bytes, where: object, missing: bool = False) -> Any:
     """Returns the data in a JSON text; messages name it as ``where``.
 
     NaN and Infinity, which JSON does not have, are refused unless values may be ``missing``.
-
-    Raises:
-        UserError: for what is not JSON, a repeated key, or what is nested too deeply to be read.
     """
     try:
         # Some editors and shells put a mark before UTF-8.

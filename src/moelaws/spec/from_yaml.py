@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,11 @@ import yaml
 from moelaws.spec.errors import UserError
 
 DEEPEST = 100  # levels: a text of tens of thousands ends the interpreter, for libyaml recurses
+LARGEST = 100_000  # values that a text with aliases may hold, each alias as what it stands for
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns the mapping in a YAML file.
-
-    Raises:
-        UserError: for a missing or empty file, broken YAML, or a repeated key.
-    """
+    """Returns the mapping in a YAML file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -33,18 +31,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, where: object) -> Any:
-    """Returns the data in a YAML text; messages name it as ``where``.
-
-    Raises:
-        UserError: for broken YAML, a repeated key, a tag of Python's, or what is too deep.
-    """
+    """Returns the data in a YAML text; messages name it as ``where``."""
     try:
-        depth = 0
-        for event in yaml.parse(text, _Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise ValueError(f"nested more than {DEEPEST} levels deep")
+        _refuse_too_much(text)
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -52,6 +41,41 @@ def parse_yaml(text: str, where: object) -> Any:
         raise _invalid(where, f"{line}{error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError) as error:  # of a date that no calendar has, or of ``int``
         raise _invalid(where, " ".join(str(error).partition("; use sys.")[0].split())) from None
+
+
+def _refuse_too_much(text: str) -> None:
+    """Refuses what is too deep, or too large with its aliases spelt out, before it is built."""
+    sizes: dict[str | None, int] = {}  # of what has an anchor
+    nodes: list[tuple[str | None, int]] = [(None, 0)]  # those that are open, with their sizes
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            nodes.append((event.anchor, 1))
+            if len(nodes) > DEEPEST + 1:
+                raise ValueError(f"nested more than {DEEPEST} levels deep")
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = nodes.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            anchor, size = event.anchor, 1
+        else:
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            size = sizes.get(anchor, 0)
+        else:
+            sizes[anchor] = size
+        above, total = nodes.pop()
+        nodes.append((above, total + size))
+        if isinstance(event, yaml.AliasEvent) and total + size > LARGEST:
+            raise ValueError(f"its aliases stand for more than {LARGEST:,} values")
+
+
+def _number(loader: Any, node: Any) -> Any:
+    """Returns a whole number or a float; as in YAML 1.2, 010 is no octal and 1:30 a text."""
+    text = loader.construct_scalar(node)
+    if ":" in text or re.fullmatch("[-+]?0[0-9_]+", text):
+        return text
+    whole = node.tag.endswith(":int")
+    return (loader.construct_yaml_int if whole else loader.construct_yaml_float)(node)
 
 
 def _invalid(where: object, problem: str) -> UserError:
@@ -70,3 +94,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 )
             seen.add(name)
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)

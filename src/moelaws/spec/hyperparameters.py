@@ -74,17 +74,12 @@ class Pinned(Frozen):
 
 @dataclass(frozen=True)
 class Choice:
-    """What grids whose rule is ``chosen`` follow: the project's word, and the tier's pinned laws.
+    """What grids of the rule ``chosen`` follow: the project's word, and the tier's pinned laws."""
 
-    Attributes:
-        source: auto, pinned, published or tables (``config/config.yaml``, ``hyperparameters``).
-        pinned: the tier's pinned laws, None where there are none.
-        file: where they are, for messages.
-    """
-
+    # One of auto, pinned, published and tables (``config/config.yaml``, ``hyperparameters``)
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
-    pinned: Pinned | None = None
-    file: Path = FOLDER
+    pinned: Pinned | None = None  # the tier's pinned laws, None where there are none
+    file: Path = FOLDER  # where they are, for messages
 
 
 def pinned_file(tier: str) -> Path:
@@ -93,21 +88,13 @@ def pinned_file(tier: str) -> Path:
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
-    """Returns the pinned laws of ``tier``; None where nobody pinned any.
-
-    Raises:
-        UserError: for broken YAML, an unknown key or a wrong value.
-    """
+    """Returns the pinned laws of ``tier``; None where nobody pinned any."""
     file = pinned_file(tier)
     return parse(Pinned, read_yaml(root / file), file) if (root / file).exists() else None
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
-    """Returns the project's choice, with its tier's pinned laws.
-
-    Raises:
-        UserError: as ``read_pinned`` does.
-    """
+    """Returns the project's choice, with its tier's pinned laws."""
     return Choice(
         project.hyperparameters, read_pinned(project.tier, root), pinned_file(project.tier)
     )

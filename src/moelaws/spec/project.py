@@ -123,11 +123,7 @@ class Project(Frozen):
 def load_project(
     root: Path = Path(), overrides: Mapping[str, Any] | None = None, path: Path = CONFIG
 ) -> Project:
-    """Returns the project's configuration with ``overrides`` of its keys.
-
-    Raises:
-        UserError: for a missing file, broken YAML, an unknown key or a wrong value.
-    """
+    """Returns the project's configuration with ``overrides`` of its keys."""
     own = read_yaml(root / path)
     data = {**own, **(overrides or {})}
     if all(isinstance(x, Mapping) for x in (own.get("limits"), data.get("limits"))):
@@ -148,9 +144,6 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
     """Returns the studies that the project asks for.
 
     Where losses are simulated, without those that have no law to simulate, nor what needs more.
-
-    Raises:
-        UserError: as ``load_study``; for two studies of one key; where nothing can be simulated.
     """
     every = project.studies == "all"
     names = study_names(root) if every else project.studies
@@ -181,9 +174,7 @@ def load_study(name: str, root: Path = Path()) -> Study:
 
     The package of a user's own study lies beside its file and becomes importable.
 
-    Raises:
-        UserError: for an unknown study, broken YAML, an unknown key or a wrong value, a key that
-            is taken, or a package that is not there.
+    A key that is taken, and a package that is not there, are refused.
     """
     known, path = study_names(root), study_path(name, root)
     study = parse(Study, read_yaml(root / path), path).read_from(path)
@@ -206,11 +197,7 @@ def load_study(name: str, root: Path = Path()) -> Study:
 
 
 def study_path(name: str, root: Path = Path()) -> Path:
-    """Returns the file of the study ``name``, which is its key or the file of a user's own.
-
-    Raises:
-        UserError: for a word that is neither.
-    """
+    """Returns the file of the study ``name``, which is its key or the file of a user's own."""
     known = study_names(root)
     if name in known:
         return Path("config/studies") / f"{name}.yaml"

@@ -31,8 +31,7 @@ def packages() -> tuple[str, ...]:
 def join(package: str, beside: Path) -> None:
     """Makes ``package`` importable from the folder ``beside``, which joins the import path.
 
-    Raises:
-        UserError: where there is no such package, or another one of that name hides it.
+    A package that another one of that name hides is refused.
     """
     if str(beside.resolve()) not in sys.path:
         # At the end, so that a file there cannot hide a module of an installed package.
@@ -52,11 +51,7 @@ def join(package: str, beside: Path) -> None:
 
 @cache
 def folder(package: str) -> Path:
-    """Returns the folder of ``package``'s code; nothing of a top-level package is imported.
-
-    Raises:
-        UserError: where there is no such package.
-    """
+    """Returns the folder of ``package``'s code; nothing of a top-level package is imported."""
     try:
         spec = find_spec(package)
     except ModuleNotFoundError:
@@ -72,11 +67,7 @@ def module_of(package: str, reference: str) -> str:
 
 
 def resolve(package: str, reference: str) -> Any:
-    """Returns the object that ``reference`` names below ``package``.
-
-    Raises:
-        UserError: where the module or the object is not there.
-    """
+    """Returns the object that ``reference`` names below ``package``."""
     module, name = module_of(package, reference), reference.partition(":")[2]
     try:
         return getattr(importlib.import_module(module), name)

@@ -39,11 +39,7 @@ class Clause:
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
-    """Returns the clauses of ``expression``, all of which must hold; none for an empty text.
-
-    Raises:
-        UserError: where the text is not of the form above, or longer than ``MAX_LENGTH``.
-    """
+    """Returns the clauses of ``expression``, all of which must hold; none for an empty text."""
     if len(expression) > MAX_LENGTH:
         raise UserError(
             f"rows expression {expression[:40]!r}...: it has {len(expression):,} characters; at "
@@ -79,9 +75,6 @@ def select(columns: Mapping[str, Any], expression: str) -> Any:
 
     ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows
     and gives ``True``, which NumPy and pandas broadcast.
-
-    Raises:
-        UserError: for an expression that does not parse or a column that is not there.
     """
     mask: Any = True
     for clause in parse_rows(expression):

@@ -131,19 +131,14 @@ class ImportedTable(Frozen):
 
 
 class KeptWeights(Frozen):
-    """Which runs of a study keep their weights: at the end, and at steps on the way.
+    """Which runs of a study keep their weights: at the end, and at steps on the way."""
 
-    Attributes:
-        rows: that select them, by columns known before training, such as ``C >= 1e11``.
-        sweep: one of the grid's, whose runs alone are kept.
-        steps: on the way: whole numbers, or shares of a run's steps, such as 0.25.
-        tiers: at which they are kept; all by default.
-    """
-
+    # Those that are kept, by columns known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""
+    sweep: Name | Literal[""] = ""  # one of the grid's, whose runs alone are kept
+    # Steps on the way: whole numbers, or shares of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
-    tiers: tuple[Tier, ...] = TIERS
+    tiers: tuple[Tier, ...] = TIERS  # at which they are kept; all by default
 
     @field_validator("steps")
     @classmethod
@@ -258,11 +253,7 @@ class Study(Frozen):
         return bool(self.grids or self.imported)
 
     def shipped(self, name: str) -> Path:
-        """Returns the path, from the current folder, of a file of its package, such as data/a.csv.
-
-        Raises:
-            UserError: where the package or the file is not there.
-        """
+        """Returns the path, from the current folder, of its package's file such as data/a.csv."""
         path = folder(self.home) / name
         if not path.is_file():
             raise UserError(f"{self.file}: {name}: the package {self.home} has no such file")
@@ -270,11 +261,7 @@ class Study(Frozen):
 
     @property
     def imported_files(self) -> tuple[Path, Path]:
-        """The imported table and its mapping.
-
-        Raises:
-            UserError: where one is not there, or the study imports none.
-        """
+        """The imported table and its mapping."""
         if self.imported is None:
             raise UserError(f"{self.file}: the study imports no table")
         return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
@@ -295,11 +282,7 @@ class Study(Frozen):
         return self
 
     def entry(self, key: str, name: str) -> Any:
-        """Returns the entry ``name`` below the study's ``key``, such as figures.
-
-        Raises:
-            UserError: where there is none.
-        """
+        """Returns the entry ``name`` below the study's ``key``, such as figures."""
         entries = {entry.name: entry for entry in getattr(self, key)}
         if name not in entries:
             near = or_nearest(name, entries, "there are")

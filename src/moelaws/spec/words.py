@@ -1,4 +1,4 @@
-"""Lists and sizes as people write them."""
+"""Lists, counts and sizes as people write them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ def joined(texts: Iterable[object], word: str = "and") -> str:
     """Returns texts as a list in a sentence: a, b and c."""
     *others, last = map(str, texts)
     return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Returns how many there are: 1 run, 12 runs; ``nouns`` is a plural that s does not make."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def short(value: float) -> str:

@@ -37,8 +37,7 @@ def aggregate(
 
     ``warn`` is told of each budget whose losses have no paired error though they should.
 
-    Raises:
-        UserError: where a run has no summary yet, or one that is not of that run.
+    A run without a summary is refused.
     """
     runs = list(runs)
     rows = [_row(study, tier, run, results) for run in runs]

@@ -27,9 +27,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     Units are in the schema of Parquet tables alone. A study's own table is checked against its
     declared columns.
 
-    Raises:
-        UserError: for a file that is missing, a folder, empty, cut, of another kind or without
-            rows, broken lines, or columns that have one name.
+    An empty, cut or foreign file is refused, and one without rows or with two columns of one name.
     """
     suffix = _suffix(path)
     if path.is_dir():

@@ -47,12 +47,8 @@ def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
 def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str]) -> None:
     """Refuses a study's table that is made of the rows of ``source``.
 
-    Args:
-        unit_told: the columns whose unit the mapping or the source tells, so that small counts of
-            them are no sign of another unit.
-
-    Raises:
-        UserError: with the row, the column and what is allowed.
+    Of the columns ``unit_told`` the mapping or the source tells the unit, so that small counts of
+    them are no sign of another one.
     """
     refuse_twice(
         frame["run_id"],

@@ -33,18 +33,13 @@ NOTE = "imported"  # of the file: JSON of where its rows are from
 
 @dataclass(frozen=True)
 class Imported:
-    """A study's table of imported runs.
+    """A study's table of imported runs."""
 
-    Attributes:
-        frame: a row a run, with every column of a study's table, then those of the mapping's own;
-            what the source does not know is missing.
-        columns: what each of them holds, with units.
-        about: the source's name, digest, address, licence and attribution, and the mapping's
-            digest.
-    """
-
+    # A row a run, with every column of a study's table, then those of the mapping's own; what the
+    # source does not know is missing
     frame: pd.DataFrame
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # what each of them holds, with units
+    # The source's name, digest, address, licence and attribution, and the mapping's digest
     about: dict[str, Any]
 
     @property
@@ -61,10 +56,8 @@ class Imported:
 def import_table(path: Path, mapping_file: Path) -> Imported:
     """Returns the table at ``path`` as a study's table, by the mapping in ``mapping_file``.
 
-    Raises:
-        UserError: for a mistake in the mapping, a file that is not the mapping's, and for all that
-            no table of ours may hold: a missing column, a cell of the wrong kind, a number out of
-            range, a row or a run that stands twice, a completed run without a finite loss.
+    Whatever no table of ours may hold is refused: a missing column, a cell of the wrong kind, a
+    number out of range, a row or run that stands twice, a completed run without a finite loss.
     """
     mapping = read_mapping(mapping_file)
     source, units = read_any(path)
@@ -83,11 +76,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
-    """Writes the table that ``study`` ships to ``path``; returns the number of its runs.
-
-    Raises:
-        UserError: for a damaged or foreign table, and for one of another study or mapping.
-    """
+    """Writes the table that ``study`` ships to ``path``; returns the number of its runs."""
     table, mapping = study.imported_files
     runs = len(read_study(table))
     origin = read_origin(table).get(NOTE)

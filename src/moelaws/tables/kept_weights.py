@@ -14,9 +14,6 @@ def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
     """Returns the runs that the study's ``keep_weights`` selects, by columns known before training.
 
     Run -> the steps on the way whose weights are kept too.
-
-    Raises:
-        UserError: for an expression that does not parse, or a column that is not there by then.
     """
     keep = sweep.study.keep_weights
     if not keep.keeps_any(sweep.tier):

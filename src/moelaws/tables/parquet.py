@@ -43,8 +43,7 @@ def write_table(
     The bytes depend on the content alone: no time, no pandas index. The digests of the files that
     it was made of go with it.
 
-    Raises:
-        UserError: for a missing or undeclared column, a wrong type or a null where none may be.
+    A missing or undeclared column, a wrong type or a null where none may be is refused.
     """
     missing = [c.name for c in columns if c.name not in frame.columns]
     extra = [name for name in frame.columns if name not in {c.name for c in columns}]
@@ -68,9 +67,7 @@ def write_table(
 def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
     """Reads the table at ``path``; with ``columns`` given, those must be there with their types.
 
-    Raises:
-        UserError: for a missing, damaged, cut or foreign file, a missing column, a wrong type or
-            null.
+    A damaged or foreign file, a missing column, a wrong type or null is refused.
     """
     table = read_parquet(path)
     for column in columns:
@@ -90,9 +87,6 @@ def read_study(path: Path) -> pd.DataFrame:
 
     Of a simulated one, what only a training measures may be missing; of an imported one, what its
     source does not tell.
-
-    Raises:
-        UserError: as ``read_table`` does.
     """
     said = notes(path)
     imported = IMPORTED_COLUMNS if "imported" in said else COLUMNS

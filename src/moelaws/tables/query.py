@@ -45,13 +45,7 @@ def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: i
 
     ``runs`` is the record of every run, a column for each dotted key; ``scores`` holds what kept
     runs scored on tasks, a row for each run, step and task.
-
-    Args:
-        seconds: how long the answer may take once the tables are read.
-        gigabytes: the memory that DuckDB may take.
-
-    Raises:
-        UserError: why there is no answer, what is allowed, and the names of the tables.
+    ``seconds`` count once the tables are read; DuckDB may take so many ``gigabytes`` of memory.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))

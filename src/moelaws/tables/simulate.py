@@ -44,13 +44,8 @@ class Simulation:
 def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:
     """Returns the ``simulation`` entry of ``study``, or one of ``law`` at all its runs.
 
-    Args:
-        study: with the columns that its fits map, where ``law`` is given.
-        law: instead of the entry; a law or a form of it.
-        changes: of the entry's other keys, such as ``noise``; None leaves a key as it is.
-
-    Raises:
-        UserError: for a study without an entry where no law is given.
+    The latter maps the columns as the study's fits do. ``changes`` are of the entry's other keys,
+    such as ``noise``; None leaves a key as it is.
     """
     entry = study.simulation
     if law:
@@ -74,10 +69,6 @@ def design(
         repeats: how many seeds of each run; more than one are runs of their own, whose seeds
             follow on the grid's.
         sweeps: names of the grid's sweeps to use; all runs by default.
-
-    Raises:
-        UserError: for an expression that does not parse, asks for an unknown column or selects
-            nothing, and for sweeps without runs.
     """
     chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
     if not chosen:
@@ -118,13 +109,15 @@ def studys_mapping(study: Study, law: FittableLaw) -> dict[str, str]:
 
 
 def simulate(
-    frame: pd.DataFrame,
-    law: FittableLaw,
-    params: Mapping[str, float],
+    frame: pd.DataFrame,  # of ``design``
+    law: FittableLaw,  # whose response to simulate
+    params: Mapping[str, float],  # its coefficients, natural scale
     *,
+    # Variable -> the design's column. N is N_total by default; others go by their own names, or
+    # are derived (``laws.mapping``).
     mapping: Mapping[str, str] = {},
-    noise: float,
-    seed: int = 0,
+    noise: float,  # standard deviation, of ln of the response or of itself
+    seed: int = 0,  # of the noise
 ) -> Simulation:
     """Simulates the law's response in each row of a ``design``, under its own name, with noise.
 
@@ -134,18 +127,8 @@ def simulate(
     standard normal z that follows from ``seed`` and the row's run alone: a run keeps its noise
     whatever other rows, laws or coefficients are asked for.
 
-    Args:
-        frame: of ``design``.
-        law: whose response to simulate.
-        params: its coefficients, natural scale.
-        mapping: variable -> the design's column. N is N_total by default; others go by their own
-            names, or are derived (``laws.mapping``).
-        noise: standard deviation, of ln of the response or of itself.
-        seed: of the noise.
-
-    Raises:
-        UserError: for a variable that the design does not give, or a value outside its domain,
-            naming the run, also where the noise takes the response out of it.
+    A variable that the design does not give is refused, and a value outside of its domain,
+    also where the noise takes the response there.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
     true = _predicted(law, params, variables, frame)

@@ -10,11 +10,7 @@ from moelaws.spec.errors import UserError
 
 
 def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
-    """Returns which rows (n,) the study's sweep ``sweep`` asked for.
-
-    Raises:
-        UserError: for a table without the column sweep.
-    """
+    """Returns which rows (n,) the study's sweep ``sweep`` asked for."""
     if "sweep" not in table.columns:
         raise UserError(f"sweep is {sweep!r}, but the table has no column sweep")
     names = table["sweep"].astype(str).str.split(",")

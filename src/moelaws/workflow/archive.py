@@ -77,12 +77,9 @@ def write(
 ) -> dict[str, Any]:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
 
-    Args:
-        overrides: of the configuration's keys, by which ``jobs`` were loaded.
-        is_whole: whether these are all studies of the project, so that the tier's pages are theirs.
-
-    Raises:
-        UserError: where the sweep is not finished, a file is damaged, or ``out`` cannot be written.
+    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. If these are
+    all studies of the project, ``is_whole``, the tier's pages are theirs. A sweep that is not
+    finished, or of which a file is damaged, is refused.
     """
     paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
     files = {path.as_posix(): path for path in paths}
@@ -127,9 +124,7 @@ def write(
 def check(path: Path, report: Report) -> dict[str, Any]:
     """Returns the manifest of the archive ``path``, all of whose files are what was written.
 
-    Raises:
-        UserError: for a file that is no such archive, and where a file in it is damaged, missing
-            or was added.
+    An archive of which a file is damaged, missing or was added is refused.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -183,11 +178,7 @@ def _sha(file: Any) -> str:
 
 
 def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
-    """Returns all files of the sweep below results/.
-
-    Raises:
-        UserError: where something is not made yet, or is damaged.
-    """
+    """Returns all files of the sweep below results/."""
     results, tier = jobs.results, jobs.folder
     descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]

@@ -6,6 +6,8 @@ What that code reads and which columns it makes is checked where it runs (``anal
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from moelaws import laws
 from moelaws.laws.mapping import check_comparable, sources, unit_factors
 from moelaws.laws.protocol import overridden, own_overrides
@@ -25,11 +27,7 @@ OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
 
 
 def check_study(study: Study) -> None:
-    """Refuses what would only fail once every model is trained.
-
-    Raises:
-        UserError: naming file, entry, what is wrong and what is allowed.
-    """
+    """Refuses what would only fail once every model is trained."""
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
@@ -49,11 +47,7 @@ def check_study(study: Study) -> None:
 
 
 def check_contest(study: Study, contest: Contest) -> None:
-    """Refuses what no law could be judged by; one that the table cannot feed is named later.
-
-    Raises:
-        UserError: as ``check_study``.
-    """
+    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
     with located(study.file, f"contest {contest.name}"):
         _check_sweep(study, contest.sweep)
         _check_contest(study, contest)
@@ -74,11 +68,9 @@ def _check_contest(study: Study, contest: Contest) -> None:
     for split in contest.splits:
         expressions = (contest.rows, split.rows, split.holdout)
         columns += [clause.column for text in expressions for clause in parse_rows(text)]
-        columns += filter(None, [split.column])
+        columns.append(split.column)
     units, known = _columns(study)
-    for column in columns:
-        if column not in units:
-            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
+    _check_numbers(columns, units)
     _check_resample_by(contest, known)
 
 
@@ -143,20 +135,21 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    for column in (*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout):
-        if column and column not in units:
-            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(units)}")
+    _check_numbers((*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout), units)
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:
         word = fit.units.get(law.response.name)
         refuse_unit(law.response, fit.weights, units[fit.weights], word)
-    for clause in expressions:
-        if clause.column not in units and clause.column not in variables.variables:
-            raise UserError(
-                f"{clause.column!r} is no column of numbers; there are {', '.join(units)}"
-            )
+    used = (clause.column for clause in expressions)
+    _check_numbers((name for name in used if name not in variables.variables), units)
     _check_resample_by(fit, known)
+
+
+def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
+    for column in columns:
+        if column and column not in known:
+            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(known)}")
 
 
 def _check_resample_by(entry: Fit | Contest, known: list[str]) -> None:

@@ -20,6 +20,21 @@ COMMANDS = {
 }
 
 
+def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
+    """Returns the files behind the entry ``name`` of a kind, or behind all without a name.
+
+    The kind is a key of the study, or ``runs`` for the table of its runs.
+    """
+    if kind == "runs":
+        law = study.simulation.law if simulated and study.simulation else ""
+        return of_simulation(law) if law else of_table(study)
+    if kind == "fits":
+        return of_fit(study.fit(name).law)
+    if kind == "contests":
+        return of_contest(study.entry("contests", name))
+    return of_readers(study, kind, [study.entry(kind, name)] if name else getattr(study, kind))
+
+
 def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path, ...]:
     """Returns the files behind ``entries`` of one kind: figures, tables, derived or claims.
 
@@ -54,7 +69,7 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
 def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
     """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
     modules = {_law(fit.law) for study in studies for fit in study.fits}
-    own = closure("moelaws.explore.gather", "moelaws.explore.page", *modules)
+    own = closure("moelaws.explore.page", *modules)
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 
@@ -73,7 +88,7 @@ def of_table(study: Study) -> tuple[Path, ...]:
 def of_speed() -> tuple[Path, ...]:
     """Returns the files behind the measured speeds of a study's configurations."""
     chosen = ("moelaws.grids.architectures", "moelaws.grids.sweep", "moelaws.tables.describe")
-    return closure("moelaws.probing.speed", *chosen, "moelaws.gpus.slots")
+    return closure("moelaws.probing.speed", *chosen, "moelaws.gpus.listing")
 
 
 def _law(ref: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,32 +43,19 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Jobs:
-    """The chosen studies of a project with their sweeps.
+    """The chosen studies of a project with their sweeps."""
 
-    Attributes:
-        project: its configuration.
-        studies: by key, checked, without what the tier has no sweep for.
-        sweeps: by study; none where losses are simulated, for there is nothing to train.
-        advice: which laws the outlook asks; None for a project without that file.
-        left_out: a sentence on each study that is made in part, for the user.
-        results: where everything lies.
-    """
-
-    project: Project
-    studies: Mapping[str, Study]
+    project: Project  # its configuration
+    studies: Mapping[str, Study]  # by key, checked, without what the tier has no sweep for
+    # By study; none where losses are simulated, for there is nothing to train
     sweeps: Mapping[str, Sweep]
-    advice: AdviceConfig | None
-    left_out: tuple[str, ...] = ()
-    results: Results = field(default_factory=Results)
+    advice: AdviceConfig | None  # which laws the outlook asks; None for a project without that file
+    left_out: tuple[str, ...] = ()  # a sentence on each study that is made in part, for the user
+    results: Results = field(default_factory=Results)  # where everything lies
 
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
-        """Returns the project of config/config.yaml with ``overrides`` of its keys.
-
-        Raises:
-            UserError: for a mistake in the configuration or a study, too short a text, or a
-                folder that Snakemake cannot work in.
-        """
+        """Returns the project of config/config.yaml with ``overrides`` of its keys."""
         for path in (root.resolve(), PACKAGE):
             if {"{", "}"} & set(str(path)):
                 reason = "Snakemake takes braces in a path for wildcards"
@@ -141,27 +128,24 @@ class Jobs:
 
     # ---- files to make
 
+    def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
+        return [path(key, e.name) for key, s in self.studies.items() for e in getattr(s, kind)]
+
     def tables(self) -> list[Path]:
         """Returns the tables of all studies that have runs."""
         return [path for key in self.studies for path in self.own_table(key)]
 
     def fits(self) -> list[Path]:
         """Returns the reports of all fits."""
-        return [self.folder.fit(k, e.name) for k, s in self.studies.items() for e in s.fits]
+        return self._each("fits", self.folder.fit)
 
     def figures(self) -> list[Path]:
         """Returns the PNGs of all figures."""
-        return [
-            self.folder.figure(key, entry.name).with_suffix(".png")
-            for key, study in self.studies.items()
-            for entry in study.figures
-        ]
+        return [path.with_suffix(".png") for path in self._each("figures", self.folder.figure)]
 
     def paper_tables(self) -> list[Path]:
         """Returns the CSVs of all paper tables."""
-        return [
-            self.folder.paper_table(k, e.name) for k, s in self.studies.items() for e in s.tables
-        ]
+        return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
         """Returns the judged claims of each study that makes any."""
@@ -169,7 +153,7 @@ class Jobs:
 
     def contests(self) -> list[Path]:
         """Returns the judged contests of laws."""
-        return [self.folder.contest(k, e.name) for k, s in self.studies.items() for e in s.contests]
+        return self._each("contests", self.folder.contest)
 
     def laws_pages(self) -> list[Path]:
         """Returns the page of the laws, where a chosen study lets any contest."""
@@ -226,11 +210,7 @@ class Jobs:
         return [self.folder.table(study)] if self.studies[study].has_runs else []
 
     def entry(self, kind: str, study: str, name: str) -> Any:
-        """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study.
-
-        Raises:
-            UserError: where there is none.
-        """
+        """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study."""
         return self.studies[study].entry(kind, name)
 
     def names(self, kind: str) -> str:
@@ -295,26 +275,14 @@ class Jobs:
 
     # ---- the code of one job, as paths from the current folder
 
-    def reader_code(self, study: str, kind: str, entries: Iterable[Reader]) -> list[str]:
-        """Returns the source files behind ``entries`` of one kind of a study."""
-        return relative(code.of_readers(self.studies[study], kind, entries))
+    def code(self, kind: str, study: str, name: str = "") -> list[str]:
+        """Returns the source files behind one entry of a study, all of a kind, or its ``runs``."""
+        return relative(code.of_entry(self.studies[study], kind, name, self.simulated))
 
     def study_code(self, study: str) -> list[str]:
         """Returns the source files behind all entries of a study."""
         spec = self.studies[study]
         return relative(closure(*(module_of(spec.home, entry.code) for entry in spec.readers)))
-
-    def table_code(self, study: str) -> list[str]:
-        """Returns the source files behind a study's table."""
-        return relative(code.of_table(self.studies[study]))
-
-    def fit_code(self, study: str, name: str) -> list[str]:
-        """Returns the source files behind a fit."""
-        return relative(code.of_fit(self.studies[study].fit(name).law))
-
-    def contest_code(self, study: str, name: str) -> list[str]:
-        """Returns the source files behind a contest of laws."""
-        return relative(code.of_contest(self.studies[study].entry("contests", name)))
 
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
@@ -324,12 +292,6 @@ class Jobs:
         """Returns the source files behind the page of the tier."""
         return relative(code.of_explore(self.studies.values()))
 
-    def simulation_code(self, study: str) -> list[str]:
-        """Returns the source files behind a study's simulated table."""
-        simulation = self.studies[study].simulation
-        assert simulation is not None
-        return relative(code.of_simulation(simulation.law))
-
     # ---- specifications: what the configuration asks for, as files
 
     def spec(self, text: str, kind: str, *names: str) -> Path:
@@ -337,9 +299,6 @@ class Jobs:
 
         It is an input of its rule, compared by content, and is written when it changes: so a rule
         runs again after a change of the configuration also where Snakemake remembers nothing.
-
-        Raises:
-            UserError: where it has changed and cannot be written.
         """
         path = self.folder.spec(kind, *names)
         if not (path.is_file() and path.read_text(encoding="utf-8") == text):

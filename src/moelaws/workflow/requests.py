@@ -1,9 +1,10 @@
-"""What the job of each batch asks for: workers, devices, nodes, cores, memory and time."""
+"""Which runs share a job, and what each job asks for: devices, nodes, cores, memory and time."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +13,9 @@ from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
-from moelaws.workflow.batches import START
 
+START = 2.0  # seconds that a run takes beside its training
+BITS = 64  # of a run_id
 SLACK = 10  # minutes of a job, beside its trainings
 LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
 # With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
@@ -23,17 +25,46 @@ MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 
 @dataclass(frozen=True)
-class Requests:
-    """The requests of batches of ``runs`` (by id) on the device of ``project``.
+class Batch:
+    """Runs that one job trains, in the order in which they train."""
 
-    Attributes:
-        here: whether jobs run on this machine, not on a cluster's.
-        gpus: those of this machine, where they train; else ``project`` tells their memory.
+    runs: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Returns the batch's name: 16 hex digits of the SHA-256 of its run_ids."""
+        return hashlib.sha256("\n".join(sorted(self.runs)).encode()).hexdigest()[:16]
+
+
+def batches_of(
+    runs: Iterable[str], seconds: Callable[[str], float], longest: float
+) -> tuple[Batch, ...]:
+    """Returns the batches of one study's ``runs``, each of up to ``longest`` seconds by estimate.
+
+    Runs are divided by the bits of their run_ids, as often as a batch would be too long: so one run
+    more changes the batch that it falls into and no other. A run that is too long is alone.
+    ``seconds`` gives a run's training by estimate; infinity for one that must be alone.
     """
+    return tuple(map(Batch, map(tuple, _divided(list(runs), seconds, longest, BITS - 1))))
+
+
+def _divided(
+    runs: Sequence[str], seconds: Callable[[str], float], longest: float, bit: int
+) -> list[Sequence[str]]:
+    if len(runs) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
+        return [runs] if runs else []
+    halves = [[run for run in runs if (int(run, 16) >> bit & 1) == side] for side in (0, 1)]
+    return [runs for half in halves for runs in _divided(half, seconds, longest, bit - 1)]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of batches of ``runs`` (by id) on the device of ``project``."""
 
     project: Project
     runs: Mapping[str, Run]
-    here: bool = True
+    here: bool = True  # whether jobs run on this machine, not on a cluster's
+    # Those of this machine, where they train; else ``project`` tells their memory
     gpus: tuple[Gpu, ...] = ()
 
     @property
@@ -124,11 +155,7 @@ class Requests:
         return min(LONGEST, math.ceil(SLACK + work / self.workers(runs)) * int(2 ** (attempt - 1)))
 
     def gpu_words(self, runs: Iterable[str]) -> str:
-        """Returns which GPUs of this machine train ``runs``, as a line for the user.
-
-        Raises:
-            UserError: where they cannot be listed, or are too few for one of the runs.
-        """
+        """Returns which GPUs of this machine train ``runs``, as a line for the user."""
         gpus = self.gpus or list_gpus(self.project.gpus)
         devices, largest = max(((self.costs[run].devices, run) for run in runs), default=(1, ""))
         if devices > len(gpus):

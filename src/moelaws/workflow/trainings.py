@@ -11,25 +11,20 @@ from typing import Any
 from moelaws.grids.architectures import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError
-from moelaws.workflow.batches import Batch, batches_of
+from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.requests import Requests, gpus_here
+from moelaws.workflow.requests import Batch, Requests, batches_of, gpus_here
 
 NAMED = 8  # runs of a plan that are named
 
 
 @dataclass(frozen=True)
 class Trainings:
-    """The batches of all studies of ``jobs``.
-
-    Attributes:
-        here: whether jobs run on this machine; elsewhere a cluster runs them.
-        in_job: whether this is Snakemake within the job of a cluster.
-    """
+    """The batches of all studies of ``jobs``."""
 
     jobs: Jobs
-    here: bool = True
-    in_job: bool = False
+    here: bool = True  # whether jobs run on this machine; elsewhere a cluster runs them
+    in_job: bool = False  # whether this is Snakemake within the job of a cluster
 
     @cached_property
     def requests(self) -> Requests:
@@ -74,9 +69,6 @@ class Trainings:
         A marker is not true where a run's record was removed or trained anew, where a run lacked
         memory, and where weights are to be kept that are not there. Snakemake then runs the job,
         whether it remembers the last one or not.
-
-        Raises:
-            UserError: where the results cannot be written.
         """
         results, kept = self.jobs.results, self.jobs.all_kept
         for digest in self.pending:
@@ -209,11 +201,7 @@ class Trainings:
         return f"--gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
 
     def lines(self) -> list[str]:
-        """Returns what a user should know before trainings begin, a line each.
-
-        Raises:
-            UserError: where GPUs are to be used that cannot be listed, or are too few.
-        """
+        """Returns what a user should know before trainings begin, a line each."""
         pending = [run for runs in self.pending.values() for run in runs]
         if pending and self.here and self.requests.cuda:
             return [self.requests.gpu_words(pending)]
@@ -227,8 +215,7 @@ class Trainings:
             return ""
         names = ", ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
         whole = sum(len(self.batches[digest].runs) for digest in batches)
-        return (
-            f"{len(runs)} runs will train ({names}), in {len(batches)} batches of {whole} runs"
-            if runs
-            else f"no run will train; {len(batches)} batches of {whole} runs are looked through"
-        )
+        of = f"{counted(len(batches), 'batch', 'batches')} of {counted(whole, 'run')}"
+        if not runs:
+            return f"no run will train; {of} {'is' if len(batches) == 1 else 'are'} looked through"
+        return f"{counted(len(runs), 'run')} will train ({names}), in {of}"

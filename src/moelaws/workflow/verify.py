@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,38 +21,30 @@ from moelaws.workflow import code
 
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
 STATES: tuple[State, ...] = get_args(State)
+Behind = Callable[[], tuple[Path, ...]]  # gives the source files that would make a file now
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was read of one run or file.
+    """What was read of one run or file."""
 
-    Attributes:
-        kind: runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims or
-            outlook.
-        reason: why it is not whole; empty where it is.
-    """
-
+    # Of runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims, outlook.
     kind: str
     path: Path
     state: State
-    reason: str = ""
+    reason: str = ""  # why it is not whole; empty where it is
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The tree and what the project asks of it.
-
-    Attributes:
-        studies: all that are known, by key: a file of no entry of theirs is orphaned.
-        expected_runs: what their grids ask for; None where that cannot be told.
-        advice: which laws an outlook asks; None for a project without any.
-    """
+    """The tree and what the project asks of it."""
 
     results: Results
+    # All that are known, by key: a file of no entry of theirs is orphaned
     studies: Mapping[str, Study]
+    # What their grids ask for; None where that cannot be told
     expected_runs: frozenset[str] | None = None
-    advice: AdviceConfig | None = None
+    advice: AdviceConfig | None = None  # which laws an outlook asks; None for a project without any
 
     def shared(self) -> Iterator[Verdict]:
         """Reads what all tiers share: runs, texts, weights, hidden states, scores."""
@@ -83,11 +75,12 @@ class Verification:
         for path in _files(folder.root / "speed", "*.parquet"):
             study = self.studies.get(path.stem)
             read = study is not None and any(map(reads_speed, study.derived))
-            yield self._made("speed", path, self._speed_code if read else None)
+            yield self._made("speed", path, code.of_speed if read else None)
         for path in _files(folder.root / "claims", "*.json"):
             yield self._with_origin("claims", path, path.stem, "")
         for path in _files(folder.root, f"{folder.outlook.stem}.parquet"):
-            yield self._made("outlook", path, self._outlook_code if self.advice else None)
+            behind = None if self.advice is None else partial(code.of_outlook, self.advice)
+            yield self._made("outlook", path, behind)
 
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
@@ -113,13 +106,17 @@ class Verification:
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
         """A file of an entry of a study, which names what it was made of."""
-        spec, simulated = self.studies.get(study), "simulated" in path.parts
+        spec = self.studies.get(study)
         if spec is None or (name and name not in self._names(kind, study)):
             return self._made(kind, path, None)
-        return self._made(kind, path, lambda: self._code(kind, spec, name, simulated))
+        own = "runs" if kind == "tables" else kind
+        if kind == "figures" and name not in _entries(spec, kind):  # paper tables lie among these
+            own = "tables"
+        simulated = "simulated" in path.parts
+        return self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
 
-    def _made(self, kind: str, path: Path, present_code: Callable[[], str] | None) -> Verdict:
-        """A file that names what it was made of; without present code nothing asks for it."""
+    def _made(self, kind: str, path: Path, behind: Behind | None) -> Verdict:
+        """A file that names what it was made of; without the code behind it nothing asks for it."""
         try:
             top = chain.link(path)
             damaged = _damaged_files(path) if kind == "figures" else []
@@ -127,43 +124,20 @@ class Verification:
             return Verdict(kind, path, "damaged", str(error))
         if top.state == "damaged" or damaged:
             return Verdict(kind, path, "damaged", ", ".join(damaged) or "its content changed")
-        if present_code is None:
+        if behind is None:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
-        if reason := self._stale(top, present_code):
+        if reason := self._stale(top, behind):
             return Verdict(kind, path, "stale", reason)
         return Verdict(kind, path, "whole" if top.state == "whole" else "unverified")
 
-    def _stale(self, top: chain.Link, present_code: Callable[[], str]) -> str:
+    def _stale(self, top: chain.Link, behind: Behind) -> str:
         """Why a file would not be made the same again; empty where nothing tells so."""
         others = [f"{i.path} is {i.state}" for i in top.inputs if i.state in ("changed", "missing")]
         if runs := chain.changed_runs(top, self.results):
             others.append(f"{len(runs)} of its {len(top.runs)} runs changed: {', '.join(runs[:3])}")
-        if top.code and top.code != present_code():
+        if top.code and top.code != _digest(behind()):
             others.append("other code made it")
         return "; ".join(others)
-
-    def _code(self, kind: str, study: Study, name: str, simulated: bool) -> str:
-        """The digest of the code that would make an entry now."""
-        if kind == "tables":
-            law = study.simulation.law if simulated and study.simulation else ""
-            return _digest(code.of_simulation(law) if law else code.of_table(study))
-        if kind == "fits":
-            return _digest(code.of_fit(study.fit(name).law))
-        if kind == "contests":
-            return _digest(code.of_contest(study.entry("contests", name)))
-        if kind == "claims":
-            return _digest(code.of_readers(study, kind, study.claims))
-        # Paper tables lie among the figures; a derived table may have a figure's name.
-        kinds = ("figures", "tables") if kind == "figures" else (kind,)
-        (own,) = (k for k in kinds if name in _entries(study, k))
-        return _digest(code.of_readers(study, own, [study.entry(own, name)]))
-
-    def _speed_code(self) -> str:
-        return _digest(code.of_speed())
-
-    def _outlook_code(self) -> str:
-        assert self.advice
-        return _digest(code.of_outlook(self.advice))
 
     def _names(self, kind: str, study: str) -> set[str]:
         if study not in self.studies:

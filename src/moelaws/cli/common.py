@@ -1,0 +1,150 @@
+"""What commands share: how options are declared, and how answers are printed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moelaws.records.files import finite
+from moelaws.spec.errors import UserError
+
+Command = Callable[..., Any]
+FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=1)
+WHOLE = click.IntRange(min=0)
+
+
+def option(
+    names: str, help: str, type: Any = None, default: Any = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Returns the decorator of an option that shows its default.
+
+    ``names`` are the option's and, behind a space, the parameter's that receives it.
+    """
+    if default is not None:
+        more = {"default": default, "show_default": default not in ("", ()), **more}
+    return click.option(*names.split(), type=type, help=help, **more)
+
+
+json_option = option("--json as_json", "Print one JSON object.", is_flag=True)
+results_option = option("--results", "Root of the records.", FILE, Path("results"))
+marker_option = option("--marker", "Write this file when all is done.", FILE)
+table_option = option("--table", "The study's table; results/... by default.", FILE)
+study_option = option(
+    "--study study_name",
+    "The study, or the YAML file of your own; needed where several have that name.",
+    metavar="STUDY",
+)
+
+
+def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
+    """Returns the option ``--out``, which a command receives as a path or None.
+
+    A file that has none of ``suffixes``, if there are any, or cannot be written is refused.
+    """
+    return option("--out", help, FILE, callback=lambda _, __, path: check_out(path, *suffixes))
+
+
+def gathered(
+    keyword: str, build: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Returns a decorator that adds click's ``options`` to a command.
+
+    The command receives, as ``keyword``, what ``build`` makes of the options by their names.
+    """
+    names = tuple(inspect.signature(build).parameters)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapped(*arguments: Any, **values: Any) -> Any:
+            built = build(**{name: values.pop(name) for name in names})
+            return command(*arguments, **values, **{keyword: built})
+
+        decorated: Command = wrapped
+        return functools.reduce(lambda made, add: add(made), options[::-1], decorated)
+
+    return decorate
+
+
+def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
+    """Returns ``NAME=VALUE`` options as a dictionary."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UserError(f"{option} {text!r} is not {form}".lstrip())
+        if name in values:
+            both = f"{values[name]!r} and {value!r}"
+            raise UserError(f"{option} {name} is given twice: {both}".lstrip())
+        values[name] = value
+    return values
+
+
+def print_json(data: Any) -> None:
+    """Prints ``data`` as JSON; numbers stay numbers, NaN and inf become null."""
+    click.echo(json.dumps(finite(data), allow_nan=False, default=_plain))
+
+
+def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path | None:
+    """Returns an ``option``'s file; refuses, before any work, one that cannot be written."""
+    if path is None or not suffixes:
+        return path
+    if path.suffix not in suffixes:
+        allowed = " or ".join(suffixes)
+        raise UserError(f"{option} is {str(path)!r}; its name must end in {allowed}")
+    if path.is_dir():
+        raise UserError(f"{option} is {str(path)!r}, which is a folder; give the name of a file")
+    folder = path.absolute().parent
+    while not folder.exists():  # what is not there yet is made when the file is written
+        folder = folder.parent
+    if not folder.is_dir():
+        raise UserError(f"{option} is {str(path)!r}, but {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"{option} is {str(path)!r}, but the folder {folder} cannot be written to")
+    return path
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Prints rows under headings; numbers are right-aligned."""
+    # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
+    body = [list(row) for row in rows]
+    numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
+    lines: list[Sequence[str]] = [columns]
+    for row in body:
+        cells = (format_cell(cell).splitlines() or [""] for cell in row)
+        lines += zip_longest(*cells, fillvalue="")
+    aligned = []
+    for column, number in zip(zip(*lines, strict=True), numeric, strict=True):
+        pad, width = str.rjust if number else str.ljust, max(map(len, column))
+        aligned.append([pad(cell, width) for cell in column])
+    text = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
+    click.echo("\n".join([title, *text] if title else text))
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def format_cell(cell: object) -> str:
+    """Returns a cell's text: whole numbers below a million in full, others to four digits."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        return str(cell)
+    if isinstance(cell, int) and abs(cell) < 1_000_000:
+        return str(cell)
+    return f"{cell:.4g}"
+
+
+def _plain(value: Any) -> Any:
+    """Returns NumPy's numbers and arrays as Python's; dates and the like as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
