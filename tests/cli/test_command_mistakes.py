@@ -61,8 +61,8 @@ def test_an_out_whose_folder_is_not_there_yet_is_allowed(tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--sample", "0"), "protocol.sample is 0; it must be at least 1"),
-        (("--delta", "0"), "protocol.delta is 0.0; it must be above 0"),
+        (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
+        (("--delta", "0"), "protocol: delta is 0.0; it must be greater than 0"),
         (("--bootstrap", "0"), "bootstrap is 0"),
         (("--seed", "-1"), "-1 is not in the range x>=0"),
     ],

@@ -64,7 +64,7 @@ def test_entries_that_can_be_fitted(fields):
             {"protocol": {"sample": float("inf")}},
             "cannot convert float infinity to integer",
         ),
-        ({"protocol": {"steps": 1}}, "protocol.steps is unknown"),
+        ({"protocol": {"steps": 1}}, "protocol: unknown key steps"),
         ({"sweep": "deep"}, "sweep: no grid has a sweep 'deep'; there are none with a name"),
     ],
 )

@@ -175,7 +175,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
         ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
         ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),
-        ({"protocol": {"objectiv": "huber"}}, "protocol.objectiv is unknown"),
+        ({"protocol": {"objectiv": "huber"}}, "protocol: unknown key objectiv"),
     ],
 )
 def test_a_mistake_is_refused_before_anything_runs(study, changes, message):

@@ -77,7 +77,7 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
         (("N: N_total", "N: N_totl"), "fit loss: 'N_totl' is no column of numbers; there are "),
         (
             ("law: chinchilla", "law: chinchilla\n  protocol: {starts: 9}"),
-            "protocol.starts is unknown; chinchilla allows objective, delta, sample, grid",
+            "protocol: unknown key starts; allowed here: delta, grid, objective, sample",
         ),
         (("figures.flops:draw", "figures.flop:draw"), "F7: code: there is no module moelaws."),
         (("figures.flops:draw", "figures.flops:drew"), "flops has no function drew; it has draw"),

@@ -43,9 +43,8 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
             _mark(panel, "configuration", answer.as_configured.plan, marker="x")
         _size_axis(panel)
         C = style.power(answer.limits.compute)
-        panel.ax.set_title(
-            f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest", loc="left"
-        )
+        title = f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest"
+        panel.ax.set_title(title, loc="left")
     axes = [panel.ax for panel in sheet.panels]
     bar = sheet.figure.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
     bar.set_label("worst-case regret (nats/token)")
@@ -63,10 +62,8 @@ def _field(answer: Advice) -> tuple[Array, Array, Array]:
     sizes = np.array([float(row.plan.N_active) for row in answer.rows])
     low, high = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
     steepest = -np.log1p(-limits.max_sparsity)
-    N, S = np.meshgrid(
-        np.geomspace(low, high, _SIZES),
-        -np.expm1(-np.linspace(0, steepest, _SPARSITIES)),
-    )
+    S = -np.expm1(-np.linspace(0, steepest, _SPARSITIES))
+    N, S = np.meshgrid(np.geomspace(low, high, _SIZES), S)
     D = limits.tokens(N)
     plans = ideal(N, S, D, limits)
     allowed = (D > 0) & (plans.N <= limits.largest)
@@ -102,8 +99,8 @@ def _size_axis(panel: Panel) -> None:
 
 
 def _mark(panel: Panel, name: str, plan: Any, **options: Any) -> None:
-    edge: dict[str, Any] = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
-    look = {"markersize": 5.5, "zorder": 4, **edge}
+    edge = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
+    look: dict[str, Any] = {"markersize": 5.5, "zorder": 4, **edge}
     panel.points(name, plan.N_active, plan.S, label=name, **(look | options))
 
 
