@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_part
-from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.goodness import TAILS, describe, errors
@@ -56,14 +55,6 @@ def test_a_profile_of_a_parameter_that_is_not_there():
 
 
 LEVELS = np.linspace(0.005, 0.995, TAILS)
-
-
-def test_quantiles_of_least_squares_are_students():
-    r = np.random.default_rng(1).normal(size=20)
-    summary = describe(r, 3, None, True)
-    sd = np.sqrt((r**2).sum() / 17)
-    assert summary.sd == pytest.approx(sd)
-    assert summary.quantiles == pytest.approx(sd * student_t.ppf(LEVELS, 17))
 
 
 def test_other_quantiles_are_the_residuals_own_widened_for_the_parameters():

@@ -118,7 +118,12 @@ def compare(
         scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
             entry["holdout"] = scores[one.ref]
-    return sorted(entries, key=_order), refused
+
+    def order(entry: Mapping[str, Any]) -> tuple[float, float]:
+        held, aic = entry["holdout"], entry["aic"]
+        return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)
+
+    return sorted(entries, key=order), refused
 
 
 def fit_each(
@@ -235,11 +240,6 @@ def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, s
     protocol = own_overrides(law, spec.protocol)
     own = {"law": law.ref, "mapping": mapping, "units": units, "protocol": protocol}
     return spec.model_copy(update=own)
-
-
-def _order(entry: Mapping[str, Any]) -> tuple[float, float]:
-    held, aic = entry["holdout"], entry["aic"]
-    return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)
 
 
 Predictions = Mapping[str, Sequence[HeldOut]]  # law -> its predictions in each of several rounds

@@ -90,7 +90,7 @@ class FitPart(Checked):
         data["diagnostics"] = self.diagnostics.to_json()
         data["rollout"] = [rollout.to_json() for rollout in self.rollout]
         data["support"] = data["support"] or {}
-        return {"hull" if key == "support" else key: finite(data[key]) for key in data}
+        return {_KEYS[name]: finite(value) for name, value in data.items()}
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,8 @@ class FitReport(Checked):
 
 
 _HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
+# Field of a part -> its key in JSON.
+_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(FitPart)}
 
 
 def draws_path(path: Path) -> Path:
@@ -184,7 +186,10 @@ def read_fit(path: Path) -> FitReport:
     try:
         parts = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
-        return TypeAdapter(FitReport).validate_python(head | {"parts": list(map(_part, parts))})
+        own = [{name: part[key] for name, key in _KEYS.items()} for part in parts]
+        for part in own:
+            part["support"] = part["support"] or None
+        return TypeAdapter(FitReport).validate_python(head | {"parts": own})
     except ValidationError as error:
         first = error.errors()[0]
         keys = list(first["loc"])
@@ -199,14 +204,6 @@ def read_fit(path: Path) -> FitReport:
         f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
         f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
     )
-
-
-def _part(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a FitPart in what ``FitPart.to_json`` gave."""
-    return {
-        own.name: (data["hull"] or None) if own.name == "support" else data[own.name]
-        for own in fields(FitPart)
-    }
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:

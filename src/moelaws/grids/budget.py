@@ -25,7 +25,8 @@ WEIGHTS = 4.0  # bytes a parameter: fp32
 # Measured on the demo's runs: 62 bytes a logged step, of which there are 2000 at most; the rest of
 # a run's folder, with what Snakemake notes of it.
 RECORD, LOGGED_STEP, LOGGED_STEPS = 2e4, 62.0, 2000
-PROBED_TOKENS = 2048  # of each layer, their hidden states in fp32: what moelaws probe looks at
+# What moelaws probe looks at: hidden states in fp32, after the embedding and after each layer.
+PROBED_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ def budget(
             "records": RECORD * len(runs) + LOGGED_STEP * sum(logged),
             "checkpoints": CHECKPOINT * sum(sorted(sizes, reverse=True)[:AT_ONCE]),
             "weights": WEIGHTS * sum(held),
-            "hidden states": sum(_hidden(run) for run in runs if run.run_id in probed),
+            "hidden states": sum(
+                4.0 * (m.n_layers + 1) * PROBED_TOKENS * m.d_model
+                for m in (run.config.model for run in runs if run.run_id in probed)
+            ),
         },
     )
 
@@ -149,12 +153,6 @@ def _text(runs: Iterable[Run]) -> float:
         read = width * run.config.tokens / run.config.max_epochs / (1 - corpus.validation)
         longest[corpus.corpus_id] = max(read, longest.get(corpus.corpus_id, 0.0))
     return sum(longest.values())
-
-
-def _hidden(run: Run) -> float:
-    """Returns bytes of the hidden states after the embedding and after each layer."""
-    model = run.config.model
-    return 4.0 * (model.n_layers + 1) * PROBED_TOKENS * model.d_model
 
 
 def _listed(parts: Mapping[str, float]) -> str:

@@ -49,7 +49,8 @@ def expand(
     runs: dict[str, Run] = {}
     for number, sweep in enumerate(grid.sweeps):
         for axes in sweep.points():
-            label = f"{where}, sweep {number + 1}, point {_show(axes)}"
+            shown = ", ".join(f"{name}: {value}" for name, value in axes.items())
+            label = f"{where}, sweep {number + 1}, point {{{shown}}}"
             checked = parse(Settings, axes, label)
             point = settings | {name: getattr(checked, name) for name in axes}
             point["seed"] = point.get("seed", 0) + seed
@@ -93,10 +94,6 @@ def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, A
         "evaluation": data_of(point, Evaluation),
         "steps": 1,
     }
-
-
-def _show(axes: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{name}: {value}" for name, value in axes.items()) + "}"
 
 
 def architectures(runs: Iterable[Run]) -> tuple[Run, ...]:

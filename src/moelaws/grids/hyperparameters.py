@@ -21,7 +21,7 @@ def _over_compute(law: Mapping[str, Any], **others: float) -> PowerOf:
     return PowerOf(rule="power", value=law["coefficient"], at=at, exponent=exponent)
 
 
-LEVERAGE_LR, LEVERAGE_BATCH_TOKENS = _over_compute(LR), _over_compute(BATCH)
+LEVERAGE = {"lr": _over_compute(LR), "batch": _over_compute(BATCH)}  # a batch in tokens
 
 
 def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
@@ -52,23 +52,22 @@ def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice
 
 
 def learning_rate(point: Point, rule: Settled) -> float:
-    if isinstance(rule, LeverageLaw):
-        return power_of(point, LEVERAGE_LR, "leverage (lr)")
+    """Returns the peak learning rate."""
     return _value(point, rule, "lr")
 
 
 def batch_size(point: Point, rule: Settled) -> int:
     """Returns sequences a step, to the nearest positive multiple of ``balance_group``, if any."""
+    sequences = _value(point, rule, "batch")
     if isinstance(rule, LeverageLaw):
-        tokens = power_of(point, LEVERAGE_BATCH_TOKENS, "leverage (batch)")
-        sequences = tokens / needed(point, "context", "leverage (batch)")
-    else:
-        sequences = _value(point, rule, "batch")
+        sequences /= needed(point, "context", "leverage (batch)")
     group = point.get("balance_group", 1)
     return int(max(1, math.floor(sequences / group + 0.5)) * group)
 
 
-def _value(point: Point, rule: PowerOf | TableOf, name: str) -> float:
+def _value(point: Point, rule: Settled, name: str) -> float:
+    if isinstance(rule, LeverageLaw):
+        return power_of(point, LEVERAGE[name], f"leverage ({name})")
     if isinstance(rule, PowerOf):
         return power_of(point, rule, f"power ({name})")
     return from_table(point, rule, name)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from moelaws.laws.base import FitProtocol, FittableLaw, Objective
 from moelaws.laws.forms import LinearLaw
@@ -25,7 +23,7 @@ class _Search(_Traits):
     """The same of a law with starts: how many are run, all for null, and values of parameters."""
 
     sample: Count | None = None
-    grid: dict[str, Annotated[tuple[Real, ...], Field(min_length=1)]] = {}
+    grid: dict[str, tuple[Real, ...]] = {}
 
 
 def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,8 +42,10 @@ def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> Fit
     schema = _Traits if isinstance(law, LinearLaw) else _Search
     given = parse(schema, dict(overrides), where).model_dump(exclude_unset=True)
     grid = given.pop("grid", {})
-    if unknown := [key for key in grid if key not in law.names]:
-        raise UserError(
-            f"{where}.grid.{unknown[0]} is no parameter of {law.ref}; it has {', '.join(law.names)}"
-        )
+    for key, values in grid.items():
+        if key not in law.names:
+            known = ", ".join(law.names)
+            raise UserError(f"{where}.grid.{key} is no parameter of {law.ref}; it has {known}")
+        if not values:
+            raise UserError(f"{where}.grid.{key} has no values")
     return dataclasses.replace(law.protocol, **given, grid={**law.protocol.grid, **grid})
