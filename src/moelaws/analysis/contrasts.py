@@ -123,4 +123,6 @@ def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array
     scale = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     inverse = np.linalg.pinv(H / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
     moves = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
-    return moves * np.exp(values[0])[:, None] / fitted.losses if law.log_response else moves
+    if law.log_response:
+        moves = moves * np.exp(values[0])[:, None] / fitted.losses
+    return np.asarray(moves)

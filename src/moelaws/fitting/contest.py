@@ -155,11 +155,17 @@ def _scores(
     scores = rank(predictions, entry.level, seed) if predictions else {}
     entries = []
     for ref, score in scores.items():
-        law, columns, derived = by_law[ref][0][1:4]
-        about = {"law": law.ref, "equation": law.equation, "columns": columns, "derived": derived}
-        converged = all(part.converged for one in by_law[ref] for part in one.report.parts)
-        own = {"parameters": len(law.names), "converged": converged}
-        entries.append(LawScore(**about, **own, **score))
+        own = by_law[ref]
+        judged = LawScore(
+            law=own[0].law.ref,
+            equation=own[0].law.equation,
+            columns=own[0].columns,
+            derived=own[0].derived,
+            parameters=len(own[0].law.names),
+            converged=all(part.converged for one in own for part in one.report.parts),
+            **score,
+        )
+        entries.append(judged)
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))

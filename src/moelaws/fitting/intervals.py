@@ -91,8 +91,8 @@ def bootstrap(
     def ended(count: int) -> None:
         progress(slices[count - 1].stop * draws // refits)
 
-    drawn = each(work, map(counted, slices), len(slices), ended)
-    phi, used = map(np.concatenate, zip(*drawn, strict=True))
+    refitted = each(work, map(counted, slices), len(slices), ended)
+    phi, used = map(np.concatenate, zip(*refitted, strict=True))
     return np.asarray(phi[place][used[place]])
 
 
