@@ -191,5 +191,5 @@ def test_the_workflow_makes_every_contest_and_one_page():
     assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
     assert set(jobs.contests()) < set(jobs.shown())
     code = {Path(file).name for file in jobs.contest_code("routing", "laws")}
-    assert {"contest.py", "ranking.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
+    assert {"contest.py", "compare.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
     assert not Jobs.load({"source": "simulated"}, REPOSITORY).contests()
