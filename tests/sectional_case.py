@@ -12,8 +12,7 @@ from safetensors.numpy import save_file
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.judge import judged
-from moelaws.grids.architectures import architectures
-from moelaws.grids.expand import expand
+from moelaws.grids.expand import architectures, expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
 from moelaws.probing.speed import write_rows

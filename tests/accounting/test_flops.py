@@ -1,8 +1,9 @@
-"""Published and re-derived numbers of the papers' FLOPs conventions."""
+"""Published and re-derived FLOPs and sizes of models, by each paper's way to count them."""
 
 import pytest
 
 from moelaws.accounting.flops import attention_and_ffn, forward_terms, train_flops_per_token
+from moelaws.accounting.parameters import count_parameters
 from moelaws.spec.model import DenseFFN, Model, MoE
 
 
@@ -111,3 +112,52 @@ def test_moe_mini_and_its_dense_counterpart():
     assert mini == pytest.approx(7_046_430_720, rel=1e-9)
     assert dense == pytest.approx(42_278_584_320, rel=1e-9)
     assert dense / mini == pytest.approx(6.0, rel=1e-5)
+
+
+def test_moe_mini_and_dense_6b():
+    """Table 1, leverage, printed as 17.5B, 0.85B and 6.11B: neither embeddings nor norms, and of
+    MoE-mini's 20 layers the first is dense."""
+    counts = count_parameters(MINI)
+    without = counts.embeddings + counts.norms + counts.router
+    assert counts.total - without == 17_499_422_720
+    assert counts.active - without == 823_918_592
+    counts = count_parameters(DENSE)
+    assert counts.total - counts.embeddings - counts.norms == 6_106_906_624
+
+
+@pytest.mark.parametrize(
+    ("kv", "total", "active"), [(2, 545_259_520, 24_117_248), (8, 548_405_248, 27_262_976)]
+)
+def test_allocation_figure_4_sizes(kv, total, active):
+    """Labelled 30M active, 550M in total; the shapes are inferred from the leverage paper's."""
+    counts = count_parameters(moe((8, 512, 8, kv, 4096, 128_000), 64, 2, 512, shared=1))
+    without = counts.router + counts.norms
+    assert counts.total - without == total
+    assert counts.active - counts.embeddings - without == active
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "active"),
+    [
+        (2, 256, 3_148_800), (2, 384, 3_673_600), (2, 512, 4_198_400), (2, 768, 5_248_000),
+        (2, 1024, 6_297_600), (4, 256, 6_297_600), (4, 384, 7_347_200), (4, 512, 8_396_800),
+        (4, 768, 10_496_000), (4, 1024, 12_595_200), (4, 1536, 16_793_600), (6, 768, 15_744_000),
+        (6, 1024, 18_892_800), (8, 1024, 25_190_400),
+    ],
+)  # fmt: skip
+def test_generalization_table_3(layers, width, active):
+    """N_act: multi-head attention and two of eight GELU experts with their biases."""
+    counts = count_parameters(moe((layers, 512, 4, 4, 128, 50_257), 8, 2, width, mlp="gelu"))
+    assert counts.active - counts.embeddings - counts.norms - counts.router == active
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
+def test_six_n_is_six_flops_an_active_parameter_that_multiplies(mlp, tied):
+    sizes, ffn = (3, 16, 4, 2, 4096, 126_464), {"mlp": mlp, "n_dense_layers": 1, "d_ffn": 20}
+    model = moe(sizes, 6, 2, 10, shared=3, **ffn).model_copy(update={"tied_embeddings": tied})
+    counts = count_parameters(model)
+    multiplying = counts.active - counts.embeddings - counts.norms + 126_464 * 16
+    if mlp == "gelu":  # biases: of a token's two experts and the shared MLP, and of the dense layer
+        multiplying -= 2 * (2 * (10 + 16) + 30 + 16) + 20 + 16
+    assert train_flops_per_token(model, "six_n") == 6 * multiplying

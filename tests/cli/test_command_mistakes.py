@@ -55,8 +55,8 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--sample", "0"), "protocol.sample is 0; it must be at least 1"),
-        (("--delta", "0"), "protocol.delta is 0.0; it must be above 0"),
+        (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
+        (("--delta", "0"), "protocol: delta is 0.0; it must be greater than 0"),
         (("--bootstrap", "0"), "bootstrap is 0"),
         (("--seed", "-1"), "-1 is not in the range x>=0"),
     ],

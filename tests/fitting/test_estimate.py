@@ -1,4 +1,4 @@
-"""What a fit says of its estimates: draws, criteria, near-equivalent optima, warnings."""
+"""What a fit says of its estimates, of its residuals and of a new loss."""
 
 import numpy as np
 import pandas as pd
@@ -6,6 +6,7 @@ import pytest
 from fitting_case import fitted, fitted_part
 
 from moelaws import laws
+from moelaws.fitting.goodness import TAILS, describe, errors
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 
@@ -51,3 +52,44 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
 def test_a_profile_of_a_parameter_that_is_not_there():
     with pytest.raises(UserError, match=r"profile: .* has no parameter 'beta'; it has coefficient"):
         fitted(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))
+
+
+LEVELS = np.linspace(0.005, 0.995, TAILS)
+
+
+def test_other_quantiles_are_the_residuals_own_widened_for_the_parameters():
+    r = np.random.default_rng(1).laplace(size=50)
+    summary = describe(r, 5, None, False)
+    assert summary.quantiles == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
+    assert len(summary.quantiles) == TAILS
+
+
+def test_weighted_residuals_are_those_of_a_row_of_weight_1():
+    rng = np.random.default_rng(2)
+    se = rng.uniform(0.5, 2, 4000)
+    summary = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
+    assert summary.sd == pytest.approx(1, abs=0.05)
+    assert summary.normal_p > 0.01
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_few_rows_say_little(n):
+    summary = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
+    assert (summary.skew, summary.excess_kurtosis, summary.normal_p) == (None, None, None)
+    assert (summary.sd is None) == (summary.quantiles is None) == (n <= 3)
+
+
+def test_errors_by_their_definitions():
+    observed, predicted = np.array([2.0, 2.5, 4.0]), np.array([2.1, 2.4, 4.4])
+    metrics = errors(observed, predicted, 1e-3)
+    assert metrics["mse"] == pytest.approx(0.06)
+    assert metrics["rmse"] == pytest.approx(0.06**0.5)
+    assert metrics["bias"] == pytest.approx(0.4 / 3)
+    assert metrics["r2"] == pytest.approx(1 - 0.18 / np.var(observed) / 3)
+    ratios = np.abs(np.log(predicted / observed))
+    assert metrics["huber_sum"] == pytest.approx((1e-3 * (ratios - 5e-4)).sum())
+    assert metrics["huber_mean"] == pytest.approx(metrics["huber_sum"] / 3)
+    assert errors(np.full(3, 2.0), predicted, 1e-3)["r2"] is None
+    same = np.full(180, 2.1)  # its mean is another number in the last digit
+    assert errors(same, same, 1e-3)["r2"] is None
+    assert errors(observed - 3, predicted, 1e-3)["huber_sum"] is None

@@ -1,12 +1,14 @@
-"""Fits find what is there: simulated truth, whatever the objective, the order or the weights."""
+"""Fits find what is there: simulated truth by any objective, within their intervals."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_part
+from scipy.stats import binom
 
 from moelaws import laws
 from moelaws.fitting.objective import huber
+from repository import REPOSITORY
 
 
 def test_recovers_the_sparsity_law_without_noise(simulated):
@@ -105,3 +107,48 @@ def test_reported_huber_of_the_sparsity_paper_is_a_sum():
         mean = np.trapezoid(huber(mse**0.5 * z, 1e-3) * density, z)
         # The expected numbers take every residual as beyond delta, which is 3e-4 off at most.
         assert reported / mean == pytest.approx(expected, rel=5e-4)
+
+
+@pytest.fixture(scope="module")
+def recovery():
+    """The benchmark, whose designs and counts these are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(REPOSITORY / "benchmarks")
+        import recovery
+
+        yield recovery
+
+
+def check(summary):
+    """Coverages between 85 and 95 %, but for what so few tables leave to chance."""
+    n = summary["seeds"]
+    for kind in ("mean", "new"):
+        chance = 3 * summary[kind]["se"]
+        assert 0.85 - chance <= summary[kind]["coverage"] <= 0.95 + chance, (kind, summary[kind])
+    least, most = binom.ppf(0.001, n, 0.85) / n, binom.ppf(0.999, n, 0.95) / n
+    tested = {name: p for name, p in summary["parameters"].items() if p["identifiable"]}
+    for name, p in tested.items():
+        assert least <= p["coverage"] <= most, (name, p)
+    return tested
+
+
+CASES = [
+    ("generalization.kappa:log2", 60, {"c0", "c1"}),  # six points: Student's t, exactly
+    *(
+        pytest.param(ref, seeds, names, marks=pytest.mark.slow)
+        for ref, seeds, names in (
+            ("generalization.kappa:log2", 400, {"c0", "c1"}),
+            ("leverage.hyperparameters:lr", 200, {"coefficient", "exponent"}),
+            ("leverage.joint", 60, {"a", "d", "gamma", "beta", "A_start"}),
+            ("chinchilla", 100, {"A", "B", "E", "alpha", "beta"}),
+            ("sparsity.loss", 15, {"b", "beta", "gamma"}),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("ref", "seeds", "identifiable"), CASES)
+def test_intervals_hold_the_truth(recovery, ref, seeds, identifiable):
+    summary = recovery.summary(ref, [recovery.trial(ref, seed) for seed in range(seeds)])
+    assert summary["converged"] == 1.0
+    assert set(check(summary)) >= identifiable

@@ -20,7 +20,6 @@ from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit,
 from moelaws.fitting.rows import selected_rows
 from moelaws.records.files import read_json, write_json
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Fit
 
 
 @pytest.fixture(scope="module")
@@ -42,29 +41,6 @@ def test_round_trip(split, tmp_path):
         "surface.bootstrap.parquet",
         "surface.json",
     ]
-
-
-def test_json_of_a_fit_that_is_not_split(simulated, tmp_path):
-    law = laws.get("sparsity.isoflop")
-    table = simulated().query("C == 1e21")
-    table.loc[table.index[:2], "status"] = "diverged"
-    table.loc[table.index[:2], "L"] = np.nan
-    report = fitted(law, table, rows="S < 0.98", bootstrap=20, level=0.5)
-    write_fit(report, tmp_path / "one.json")
-    data = json.loads((tmp_path / "one.json").read_text())
-    assert data["law"] == "sparsity.isoflop"
-    assert data["source"] == "simulated"
-    assert data["n"] == 48
-    assert data["left_out"] == {"status is diverged": 2, "not in rows: S < 0.98": 10}
-    assert set(data["params"]) == set(law.names)
-    assert set(data["params"]["a1"]) == {"estimate", "low", "high"}
-    assert data["level"] == 0.5
-    assert data["holdout"] is None
-    assert "parts" not in data
-    low, high = (data["params"]["a1"][end] for end in ("low", "high"))
-    inside = report.draws["a1"].between(low, high).mean()
-    assert inside == pytest.approx(0.5, abs=0.07)  # four standard errors of 1,000 draws
-    assert read_fit(tmp_path / "one.json") == report
 
 
 def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
@@ -121,18 +97,6 @@ def test_reading_a_fit_needs_nothing_that_makes_one():
     assert not {"numpy", "pandas", "scipy"} & set(done.stdout.split())
 
 
-def test_draws_of_a_part_are_its_own(split, tmp_path):
-    write_fit(split, tmp_path / "surface.json")
-    back = read_fit(tmp_path / "surface.json")
-    for part in split.parts:
-        own = split.draws[split.draws["C"] == part.where["C"]]
-        drawn = part_draws(tmp_path / "surface.json", back, part)
-        assert drawn.tolist() == own[list(part.params)].to_numpy().tolist()
-        low, high = np.array([(p.low, p.high) for p in part.params.values()]).T
-        inside = ((drawn > low) & (drawn < high)).mean(axis=0)
-        assert inside == pytest.approx(0.9, abs=0.04)  # four standard errors of 1,000 draws
-
-
 def test_parts_of_tiny_values_are_kept_apart(dense, tmp_path):
     law = laws.fittable("chinchilla")
     table = dense().assign(lr=np.tile([1e-9, 2e-9], 90))
@@ -152,20 +116,6 @@ def test_part_by_value(split):
         split.part({})
     with pytest.raises(UserError, match=r"C is 5e\+20; it must be one of"):
         split.part({"C": 5e20})
-
-
-def test_selected_rows_are_those_that_were_fitted(split, simulated):
-    law = laws.get("sparsity.isoflop")
-    table = simulated()
-    spec = Fit.model_validate(split.spec)
-    for part in split.parts:
-        used, held = selected_rows(table, law, spec, part.where)
-        assert used.sum() == part.n == 50
-        assert held.sum() == part.holdout["n"] == 10
-        assert set(table["C"][used | held]) == {part.where["C"]}
-        predicted = law.predict(part.estimates(), table[held])
-        rmse = np.sqrt(np.mean((predicted - table["L"][held]) ** 2))
-        assert part.holdout["rmse"] == pytest.approx(rmse)
 
 
 def test_draws_of_another_fit_are_refused(split, tmp_path):

@@ -129,23 +129,6 @@ def test_rows_of_one_budget_lie_in_a_plane():
     assert outside(SPARSE, support, between | {"D": 1.5e20 / 3e9}).all()
 
 
-def test_one_varying_variable_is_a_range():
-    support = support_of(SIZE, {"N": np.geomspace(1e8, 1e10, 5), "D": np.full(5, 1e10)})
-    assert support.variables == ["N"]
-    D = np.array([1e10, 1e10, 1e10, 2e10])
-    query = {"N": np.array([1e8, 3e9, 1.1e10, 3e9]), "D": D}
-    assert outside(SIZE, support, query).tolist() == [False, False, True, True]
-
-
-def test_a_sparsity_is_on_the_scale_of_its_logarithm():
-    """Two ends (N, S): half way between them in ln N and in ln(1 - S), not in S."""
-    columns = {"N": np.array([1e8, 1e10]), "S": np.array([0.0, 0.99]), "D": np.full(2, 1e10)}
-    support = support_of(SPARSE, columns)
-    S = np.array([0.9, 0.495])
-    beyond = outside(SPARSE, support, {"N": np.full(2, 1e9), "S": S, "D": np.full(2, 1e10)})
-    assert beyond.tolist() == [False, True]
-
-
 def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
     """A large sparse model on little data: within each range, and in no corner of the rows."""
     rng = np.random.default_rng(0)
@@ -158,12 +141,3 @@ def test_a_corner_that_no_row_is_near_is_outside_though_in_every_range():
         f"N = 1e+12 is outside the {support.ranges['N'][0]:.6g} to "
         f"{support.ranges['N'][1]:.6g} of the fitted rows"
     ]
-
-
-def test_a_hundred_thousand_rows():
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0.1, 3, (100_000, 3))
-    support = support_of(SPARSE, _columns(SPARSE, points))
-    inside = _columns(SPARSE, np.full((1, 3), 1.5))
-    assert not outside(SPARSE, support, inside)[0]
-    assert len(support.normals) > 6

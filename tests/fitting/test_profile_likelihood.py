@@ -33,13 +33,6 @@ def _profile(law, table, *names, **fields):
     return fitted_part(law, table, profile=names, bootstrap=2, **fields).profile
 
 
-def _rises(curve):
-    """The curve's negative log-likelihoods from its least to its left and to its right end."""
-    nll = np.array(curve)[:, 1]
-    least = int(nll.argmin())
-    return nll[: least + 1][::-1], nll[least:]
-
-
 @pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9), (2, 0.9)])
 def test_a_slope_with_laplace_noise(line, seed, level):
     """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
@@ -79,18 +72,6 @@ def test_the_intercept_is_profiled_as_the_slope_is(line):
     for name, sign in (("p0", -1), ("p1", 1)):
         ends = sorted(sign * end for end in (turned[name].low, turned[name].high))
         assert ends == pytest.approx([profiles[name].low, profiles[name].high], abs=2e-4)
-
-
-def test_curves_of_a_dense_law_rise_on_both_sides(dense):
-    law = laws.fittable("chinchilla")
-    profiles = _profile(law, dense(sizes=9, tokens=8), *law.names, protocol={"sample": 20})
-    for name, profile in profiles.items():
-        values = [value for value, _ in profile.curve]
-        assert values == sorted(values)
-        assert profile.low < profile.estimate < profile.high, name
-        for side in _rises(profile.curve):
-            assert (np.diff(side) > -1e-3).all(), name
-    assert profiles["beta"].low < law.published["beta"] < profiles["beta"].high
 
 
 def test_a_term_that_vanished_is_not_held_below(dense):

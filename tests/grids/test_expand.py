@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
+from moelaws.grids.expand import architectures
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Sweep
 
@@ -132,3 +133,23 @@ def test_a_run_that_two_sweeps_ask_for_is_one_run_of_both():
     assert [run.sweeps for run in runs] == [("wide", "sparse"), ("wide",), ("sparse",), ()]
     unnamed = runs_of(changed("sweeps", [dict(sweep, name="") for sweep in sweeps]))
     assert [run.run_id for run in unnamed] == [run.run_id for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("axes", "count"),
+    [
+        ({"seed": [0, 1], "lr": [0.01, 0.02], "steps": [10, 20]}, 1),
+        ({"batch": [4, 8], "precision": ["fp32", "bf16"], "clip": [0, 1]}, 8),
+    ],
+)
+def test_runs_that_differ_in_seed_rate_and_steps_alone_train_alike(axes, count):
+    """What else changes a step, in its time or in its memory, is another architecture."""
+    settings = {
+        "context": 16, "vocab_size": 300, "n_layers": 1, "n_heads": 2, "n_kv": 2, "ffn": "dense",
+        "d_ffn": 16, "batch": 4, "lr": 0.01, "steps": 10,
+    }  # fmt: skip
+    runs = runs_of({"settings": settings, "sweeps": [{"axes": {"d_model": [8, 16], **axes}}]})
+    chosen = architectures(runs)
+    assert len(runs) == 16
+    assert [run.config.model.d_model for run in chosen] == [8] * count + [16] * count
+    assert chosen[0].run_id == runs[0].run_id

@@ -55,19 +55,6 @@ def test_a_run_is_refused_or_has_its_least_steps_whole_groups_and_its_budget(
     assert abs(spent - C) <= spent / config.steps / 2 * (1 + 1e-9)
 
 
-@given(C=st.floats(1e9, 1e18), min_steps=st.integers(1, 5000))
-def test_what_is_refused_has_too_few_steps(C, min_steps):
-    """The same point with no least number of steps to speak of says how many there are."""
-    steps = {"rule": "compute", "convention": "six_n", "min_steps": 1}
-    planned = run_of({"C": C}, batch=RULES["leverage"], steps=steps).steps
-    steps["min_steps"] = min_steps
-    if planned >= min_steps:
-        assert run_of({"C": C}, batch=RULES["leverage"], steps=steps).steps == planned
-    else:
-        with pytest.raises(UserError, match="min_steps"):
-            run_of({"C": C}, batch=RULES["leverage"], steps=steps)
-
-
 @pytest.mark.parametrize(
     "rule",
     [

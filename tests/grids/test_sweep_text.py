@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import pytest
+from grid_runs import runs_of
 
 from moelaws.corpus.sources import resolve
-from moelaws.grids.expand import expand
 from moelaws.grids.sweep import too_long_for
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
-from moelaws.spec.grid import Grid
 from moelaws.spec.project import Dataset
 
 GRID = {
@@ -33,7 +30,6 @@ GRID = {
 def test_a_data_set_is_refused_where_its_bytes_cannot_do(size, says):
     setting = Dataset(dataset="owner/stories", commit="0" * 40, bytes=size)
     source = resolve(setting, Path())
-    runs = expand(parse(Grid, GRID, "g"), CorpusChoice(source.identity(), 0.1, 0), "g, grids.demo")
-    problem = too_long_for(tuple(runs), source)
+    problem = too_long_for(tuple(runs_of(GRID)), source)
     assert says in problem
     assert bool(problem) == bool(says)

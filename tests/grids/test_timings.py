@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from moelaws.accounting.cost import CPU, H100
@@ -21,7 +20,6 @@ from moelaws.spec.run import RunConfig
 from repository import REPOSITORY
 
 CALL = ("grid", "sparsity", "--set", "corpus=text.txt")
-PLAN = ("plan", "grid", *CALL[2:], "--law", "chinchilla", "--sample", "5")
 HERE = {**collect(), "device": "cpu", "threads": 1, "resumed_from": []}
 
 
@@ -78,25 +76,6 @@ def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_
     record(row["run_id"], 10.0, stops=7200.0)
     (timing,) = timings(Results(), CPU)
     assert timing.seconds == pytest.approx(10.0)
-
-
-def test_a_plan_rests_on_the_same_runs(project):
-    studies = project / "config/studies"
-    grids = yaml.safe_load((studies / "sparsity.yaml").read_text())["grids"]
-    grid = {"study": "grid", "title": "The grid alone", "grids": {"demo": grids["demo"]}}
-    (studies / "grid.yaml").write_text(yaml.safe_dump(grid))
-
-    def hours():
-        costs = json.loads(moelaws(*PLAN, "--json"))["costs"]
-        return {cost["device"]: cost["hours"] for cost in costs}
-
-    rows = json.loads(moelaws(*CALL, "--json"))
-    assert hours()["CPU core"] == pytest.approx(sum(r["estimated_seconds"] for r in rows) / 3600)
-    for row in rows[:8]:
-        record(row["run_id"], 5 * training(row))
-    rows = json.loads(moelaws(*CALL, "--json"))
-    assert hours()["CPU core"] == pytest.approx(sum(r["estimated_seconds"] for r in rows) / 3600)
-    assert "CPU core hours are estimated from 8 finished runs in results/" in moelaws(*PLAN)
 
 
 @pytest.mark.parametrize(

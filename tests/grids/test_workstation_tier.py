@@ -1,15 +1,11 @@
 """The overnight sweep: what it must hold to determine a law, and that its search fits it."""
 
-import json
-import shutil
 from collections import Counter
 
 import pytest
-from click.testing import CliRunner
 from grid_runs import TEXT
 
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.grids.expand import expand
 from moelaws.spec.project import load_study
 from repository import REPOSITORY
@@ -60,13 +56,3 @@ def test_the_search_is_at_budgets_sizes_and_settings_of_the_sweep(sweep):
     same = ("beta2", "weight_decay", "clip")
     assert len({tuple(getattr(r.config.optimizer, k) for k in same) for r in search + sweep}) == 1
     assert sum(run.flops for run in search) < 0.15 * sum(run.flops for run in sweep)
-
-
-def test_its_cost_is_that_of_processors(tmp_path, monkeypatch):
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    (tmp_path / "text.txt").write_text("a text\n")
-    monkeypatch.chdir(tmp_path)
-    options = ["--tier", "workstation", "--set", "corpus=text.txt", "--json"]
-    result = CliRunner().invoke(cli, ["grid", "sparsity", *options])
-    assert result.exit_code == 0, result.output
-    assert {run["device"] for run in json.loads(result.stdout)} == {"CPU core"}

@@ -210,3 +210,23 @@ def test_laws_and_eval_import_neither_pandas_nor_scipy_nor_torch(arguments):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_law_of_wang_at_one_expert_is_the_dense_law():
+    law, dense = laws.get("wang.loss"), laws.get("chinchilla")
+    own = {"a": 400.0, "b": 2000.0, "tau": 1.7, "alpha": 0.34, "beta": 0.37, "gamma": 0.05}
+    same = {"A": 400.0, "B": 2000.0, "E": 1.7, "alpha": 0.34, "beta": 0.37}
+    columns = {"N": np.geomspace(1e8, 1e10, 5), "D": 2e10}
+    expected = dense.predict(same, columns)
+    assert law.predict(own, columns | {"E": 1}) == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_vanished_term_is_nothing_and_costs_no_nan():
+    law = laws.get("chinchilla")
+    theta = law.vector(law.published | {"A": 1e-3, "alpha": 4.0})
+    model = law.model({"N": np.full(3, 1e30), "D": np.array([1e9, 1e10, 1e11])})
+    ln_L, (share,) = model.evaluate(theta[None])
+    without = law.published["B"] / np.array([1e9, 1e10, 1e11]) ** law.published["beta"]
+    assert np.exp(ln_L[0]) == pytest.approx(without + law.published["E"], rel=1e-12)
+    assert (share[0, 0] < 1e-100).all()
+    assert np.isfinite(model.curvature((share,), np.ones((1, 3)))).all()

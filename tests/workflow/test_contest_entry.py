@@ -148,7 +148,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
         ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
         ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),
-        ({"protocol": {"objectiv": "huber"}}, "protocol.objectiv is unknown"),
+        ({"protocol": {"objectiv": "huber"}}, "protocol: unknown key objectiv"),
     ],
 )
 def test_a_mistake_is_refused_before_anything_runs(study, changes, message):
@@ -164,5 +164,5 @@ def test_the_workflow_makes_every_contest_and_one_page():
     assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
     assert set(jobs.contests()) < set(jobs.shown())
     code = {Path(file).name for file in jobs.code("contests", "routing", "laws")}
-    assert {"contest.py", "ranking.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
+    assert {"contest.py", "compare.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
     assert not Jobs.load({"source": "simulated"}, REPOSITORY).contests()

@@ -126,5 +126,5 @@ def test_what_was_measured_is_verified(timed):
 
     states = verified()
     assert (states[SPEED], states[TIMES]) == ("whole", "whole")
-    with timed.edited("src/moelaws/grids/architectures.py", r"\Z", "\n# Edited.\n"):
+    with timed.edited("src/moelaws/grids/expand.py", r"\Z", "\n# Edited.\n"):
         assert verified()[SPEED] == "stale"

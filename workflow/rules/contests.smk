@@ -29,7 +29,7 @@ rule contest:
 rule contests:
     input:
         contests=JOBS.contests(),
-        code=code("moelaws.claims.contests"),
+        code=code("moelaws.claims.page"),
         spec=lambda w: JOBS.page_spec("laws", JOBS.contests()),
     output:
         report(FOLDER.laws, category="laws"),

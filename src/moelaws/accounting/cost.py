@@ -89,9 +89,8 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     """Estimates seconds and bytes for training ``config`` on ``devices`` of one kind together.
 
     A batch that the device's own memory does not hold goes through it in micro-batches, halved
-    until they fit: ``device_bytes`` is at the largest that does, or at the smallest that there is
-    where even that is too much. Where the host's memory is used, batches are whole. Several devices
-    are taken to lose no time to each other.
+    until they fit, or to the smallest that there is. Where the host's memory is used, batches are
+    whole. Several devices are taken to lose no time to each other.
     """
     model = config.model
     states = state_bytes(config, devices)
@@ -126,9 +125,8 @@ def placed(
 
     ``per_run`` says how many, though not more than a batch has balance groups. ``auto`` are the
     fewest of 1, 2, 4, ... whose memory holds the run, else the fewest that hold it with equally
-    many experts each, else ``most``, or as many as there are balance groups. Where even those do
-    not hold it, it takes those that come nearest, which ``device_bytes`` shows. Devices that use
-    the host's memory train alone.
+    many experts each, else ``most``, or as many as there are balance groups, else those that come
+    nearest. Devices that use the host's memory train alone.
     """
     if per_run != "auto":
         return estimate(config, device, min(per_run, config.groups))
@@ -183,10 +181,9 @@ class Timing:
 def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
     """Returns ``device`` with the speed and overheads that it had in ``timings``.
 
-    Least squares of relative errors, which a penalty draws to the device's own values times the
-    median ratio of measured to estimated seconds. The penalty is small (``PRIOR_WEIGHT`` of a run):
-    runs that are alike scale the estimate, and runs of various sizes tell overhead from speed. No
-    timings change nothing.
+    Least squares of relative errors, which a small penalty (``PRIOR_WEIGHT`` of a run) draws to the
+    device's own values times the median ratio of measured to estimated seconds: runs that are alike
+    scale the estimate, and runs of various sizes tell overhead from speed.
     """
     if not timings:
         return device

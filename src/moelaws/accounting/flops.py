@@ -50,20 +50,12 @@ class Convention:
         }
 
 
-def _multi_head(model: Model) -> float:
-    return 4.0 * model.n_full_layers * model.d_model * model.d_attention
-
-
 def _router_with_shared(model: Model) -> float:
     """The allocation paper's E includes the shared experts, so that they have columns too."""
     if not isinstance(model.ffn, MoE):
         return 0.0
     columns = model.ffn.n_experts + model.ffn.n_shared
     return forward_terms(model)["router"] * columns / model.ffn.n_experts
-
-
-def _values_squared(model: Model) -> float:
-    return 2.0 * model.n_full_layers * model.d_model**2
 
 
 def _shared_without_gate(model: Model) -> float:
@@ -77,7 +69,7 @@ CONVENTIONS: dict[ConventionName, Convention] = {
     "sparsity": Convention(
         "Eq 9, sparsity: n_kv = n_heads is assumed, the router dropped",
         left_out=("router",),
-        instead={"keys_values": _multi_head},
+        instead={"keys_values": lambda m: 4.0 * m.n_full_layers * m.d_model * m.d_attention},
     ),
     "allocation": Convention(
         "App C, allocation, corrected: values 2 n^2 d a sequence",
@@ -85,7 +77,10 @@ CONVENTIONS: dict[ConventionName, Convention] = {
     ),
     "allocation_printed": Convention(
         "App C, allocation, as printed: values 2 n d^2 a sequence",
-        instead={"router": _router_with_shared, "values": _values_squared},
+        instead={
+            "router": _router_with_shared,
+            "values": lambda m: 2.0 * m.n_full_layers * m.d_model**2,
+        },
     ),
     "leverage": Convention(
         "M of App I, leverage, corrected: non-embedding FLOPs, output projection and router "
@@ -111,13 +106,10 @@ def train_flops_per_token(model: Model, convention: ConventionName) -> float:
 
 
 def attention_and_ffn(model: Model, convention: ConventionName) -> tuple[float, float]:
-    """Returns (C_A, C_E), App C of allocation; r = C_E / C_A.
+    """Returns (C_A, C_E), App C of allocation: forward FLOPs per token; r = C_E / C_A.
 
-    They are the forward FLOPs per token of all attention and of all feed-forward layers, routers
-    included where the convention counts them.
+    They are of all attention and of all feed-forward layers, with routers if these are counted.
     """
     counted = CONVENTIONS[convention].forward(model)
-    attention, ffn = (
-        float(sum(counted.get(term, 0) for term in group)) for group in (ATTENTION, FFN)
-    )
-    return attention, ffn
+    attention, ffn = (sum(counted.get(term, 0) for term in group) for group in (ATTENTION, FFN))
+    return float(attention), float(ffn)

@@ -9,8 +9,7 @@ from moelaws.spec.model import Model
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers of parameters by group. ``inactive_experts`` is the part of the routed experts,
-    or of all that the slices have, that a token does not pass."""
+    """Numbers of parameters by group."""
 
     embedding: int
     unembedding: int  # 0 when tied
@@ -22,7 +21,7 @@ class Parameters:
     slices: int = 0  # attention and MLPs of the blocks that are split over the embedding
     aggregation: int = 0  # what brings their slices back to the full width
     norms: int = 0
-    inactive_experts: int = 0
+    inactive_experts: int = 0  # of the routed experts or of the slices: what a token does not pass
 
     @property
     def total(self) -> int:
@@ -36,7 +35,6 @@ class Parameters:
 
     @property
     def embeddings(self) -> int:
-        """Returns the input and output embeddings."""
         return self.embedding + self.unembedding
 
     def groups(self) -> dict[str, int]:

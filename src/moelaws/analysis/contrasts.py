@@ -39,9 +39,9 @@ class ContrastErrors:
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
         w = np.asarray(weights, float)
-        return (
-            np.full(w.shape[:-1], np.nan) if self.paired is None else self.paired.standard_error(w)
-        )
+        if self.paired is None:
+            return np.full(w.shape[:-1], np.nan)
+        return self.paired.standard_error(w)
 
     def seeds(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
@@ -71,20 +71,15 @@ def seed_sd(table: pd.DataFrame, least: int = 1) -> float:
     freedom = groups["n_seeds"].to_numpy(float) - 1
     if freedom.sum() < least:
         return math.nan
-    return float(
-        np.sqrt(np.sum(freedom * groups["L_seed_sd"].to_numpy(float) ** 2) / freedom.sum())
-    )
+    squares = freedom * groups["L_seed_sd"].to_numpy(float) ** 2
+    return float(np.sqrt(np.sum(squares) / freedom.sum()))
 
 
 def linear_influence(law: LinearLaw, fitted: Mapping[str, Any], at: Mapping[str, Any]) -> Array:
     """Returns how least-squares predictions at m points move with the n fitted losses, (m, n).
 
-    Exact: with designs X of the fitted rows and Z of the points it is Z X^+, whatever the losses.
-
-    Args:
-        law: a linear law of a loss.
-        fitted: the variables of the rows, (n,) each.
-        at: those of the points, (m,) each.
+    Exact: with designs X of the ``fitted`` rows, (n,) each variable, and Z of the points ``at``,
+    (m,) each, it is Z X^+, whatever the losses.
     """
     X, Z = (law.design(law.columns(columns)) for columns in (fitted, at))
     scale = np.linalg.norm(X, axis=0)
@@ -112,12 +107,7 @@ def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array
     (P, .), the objective's exact Hessian H and psi' = 1 for the rows within ``delta`` of their
     loss and 0 for those beyond, it is K' H^-1 J psi'. Where there are more rows than parameters,
     this holds for changes of ln L that are small beside ``delta``: larger ones bring other rows
-    within it. NaN where ``fitted.delta`` is.
-
-    Args:
-        law: a law of a loss.
-        fitted: its fit.
-        at: the variables of the points, (m,) each.
+    within it. NaN where ``fitted.delta`` is. ``at`` are the points' variables, (m,) each.
     """
     n, m = len(fitted.losses), len(next(iter(at.values())))
     if math.isnan(fitted.delta):
@@ -133,8 +123,6 @@ def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array
     scale = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     inverse = np.linalg.pinv(H / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
     moves = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
-    return (
-        np.asarray(moves * np.exp(values[0])[:, None] / fitted.losses)
-        if law.log_response
-        else moves
-    )
+    if law.log_response:
+        moves = moves * np.exp(values[0])[:, None] / fitted.losses
+    return np.asarray(moves)

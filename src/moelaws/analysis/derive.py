@@ -39,7 +39,6 @@ class DerivedTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in their order."""
         return [column.name for column in self.columns]
 
     def limits(
@@ -50,7 +49,6 @@ class DerivedTable:
         return function
 
     def warnings(self, frame: pd.DataFrame) -> list[str]:
-        """Returns what limits the trust in the table ``frame``."""
         return self._limits(frame)
 
 
@@ -88,11 +86,7 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
 
 
 def derived_table(study: Study, entry: Derived) -> DerivedTable:
-    """Returns the function that makes the derived table ``entry`` of ``study``.
-
-    Raises:
-        UserError: where its code is not there or declares no columns.
-    """
+    """Returns the function that makes the derived table ``entry`` and declares its columns."""
     function = resolve(study.home, entry.code)
     if not isinstance(function, DerivedTable):
         raise UserError(

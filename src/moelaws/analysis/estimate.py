@@ -18,7 +18,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """The value, with the ends of its interval."""
+        """Returns the value, with the ends of its interval."""
         return self.value, self.low, self.high
 
     def __mul__(self, factor: float) -> Estimate:

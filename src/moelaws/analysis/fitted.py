@@ -34,7 +34,6 @@ class FittedInputs(Inputs):
         return [*super().files, *(p for fit in self.fits.values() for p in (fit, draws_path(fit)))]
 
     def fit(self, name: str) -> FitReport:
-        """Returns the report of the fit ``name``."""
         return read_fit(declared("fit", name, self.fits))
 
     def draws(self, name: str) -> pd.DataFrame:
@@ -59,6 +58,6 @@ class FittedInputs(Inputs):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where the losses come from, those of the fits among them."""
+        """Returns where the losses come from, those of the fits among them."""
         reports = "+".join(str(read_fit(path).source) for path in self.fits.values())
         return tuple(sorted({*super().sources, *reports.split("+")} - {""}))

@@ -32,21 +32,17 @@ from moelaws.tables.sweeps import in_sweep
 class Inputs:
     """The files behind one derived table, figure or claim, by the names the study gives them.
 
-    ``derived_tables`` maps names to paths and holds what the study's entry declares, nothing more:
-    asking for another name raises, so that the workflow knows every file that is read. A study that
-    only computes has no ``frame``. The records of its runs lie in ``results``. ``table_file`` is
-    where the frame was read, and ``code`` the digest of the code that reads all this. ``data`` are
-    the files of the study's package that the entry declares, by their names there. ``speed_file``
-    is where the measured speeds lie, for an entry that reads them.
+    They hold what the study's entry declares, nothing more: asking for another name is a UserError,
+    so that the workflow knows every file that is read. So is asking for what is not there.
     """
 
-    frame: pd.DataFrame | None = field(repr=False)
+    frame: pd.DataFrame | None = field(repr=False)  # None of a study that only computes
     derived_tables: Mapping[str, Path] = field(default_factory=dict)
-    data: Mapping[str, Path] = field(default_factory=dict)
-    results: Results = field(default_factory=Results)
-    table_file: Path | None = None
-    speed_file: Path | None = None
-    code: str = ""
+    data: Mapping[str, Path] = field(default_factory=dict)  # files of the study's package
+    results: Results = field(default_factory=Results)  # where the records of its runs lie
+    table_file: Path | None = None  # where the frame was read
+    speed_file: Path | None = None  # where the measured speeds lie, for an entry that reads them
+    code: str = ""  # the digest of the code that reads all this
     _records: set[Path] = field(default_factory=set, repr=False, compare=False)  # of runs, read
 
     def declared_by(self, entry: Reader) -> Self:
@@ -58,18 +54,14 @@ class Inputs:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The study's table, a row a run.
-
-        Raises:
-            UserError: for a study without runs.
-        """
+        """Returns the study's table, a row a run; a study without runs has none."""
         if self.frame is None:
             raise UserError("this study has no runs, so it has no table to read")
         return self.frame
 
     @cached_property
     def completed(self) -> pd.DataFrame:
-        """The rows that have a loss, in the table's order."""
+        """Returns the rows that have a loss, in the table's order."""
         return completed(self.table)
 
     def sweep(self, name: str) -> pd.DataFrame:
@@ -77,7 +69,6 @@ class Inputs:
         return self.completed[in_sweep(self.completed, name)].reset_index(drop=True)
 
     def derived(self, name: str) -> pd.DataFrame:
-        """Returns the derived table ``name``."""
         return read_table(declared("derived table", name, self.derived_tables))
 
     def shipped(self, name: str) -> pd.DataFrame:
@@ -85,27 +76,15 @@ class Inputs:
         return read_any(declared("file", name, self.data))[0]
 
     def history(self, run_id: str) -> pd.DataFrame:
-        """Returns the logged steps of a trained run, columns as in ``training.columns``.
-
-        Raises:
-            UserError: where the run left no history, as a simulated one.
-        """
+        """Returns the logged steps of a trained run, columns as in ``training.columns``."""
         return self._record(self.results.run(run_id) / "history.parquet")
 
     def expert_load(self, run_id: str) -> pd.DataFrame:
-        """Returns the load of a trained run's experts, columns as in ``training.expert_load``.
-
-        Raises:
-            UserError: where the run left none, as a dense or a simulated one.
-        """
+        """Returns the load of a trained run's experts, columns as in ``training.expert_load``."""
         return self._record(self.results.run(run_id) / "load.parquet")
 
     def weights(self, run_id: str) -> dict[str, NDArray[np.float32]]:
-        """Returns the final weights of a run that keeps them, by the names of the model's tensors.
-
-        Raises:
-            UserError: where the run left none, or they are damaged.
-        """
+        """Returns the final weights of a run that keeps them, by the names of its tensors."""
         from safetensors.numpy import load
 
         path = self.results.weights(run_id) / WEIGHTS
@@ -115,20 +94,13 @@ class Inputs:
         return dict(load(seal.read(path)))
 
     def hidden(self, run_id: str) -> pd.DataFrame:
-        """Returns the hidden states of a run whose weights are kept (``moelaws probe``).
-
-        Raises:
-            UserError: where the run was not probed.
-        """
+        """Returns the hidden states of a run whose weights are kept (``moelaws probe``)."""
         return self._record(self.results.hidden(run_id))
 
     def scores(self, run_id: str) -> pd.DataFrame:
         """Returns the scores on tasks of a run whose weights are kept (``moelaws bench``).
 
         A row a task and kept step; none of a run that left no weights.
-
-        Raises:
-            UserError: where the run was not scored.
         """
         return self._record(self.results.scores(run_id))
 
@@ -136,24 +108,15 @@ class Inputs:
         """Returns how fast the tier's configurations train (``moelaws speed``).
 
         A row a configuration, by the ``run_id`` of its first run in the grid's order; runs that
-        differ in nothing but seed, learning rate and steps share it.
-
-        Raises:
-            UserError: where the entry does not declare that it reads them, or none were measured.
+        differ in nothing but seed, learning rate and steps share it. The entry must declare it.
         """
         if self.speed_file is None:
-            raise UserError(
-                "the code reads measured speeds, which the study's entry does not declare: write "
-                "speed: true"
-            )
+            what = "the code reads measured speeds, which the study's entry does not declare"
+            raise UserError(f"{what}: write speed: true")
         return self._record(self.speed_file)
 
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
-        """Returns the losses of trained runs on the same documents; None where they are not known.
-
-        They are known of runs whose losses by document were kept, are whole and are of the same
-        documents.
-        """
+        """Returns the losses by document of trained runs; None where they are not of the same."""
         if self.sources != ("trained",):
             return None  # a simulated run has the identity of the one that would be trained
         try:
@@ -181,17 +144,13 @@ class Inputs:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where the losses come from: those seen of trained, simulated and imported."""
+        """Returns where the losses come from: those seen of trained, simulated and imported."""
         own = [] if self.frame is None else list(self.frame["source"].astype(str).unique())
         return tuple(sorted(set("+".join(own).split("+")) - {""}))
 
 
 def read_runs(table: Path | None) -> pd.DataFrame | None:
-    """Returns the study's table at ``table``; None for a study without runs.
-
-    Raises:
-        UserError: where the table is missing, unreadable, no study's or has no completed run.
-    """
+    """Returns the table of a study with a completed run, at ``table``; None if it has no runs."""
     if table is None:
         return None
     frame = read_study(table) if is_study(table) else read_table(table)
@@ -219,11 +178,7 @@ def at(frame: pd.DataFrame, column: str, value: float) -> pd.DataFrame:
 
 
 def declared(kind: str, name: str, known: Mapping[str, Path]) -> Path:
-    """Returns the path of ``name`` among the ``known`` ones.
-
-    Raises:
-        UserError: where it is none of them.
-    """
+    """Returns the path of ``name``, which must be among the ``known`` ones."""
     if name not in known:
         key = {"fit": "fits", "file": "data"}.get(kind, "derived")
         raise UserError(

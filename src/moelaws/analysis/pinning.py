@@ -17,16 +17,10 @@ LAW = "leverage.hyperparameters"
 def pinned(
     study: Study, inputs: FittedInputs, tier: str, lr: str, batch: str, corpora: Sequence[str] = ()
 ) -> Pinned:
-    """Returns the laws of the fits ``lr`` and ``batch``, with what they rest on.
+    """Returns the laws of the fits ``lr`` and ``batch`` of a search, with what they rest on.
 
-    Args:
-        study: that searched.
-        inputs: the fits, and the derived tables that they were fitted to.
-        corpora: identities of the text of the runs.
-
-    Raises:
-        UserError: for a fit of another law, of losses that were not trained, without intervals, or
-            that is split, did not converge or was fitted to a table without its search.
+    ``corpora`` are the identities of the text of the runs. A fit of another law, of losses that
+    were not trained, without intervals, split or not converged is a UserError.
     """
     reports = {
         "lr": _checked(inputs.fit(lr), f"{LAW}:lr"),
@@ -63,10 +57,8 @@ def _checked(report: FitReport, law: str) -> FitReport:
         raise UserError(f"{where} fits {report.law}; only a fit of {law} can be pinned here")
     if report.source != "trained":
         raise UserError(f"{where} rests on {report.source} losses; only trained ones are pinned")
-    if report.split_by:
-        raise UserError(
-            f"{where} is split by {report.split_by}, so it holds several laws; pin a fit of one"
-        )
+    if by := report.split_by:
+        raise UserError(f"{where} is split by {by}, so it holds several laws; pin a fit of one")
     (part,) = report.parts
     if not part.converged:
         raise UserError(f"{where} did not converge, so it cannot be pinned")
@@ -93,14 +85,14 @@ def _law(part: FitPart) -> PinnedLaw:
     for name, fitted in part.params.items():
         ends = fitted.estimate, fitted.low, fitted.high
         values[name] = [float(f"{end:.6g}") for end in ends if end is not None]
-    coefficient, *interval = values["coefficient"]
+    k, k_low, k_high = values["coefficient"]
     # Equal values at all budgets, such as one batch, have an exponent of rounding errors.
-    exponent, *exponents = [x if abs(x) > 1e-12 else 0.0 for x in values["exponent"]]
+    x, x_low, x_high = [end if abs(end) > 1e-12 else 0.0 for end in values["exponent"]]
     return PinnedLaw(
-        coefficient=coefficient,
-        coefficient_interval=(interval[0], interval[1]),
-        exponent=exponent,
-        exponent_interval=(exponents[0], exponents[1]),
+        coefficient=k,
+        coefficient_interval=(k_low, k_high),
+        exponent=x,
+        exponent_interval=(x_low, x_high),
     )
 
 

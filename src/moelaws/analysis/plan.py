@@ -58,13 +58,10 @@ class Planned:
 
 
 def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> Study:
-    """Returns the study with the fits that simulated losses allow, as a plan makes them.
+    """Returns the study with the fits that simulated losses allow, without figures and claims.
 
-    Args:
-        study: whose figures, tables and claims are left out.
-        simulation: says what is simulated; its law is fitted in any case.
-        sample: starts of each fit, a sample of its law's grid where that has more; else as the
-            study or the law says.
+    The simulated law is fitted in any case. ``sample`` are the starts of each fit whose grid has
+    more, unless the study says how many.
     """
     possible = study.of_simulated()
     fits = list(possible.fits)
@@ -83,15 +80,11 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
 def plan(
     study: Study, folder: TierFolder, about: Mapping[str, Any], progress: Callable[[str], Progress]
 ) -> Iterator[Planned]:
-    """Makes the study's fits of its simulated table, and the derived tables that they read.
+    """Makes the fits of a study of ``fits_of``, and the derived tables that they read.
 
-    Args:
-        study: of ``fits_of``.
-        folder: where that table lies, and where fits and derived tables go.
-        about: how the table was simulated, as its file says it.
-        progress: of a fit's name, what is called as the fit goes on.
-
-    Yields each fit once it is made, after those that it needs.
+    ``about`` is how its table was simulated, as the table's file says it; ``progress`` gives for a
+    fit's name what is called as the fit goes on. Each fit is yielded once it is made, after those
+    that it needs.
     """
     lost: dict[str, str] = {}  # fits and derived tables -> why
     for entry, needs in _steps(study):
@@ -159,11 +152,8 @@ def coefficients(
 ) -> list[Coefficient]:
     """Compares each parameter of each part of ``report`` with what it should be.
 
-    Args:
-        report: a fit to simulated losses, or to what was derived from them.
-        about: how those were simulated, as the simulated table's file says: its ``law``,
-            ``params``, ``noise`` and ``study``.
-        table: what the report was fitted to, and the ``units`` that it declares.
+    ``about`` is how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
+    ``table`` is what was fitted, and ``units`` those that it declares.
     """
     reference, simulated = _reference(report, about, table, units)
     compared = []

@@ -29,11 +29,7 @@ class Prediction:
 
 
 def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
-    """Returns what the fit ``fit``, which is not split, predicts for each run of its table.
-
-    Raises:
-        UserError: where the fit is not declared.
-    """
+    """Returns what the fit ``fit``, declared and not split, predicts for each run of its table."""
     report, spec = inputs.fit(fit), inputs.spec(fit)
     law = laws.fittable(report.law)
     used, held = selected_rows(rows, law, spec, {})
@@ -61,10 +57,7 @@ def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int 
     with fewer than two rows. Both must be of the same table.
     """
     held = worse.held & better.held
-    n = int(held.sum())
-    nan = float("nan")
-    if not n:
-        return Estimate(nan, nan, nan, 0)
+    n, nan = int(held.sum()), float("nan")
     value = rmse(worse, held) - rmse(better, held)
     L = worse.rows["L"].to_numpy(float)[held]
     count = min(len(worse.draws), len(better.draws))

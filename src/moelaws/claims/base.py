@@ -21,24 +21,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a claim's rule measures.
+    """What a claim's rule measures."""
 
-    Attributes:
-        measured: what was seen, in a sentence with numbers, intervals and how many runs.
-        value, low, high: the number that the rule looks at and its interval, where there is one.
-        unit: of these.
-        decides: the intervals that are compared with what the claim expects; by default the one of
-            ``value``. Where there are several, all must agree. An empty one leaves it open.
-        needed: what would decide, where the study's entry does not say it well for these runs.
-    """
-
-    measured: str
-    value: float | None = None
+    measured: str  # what was seen, in a sentence with numbers, intervals and how many runs
+    value: float | None = None  # that the rule looks at, in ``unit``, with its interval
     low: float | None = None
     high: float | None = None
     unit: str = ""
+    # The intervals that are compared with what the claim expects, by default the one of ``value``:
+    # all must agree, and none at all leaves it open.
     decides: Sequence[tuple[float, float]] | None = None
-    needed: str = ""
+    needed: str = ""  # what would decide, where the study's entry does not say it for these runs
 
     @property
     def intervals(self) -> Sequence[tuple[float, float]]:

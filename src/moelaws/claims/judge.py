@@ -11,11 +11,7 @@ from moelaws.spec.study import Claim, Study
 
 
 def judge(study: Study, inputs: Inputs) -> JudgedStudy:
-    """Returns the verdicts on the study's claims, as JSON data.
-
-    Raises:
-        UserError: for a claim whose rule is not there, or an input that is not declared.
-    """
+    """Returns the verdicts on the study's claims, whose rules must be there, as JSON data."""
     simulated = study.simulation if "simulated" in inputs.sources else None
     return {
         "study": study.study,
@@ -29,11 +25,7 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
 
 
 def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
-    """Returns the verdict on one ``claim`` of the study with what it rests on, as JSON data.
-
-    Raises:
-        UserError: as ``judge``.
-    """
+    """Returns the verdict on one ``claim`` of the study with what it rests on, as JSON data."""
     rule = resolve(study.home, claim.code)
     evidence: Evidence = rule(inputs.declared_by(claim), **claim.arguments)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)

@@ -1,4 +1,4 @@
-"""The judged claims of several studies as one page to read."""
+"""The pages of verdicts on claims and of contests between laws."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
+from moelaws.fitting.scores import ContestScores, LawScore, SplitScores
 from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
-    """Reads what `moelaws judge` wrote.
-
-    Raises:
-        UserError: for a file that is missing, damaged or holds something else.
-    """
+    """Reads what `moelaws judge` wrote; a UserError where the file holds something else."""
     try:
         return TypeAdapter(JudgedStudy).validate_python(read_json(path))
     except ValidationError:
@@ -25,12 +23,7 @@ def read_verdicts(path: Path) -> JudgedStudy:
 
 
 def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
-    """Returns the Markdown of judged studies.
-
-    Args:
-        verdicts: of ``judge``, one a study.
-        tier: of the grids.
-    """
+    """Returns the Markdown of judged studies, whose grids are of a ``tier``."""
     lines = [
         f"# The papers' claims beside these runs ({tier} tier)",
         "",
@@ -79,3 +72,150 @@ def _section(claim: JudgedClaim, figures: Path) -> list[str]:
     if claim["needed"]:
         lines.append(f"- *What would decide*: {claim['needed']}")
     return [*lines, f"- *Look at*: [{claim['figure']}]({picture.as_posix()})"]
+
+
+def read_contest(path: Path) -> ContestScores:
+    """Reads what `moelaws contest` wrote; a UserError where the file holds something else."""
+    try:
+        judged = TypeAdapter(ContestScores).validate_python(read_json(path))
+        Contest.model_validate(judged["entry"])
+    except ValidationError:
+        raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
+    return judged
+
+
+def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
+    """Returns the Markdown of judged contests; it begins with the law to use for each purpose."""
+    lines = [
+        f"# Which law to use ({tier} tier)",
+        "",
+        "Every law is fitted to the same runs. Then it predicts other runs, which no law was "
+        "fitted to. The error is the root mean square of predicted less measured loss, in nats a "
+        "token. Intervals draw the judged runs anew and take the refits of each law to runs drawn "
+        "anew; such a refit predicts a little worse than the fit itself. Two laws are *not told "
+        "apart* where the interval of the difference of their errors holds zero. A law marked "
+        "*reduced* lost the parameters of variables that are the same in all runs: its equation "
+        "stands below. In the other tables, *above the best* is the interval of how much larger "
+        "the error is than that of the first law, and *first* is the share of the draws in which "
+        "the law is the best one.",
+        "",
+        "| to predict | runs | use | error (nats/token) | not told apart from it |",
+        "|-|-|-|-:|-|",
+    ]
+    for each in contests:
+        for split in each["splits"]:
+            lines.append(_advice(each, split))
+    for each in contests:
+        runs = basis(each["source"], each["runs"])
+        lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
+        lines += [f"{each['title']}. {runs}", "", _fitted(each)]
+        for split in each["splits"]:
+            lines += ["", *_split_section(split, Contest.model_validate(each["entry"]))]
+        known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
+        lines += ["", "The laws as fitted:", "", *map(_equation, known.values())]
+    return "\n".join(lines) + "\n"
+
+
+def _advice(each: ContestScores, split: SplitScores) -> str:
+    runs = f"[{each['study']}](#{each['study']}-{each['contest'].replace('_', '-')})"
+    if not split["laws"]:
+        return f"| {split['use']} | {runs} | no law could be judged | | |"
+    best, *others = split["laws"]
+    rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
+    cells = (
+        split["use"],
+        runs,
+        f"`{best['law']}`",
+        f"{best['rmse']:.4f} {_ends(best.get('rmse_interval'))}".strip(),
+        ", ".join(rivals) or "none",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _fitted(each: ContestScores) -> str:
+    """How the laws were fitted, in a sentence."""
+    entry = Contest.model_validate(each["entry"])
+    stated = entry.protocol
+    own = stated.get("objective")
+    objective = f"the objective `{own}`" if own else "its own objective"
+    threshold = f" (delta {stated['delta']})" if "delta" in stated else ""
+    starts = "all of its starts"
+    if stated.get("sample"):
+        starts = f"{stated['sample']} of its starts, or all where it has fewer"
+    rows = f"Runs with {entry.rows} take part. " if entry.rows else ""
+    together = few = ""
+    if entry.resample_by:
+        together = f", all runs of one {entry.resample_by} together"
+        few = (
+            f" Where few values of {entry.resample_by} are fitted, some draws hold one or two of "
+            "them alone. Such runs hardly determine a law, so that the intervals are wide."
+        )
+    return (
+        f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
+        f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew{together} (seed "
+        f"{each['seed']}).{few}"
+    )
+
+
+def _split_section(split: SplitScores, entry: Contest) -> list[str]:
+    percent = f"{entry.level:.0%}"
+    steps = [
+        f"{step['holdout']} ({step['fitted']} runs fitted, {step['judged']} judged)"
+        for step in split["steps"]
+    ]
+    rows = f"Runs judged: {', '.join(steps)}." if steps else "No law could be judged."
+    if len(steps) > 1:
+        rows = f"A roll-out in {len(steps)} rounds, all counted together: {', '.join(steps)}."
+    lines = [f"### {split['name'].replace('_', ' ')}: to predict {split['use']}", "", rows]
+    if split["laws"]:
+        lines += [
+            "",
+            f"| law | parameters | error (nats/token) | interval ({percent}) | above the best | R2 "
+            f"| rank ({percent}) | first |",
+            "|-|-:|-:|-|-|-:|-|-:|",
+            *(_score(law) for law in split["laws"]),
+        ]
+    if split["blocks"] == 1:
+        lines += [
+            "",
+            f"All judged runs have one {entry.resample_by} and are drawn one by one: the intervals "
+            "do not cover the error that these runs have in common.",
+        ]
+    if split["refused"]:
+        lines += ["", "Not judged:", ""]
+        lines += [f"- `{law}`: {reason}" for law, reason in split["refused"].items()]
+    return lines
+
+
+def _score(law: LawScore) -> str:
+    ranks = law.get("rank_interval")
+    cells = (
+        f"`{law['law']}`" + ("" if law["converged"] else " (not converged)"),
+        str(law["parameters"]),
+        f"{law['rmse']:.4f}",
+        _ends(law.get("rmse_interval")),
+        _excess(law),
+        "" if law["r2"] is None else f"{law['r2']:.3f}",
+        str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
+        f"{law['first']:.0%}" if "first" in law else "",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _equation(law: LawScore) -> str:
+    columns = [f"{name} from column {column}" for name, column in law["columns"].items()]
+    return f"- `{law['law']}`: `{law['equation']}`, with {', '.join([*columns, *law['derived']])}"
+
+
+def _excess(law: LawScore) -> str:
+    if not law["rmse_excess"]:
+        return ""
+    below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
+    ends = zip(law.get("rmse_excess_interval", ()), (below, above), strict=False)
+    texts = [infinite if end is None else f"{end:+.4f}" for end, infinite in ends]
+    return f"[{', '.join(texts)}]" if texts else ""
+
+
+def _ends(ends: Sequence[float | None] | None) -> str:
+    texts = ["infinite" if end is None else f"{end:.4f}" for end in ends or ()]
+    return f"[{', '.join(texts)}]" if texts else ""

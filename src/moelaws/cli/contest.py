@@ -121,7 +121,7 @@ def contests(
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.contests import page, read_contest
+    from moelaws.claims.page import contests_page, read_contest
     from moelaws.records.files import write_text
     from moelaws.records.layout import Results
 
@@ -133,7 +133,7 @@ def contests(
         for contest in study.at_tier(project.tier).contests
     )
     judged = [read_contest(path) for path in files]
-    write_text(out, page(judged, project.tier))
+    write_text(out, contests_page(judged, project.tier))
     if as_json:
         print_json({"page": str(out), "contests": judged})
     else:

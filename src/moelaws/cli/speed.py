@@ -22,8 +22,7 @@ from moelaws.cli.common import (
 from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.project import override_options
 from moelaws.gpus.listing import Chosen
-from moelaws.grids.architectures import architectures
-from moelaws.grids.expand import Run
+from moelaws.grids.expand import Run, architectures
 from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.records.files import read_json

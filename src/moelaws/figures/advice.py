@@ -18,6 +18,7 @@ from moelaws.laws.base import Array
 _LEVELS = [x * 10.0**d for d in range(-3, 3) for x in (1, 2, 5)]  # nats; below them one colour
 _BEYOND = "#d0d0d0"
 _SIZES, _SPARSITIES = 101, 51
+_USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities, of an axis
 _MARKERS = "osD^vPX<>hd"
 
 
@@ -43,9 +44,8 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
             _mark(panel, "configuration", answer.as_configured.plan, marker="x")
         _size_axis(panel)
         C = style.power(answer.limits.compute)
-        panel.ax.set_title(
-            f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest", loc="left"
-        )
+        title = f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest"
+        panel.ax.set_title(title, loc="left")
     axes = [panel.ax for panel in sheet.panels]
     bar = sheet.figure.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
     bar.set_label("worst-case regret (nats/token)")
@@ -63,10 +63,8 @@ def _field(answer: Advice) -> tuple[Array, Array, Array]:
     sizes = np.array([float(row.plan.N_active) for row in answer.rows])
     low, high = np.clip([sizes.min() / 3, sizes.max() * 3], *looked_at)
     steepest = -np.log1p(-limits.max_sparsity)
-    N, S = np.meshgrid(
-        np.geomspace(low, high, _SIZES),
-        -np.expm1(-np.linspace(0, steepest, _SPARSITIES)),
-    )
+    S = -np.expm1(-np.linspace(0, steepest, _SPARSITIES))
+    N, S = np.meshgrid(np.geomspace(low, high, _SIZES), S)
     D = limits.tokens(N)
     plans = ideal(N, S, D, limits)
     allowed = (D > 0) & (plans.N <= limits.largest)
@@ -78,12 +76,13 @@ def _panel(
 ) -> Any:
     (N, S, worst), ax = field, panel.ax
     panel.sheet.record(panel.name, "worst-case regret", x=N.ravel(), y=S.ravel(), z=worst.ravel())
-    style.sparsity_axis(ax, _sparsities(answer.limits.max_sparsity), "y")
+    ceiling = answer.limits.max_sparsity
+    style.sparsity_axis(ax, {*(S for S in _USUAL if ceiling > S), ceiling}, "y")
     ax.set_xscale("log")
     shown = np.maximum(worst, _LEVELS[0])
     filled = ax.contourf(N, S, shown, cmap=style.ORDERED.reversed(), **looks)
     if np.isnan(worst).any():
-        ax.fill_between(N[0], 0.0, answer.limits.max_sparsity, color=_BEYOND, linewidth=0, zorder=0)
+        ax.fill_between(N[0], 0.0, ceiling, color=_BEYOND, linewidth=0, zorder=0)
         ax.plot([], [], "s", color=_BEYOND, label="beyond the limits")
     spent = answer.limits.compute / (6 * answer.limits.max_tokens)  # whole at larger sizes alone
     if N.min() < spent < N.max():
@@ -102,11 +101,6 @@ def _size_axis(panel: Panel) -> None:
 
 
 def _mark(panel: Panel, name: str, plan: Any, **options: Any) -> None:
-    edge: dict[str, Any] = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
-    look = {"markersize": 5.5, "zorder": 4, **edge}
+    edge = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
+    look: dict[str, Any] = {"markersize": 5.5, "zorder": 4, **edge}
     panel.points(name, plan.N_active, plan.S, label=name, **(look | options))
-
-
-def _sparsities(ceiling: float) -> list[float]:
-    usual = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)
-    return sorted({*(S for S in usual if ceiling > S), ceiling})

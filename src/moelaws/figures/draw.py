@@ -48,11 +48,7 @@ def save(sheet: Sheet, out: Path) -> None:
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
-    """Returns the sheet of ``figure``, which sees of ``inputs`` only what its entry declares.
-
-    Raises:
-        UserError: as ``draw``.
-    """
+    """Returns the sheet of ``figure``, which sees of ``inputs`` only what its entry declares."""
     entry = study.entry("figures", figure)
     own = inputs.declared_by(entry)
     with mpl.rc_context(style.RC):
@@ -69,24 +65,18 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
     """Sets the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
 
     Returns what the reader should be warned of.
-
-    Raises:
-        UserError: as ``draw``.
     """
     entry, tabular = study.entry("tables", table), set_table(study, table, inputs)
-    mark = _mark(study, inputs.declared_by(entry).sources)
+    own = inputs.declared_by(entry)
     caption = f"{entry.name}: {' '.join(entry.caption.split())}"
-    tabular.write(out, caption, f"tab:{study.study}-{entry.name}", mark)
-    _record(study, table, inputs.declared_by(entry), out, PAPER_TABLE)
+    label = f"tab:{study.study}-{entry.name}"
+    tabular.write(out, caption, label, _mark(study, own.sources))
+    _record(study, table, own, out, PAPER_TABLE)
     return tabular.warnings
 
 
 def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
-    """Returns the rows of ``table``, which sees of ``inputs`` only what its entry declares.
-
-    Raises:
-        UserError: as ``draw``.
-    """
+    """Returns the rows of ``table``, which sees of ``inputs`` only what its entry declares."""
     entry = study.entry("tables", table)
     tabular: Tabular = resolve(study.home, entry.code)(inputs.declared_by(entry), **entry.arguments)
     return tabular

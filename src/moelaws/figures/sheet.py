@@ -32,14 +32,8 @@ class Sheet:
         self.figure = Figure(figsize=(width, height), layout="constrained")
         across = columns or len(panels)
         shape = -(-len(panels) // across), across
-        self.panels = [
-            Panel(
-                self,
-                self.figure.add_subplot(*shape, i + 1, projection=kind),
-                ascii_lowercase[i],
-            )
-            for i, kind in enumerate(panels)
-        ]
+        axes = [self.figure.add_subplot(*shape, i, projection=p) for i, p in enumerate(panels, 1)]
+        self.panels = [Panel(self, ax, ascii_lowercase[i]) for i, ax in enumerate(axes)]
         if len(panels) > 1:
             for panel in self.panels:
                 panel.ax.set_title(f"({panel.name})", loc="left")
@@ -64,9 +58,10 @@ class Sheet:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def record(self, panel: str, series: str, **columns: ArrayLike) -> None:
-        """Keeps the numbers of a series, as drawn."""
-        arrays = {name: np.atleast_1d(np.asarray(a, float)) for name, a in columns.items()}
+    def record(self, panel: str, series: str, **columns: ArrayLike | None) -> None:
+        """Keeps the numbers of a series, as drawn; of bounds that it has not, nothing."""
+        given = {name: x for name, x in columns.items() if x is not None}
+        arrays = {name: np.atleast_1d(np.asarray(x, float)) for name, x in given.items()}
         self._records.append(pd.DataFrame({"panel": panel, "series": series, **arrays}))
 
 
@@ -87,18 +82,11 @@ class Panel:
         **options: Any,
     ) -> None:
         """Draws a curve, with a band from ``low`` to ``high`` where given."""
-        bounds = {} if low is None or high is None else {"low": low, "high": high}
-        self.sheet.record(self.name, series, x=x, y=y, **bounds)
+        self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
         if low is not None and high is not None:
-            self.ax.fill_between(
-                np.asarray(x, float),
-                np.asarray(low, float),
-                np.asarray(high, float),
-                color=drawn.get_color(),
-                alpha=0.14,
-                linewidth=0,
-            )
+            band = [np.asarray(values, float) for values in (x, low, high)]
+            self.ax.fill_between(*band, color=drawn.get_color(), alpha=0.14, linewidth=0)
 
     def points(
         self,
@@ -111,8 +99,7 @@ class Panel:
     ) -> None:
         """Draws markers, with bars from ``low`` to ``high`` where given and finite."""
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
-        bounds = {} if low is None or high is None else {"low": low, "high": high}
-        self.sheet.record(self.name, series, x=x, y=y, **bounds)
+        self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
         (drawn,) = self.ax.plot(x, y, **options)
         # Matplotlib leaves marks that are shifted by a few points out of the axes' limits.
@@ -140,11 +127,7 @@ class Panel:
         handles, labels = self.ax.get_legend_handles_labels()
         if not handles:
             return
-        place: dict[str, Any] = {
-            "loc": "upper left",
-            "bbox_to_anchor": (1.01, 1.02),
-            "borderaxespad": 0.0,
-        }
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02), "borderaxespad": 0.0}
         self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
 
     def message(self, text: str) -> Sheet:
@@ -153,17 +136,8 @@ class Panel:
         Returns the panel's sheet.
         """
         self.sheet.warn(text.replace("\n", " "))
-        self.ax.text(
-            0.5,
-            0.5,
-            text,
-            transform=self.ax.transAxes,
-            ha="center",
-            va="center",
-            color=style.WARN,
-            fontsize=8,
-            wrap=True,
-        )
+        look = {"ha": "center", "va": "center", "color": style.WARN, "fontsize": 8, "wrap": True}
+        self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **look)
         self.ax.set_axis_off()
         return self.sheet
 

@@ -32,8 +32,6 @@ RC: Any = {
     "font.size": 7.5,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
     "legend.fontsize": 6.5,
     "legend.title_fontsize": 7,
     "legend.frameon": False,
@@ -42,17 +40,7 @@ RC: Any = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
-    "xtick.minor.size": 1.8,
-    "ytick.minor.size": 1.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -65,6 +53,10 @@ RC: Any = {
     "svg.hashsalt": "moelaws",
     "savefig.dpi": 300,
 }
+for _axis in ("xtick", "ytick"):
+    RC |= {f"{_axis}.labelsize": 7, f"{_axis}.color": INK}
+    RC |= {f"{_axis}.major.width": 0.6, f"{_axis}.minor.width": 0.4}
+    RC |= {f"{_axis}.major.size": 3, f"{_axis}.minor.size": 1.8}
 
 # viridis without its palest end, which fades on paper.
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
@@ -76,7 +68,7 @@ def ordered_colours(n: int) -> list[Colour]:
 
 
 def palette(values: Iterable[float]) -> dict[float, Colour]:
-    """A colour for each of the ``values``, dark to light as they rise."""
+    """Returns a colour for each of the ``values``, dark to light as they rise."""
     known = sorted({float(value) for value in values})
     return dict(zip(known, ordered_colours(len(known)), strict=True))
 

@@ -11,37 +11,25 @@ import pandas as pd
 
 from moelaws.records.files import replacing, write_text
 
-_TEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
+_WORDS = {
+    "~": "textasciitilde",
+    "^": "textasciicircum",
+    "\\": "textbackslash",
+    "<": "textless",
+    ">": "textgreater",
 }
+_TEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
+_TEX |= str.maketrans({sign: f"\\{word}{{}}" for sign, word in _WORDS.items()})
 
 
 @dataclass
 class Tabular:
-    """Rows of numbers and words under human headings, and what the reader should know of them.
+    """Rows of numbers and words under human headings, and what the reader should know of them."""
 
-    Attributes:
-        frame: a row a line; its index is not shown. Missing values are left blank.
-        digits: significant digits in Markdown and LaTeX.
-        notes: sentences below the table.
-        warnings: for the user's terminal.
-    """
-
-    frame: pd.DataFrame
-    digits: int = 4
-    notes: Sequence[str] = ()
-    warnings: list[str] = field(default_factory=list)
+    frame: pd.DataFrame  # a row a line; its index is not shown, and missing values are left blank
+    digits: int = 4  # significant ones in Markdown and LaTeX
+    notes: Sequence[str] = ()  # sentences below the table
+    warnings: list[str] = field(default_factory=list)  # for the user's terminal
 
     def cells(self) -> list[list[str]]:
         """Returns the body as text, a list a row."""
@@ -67,27 +55,15 @@ class Tabular:
 
     def latex(self, caption: str, label: str) -> str:
         """Returns a table environment in the style of booktabs."""
-        body = [" & ".join(map(_tex, row)) + r" \\" for row in self.cells()]
-        head = " & ".join(_tex(str(name)) for name in self.frame.columns)
+        rows = [list(map(str, self.frame.columns)), *self.cells()]
+        head, *body = (" & ".join(map(_tex, row)) + r" \\" for row in rows)
         columns = "".join("r" if numeric else "l" for numeric in self._right())
         notes = [r"\par\smallskip " + _tex(note) for note in self.notes]
-        lines = [
-            r"% \usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_tex(caption)}}}",
-            rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            head + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            *notes,
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        before = [r"% \usepackage{booktabs}", r"\begin{table}", r"\centering"]
+        before += [rf"\caption{{{_tex(caption)}}}", rf"\label{{{label}}}"]
+        before += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+        after = [r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]
+        return "\n".join([*before, *body, *after]) + "\n"
 
     def write(self, path: Path, caption: str, label: str, mark: str = "") -> None:
         """Writes the CSV to ``path``; Markdown and LaTeX go beside it.
@@ -113,7 +89,5 @@ def _tex(text: str) -> str:
     """Escapes words for LaTeX; what stands between dollar signs is mathematics and stays."""
     parts = text.split("$")
     if len(parts) % 2 == 0:  # a lone dollar sign is money
-        return "".join(_TEX.get(sign, sign) for sign in text)
-    escaped = ["".join(_TEX.get(sign, sign) for sign in part) for part in parts[::2]]
-    mathematics = [f"${part}$" for part in parts[1::2]]
-    return escaped[0] + "".join(m + e for m, e in zip(mathematics, escaped[1:], strict=True))
+        return text.translate(_TEX)
+    return "".join(f"${x}$" if i % 2 else x.translate(_TEX) for i, x in enumerate(parts))

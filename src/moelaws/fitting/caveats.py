@@ -15,6 +15,7 @@ from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
+from moelaws.spec.words import joined
 
 # Beyond this condition number of the Hessian single coefficients mean little.
 ILL_CONDITIONED = 1e6
@@ -25,16 +26,12 @@ SPAN = 100.0  # of a coefficient's interval beyond which it is not identified
 def unidentified(
     law: FittableLaw, params: Mapping[str, Estimate], delta_method: Mapping[str, object]
 ) -> list[str]:
-    """Returns the parameters whose intervals say that these rows do not determine them.
-
-    A parameter without an interval is one of them where the ``delta_method`` gives intervals: its
-    draws then went beyond every number.
-    """
+    """Returns the parameters whose intervals say that these rows do not determine them."""
     names = []
     for p in law.parameters:
         own = params[p.name]
         if own.low is None or own.high is None:
-            if delta_method:
+            if delta_method:  # which gives intervals: the draws went beyond every number
                 names.append(p.name)
             continue
         at_bound = own.low <= p.low + 1e-6 * abs(p.low) or own.high >= p.high - 1e-6 * abs(p.high)
@@ -142,11 +139,7 @@ WITHOUT_EFFECT, EFFECT = 1e-9, 1e-6
 
 
 def require_identifiable(law: FittableLaw, columns: Columns) -> None:
-    """Refuses rows that cannot tell some parameters apart, whatever the losses.
-
-    Raises:
-        UserError: naming the variables that do not vary and the parameters that hang on them.
-    """
+    """Refuses rows that cannot tell some parameters apart, whatever the losses, and names them."""
     constant = [f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0]
     if isinstance(law, LinearLaw):
         what = ", ".join(_dependent(law, columns))
@@ -167,10 +160,7 @@ def require_determined(
 
     Some change of the parameters moves no prediction of the ``fitted`` rows, which are at least as
     many as the parameters, and moves those of the ``held`` ones: an exponent of E, say, where all
-    fitted rows are dense.
-
-    Raises:
-        UserError: naming the parameters that the fitted rows do not determine.
+    fitted rows are dense. The UserError names the parameters.
     """
     J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
     J_fitted = J_fitted / np.sqrt(J_fitted.shape[1])
@@ -180,26 +170,24 @@ def require_determined(
     if not moves.any():
         return
     involved = np.abs(directions[:, moves.any(axis=1)]).max(axis=1) > 1e-3
-    names = [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
-    ends = (", ".join(names[:-1]), names[-1])
+    names = joined(name for name, is_in in zip(law.names, involved, strict=True) if is_in)
     constant = [f"{name} = {x[0]:.6g}" for name, x in fitted.items() if np.ptp(x) == 0]
     why = f"all have {' and '.join(constant)}, so they " if constant else ""
     raise UserError(
-        f"the fitted rows {why}cannot determine {' and '.join(filter(None, ends))}"
-        f", on which the prediction of {int(moves.any(axis=0).sum())} of the {J_held.shape[1]} "
-        "held-out rows depends"
+        f"the fitted rows {why}cannot determine {names}, on which the prediction of "
+        f"{int(moves.any(axis=0).sum())} of the {J_held.shape[1]} held-out rows depends"
     )
 
 
 def _jacobian(law: FittableLaw, params: Mapping[str, float], columns: Columns) -> Array:
-    """d prediction / d working-scale parameter, (P, n)."""
+    """Returns d prediction / d working-scale parameter, (P, n)."""
     model = law.model(law.columns(columns))
     _, state = model.evaluate(law.vector(params)[None])
     return np.asarray(model.jacobian(state)[0])
 
 
 def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
-    """Parameters whose design columns are linearly dependent on these rows."""
+    """Lists parameters whose design columns are linearly dependent on these rows."""
     X = law.design(columns)
     X = X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
     _, s, vectors = np.linalg.svd(X, full_matrices=False)

@@ -1,24 +1,29 @@
-"""Laws side by side: the same rows, the same hold-out, one table of what each achieves."""
+"""Laws side by side: the same rows, the same hold-out, and their ranks with what chance leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import core_count, each
+from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
+from moelaws.fitting.intervals import resampled
 from moelaws.fitting.multistart import batches
 from moelaws.fitting.prediction import of_draws
-from moelaws.fitting.ranking import HeldOut, rank
+from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
+from moelaws.fitting.scores import Score
 from moelaws.fitting.variables import column_sources, read_variables
-from moelaws.laws.base import SPARSITY, FittableLaw
+from moelaws.laws.base import SPARSITY, Array, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.reduced import reduced
@@ -26,8 +31,19 @@ from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
-Progress = Callable[[str, int, int], None]  # stage, done, total
+WORST = 1e100  # the error of a draw whose predictions overflow
 NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts as constant
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One law's predictions of rows that were held out of its fit."""
+
+    rows: NDArray[np.intp]  # (n,) numbers of the rows: the same row may be held out in several fits
+    observed: Array  # (n,) the response, natural unit
+    predicted: Array  # (n,)
+    drawn: Array | None  # (B, n) predictions of the fit's draws
+    blocks: NDArray[np.object_] | None = None  # (n,) names of the blocks of rows that err together
 
 
 class Fitted(NamedTuple):
@@ -54,7 +70,6 @@ class Fitted(NamedTuple):
             )
 
     def entry(self) -> dict[str, Any]:
-        """Returns what a comparison says of the fit."""
         (part,) = self.report.parts
         return {
             "law": self.law.ref,
@@ -81,14 +96,10 @@ def compare(
 
     ``spec.law`` is not read; a mapping holds for those laws that have the variable.
 
-    Returns the laws that were fitted, best held-out (else AIC) first, and for each law that was
-    refused, why. Of each of the first:
-        law, n, n_params, converged, params (as of a fit), r2, rmse, aic, bic and their excess over
-        the least, warnings; and where rows are held out, ``holdout``: as of ``ranking.rank``.
-
-    Raises:
-        UserError: for fewer than two laws, laws of different responses, and where every law is
-            refused.
+    Returns ``Fitted.entry`` of the laws that were fitted, best held-out (else AIC) first, with the
+    excess of AIC and BIC over the least, and as ``holdout`` what ``rank`` says of held-out rows;
+    and for each law that was refused, why. Fewer than two laws, laws of different responses, and
+    that every law is refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
     if spec.split_by or spec.select or spec.rollout:
@@ -107,7 +118,12 @@ def compare(
         scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
             entry["holdout"] = scores[one.ref]
-    return sorted(entries, key=_order), refused
+
+    def order(entry: Mapping[str, Any]) -> tuple[float, float]:
+        held, aic = entry["holdout"], entry["aic"]
+        return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)
+
+    return sorted(entries, key=order), refused
 
 
 def fit_each(
@@ -122,21 +138,34 @@ def fit_each(
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law that the table can feed, and says of the others why it cannot.
 
-    ``mappings`` are what single laws, by their names, map otherwise than ``spec`` does.
-
-    A law of whose variables some hardly vary over all rows, the held-out ones among them, is fitted
-    in its reduced form (``laws.reduced``). Several cores take a law each, unless the fit of one law
-    can keep them busy.
+    ``mappings`` are what single laws, by their names, map otherwise than ``spec`` does. A law of
+    whose variables some hardly vary over all rows, the held-out ones among them, is fitted in its
+    reduced form (``laws.reduced``). Several cores take a law each, unless one law keeps them busy.
     """
     owns = [own_entry(law, spec, mappings) for law in candidates]
     apart = core_count() > 1 and _are_short(candidates, owns, len(table))
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
+        """Returns the rows and the fit of one law, or why the table cannot feed it."""
+        law, own = candidates[k], owns[k]
+
         def shown(stage: str, done: int, total: int) -> None:
             if not apart:
-                progress(f"{candidates[k].ref}: {stage}", done, total)
+                progress(f"{law.ref}: {stage}", done, total)
 
-        return _attempt(candidates[k], table, owns[k], seed, units, shown)
+        try:
+            form = _form(law, table, own, units)
+            rows = split_rows(form, table, own, units)[0]
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                # Rows that hardly determine a law lead its starts anywhere.
+                report = fit(form, table, own, seed=seed, units=units, progress=shown)
+            if own.holdout:
+                params = report.parts[0].estimates()
+                _require_finite(form, params, rows)
+                require_determined(form, params, rows.columns, rows.held_columns)
+        except UserError as error:
+            return str(error)
+        return rows, report
 
     # The longest first, which as a rule have the most parameters.
     order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
@@ -159,30 +188,6 @@ def fit_each(
                 "columns; write it in columns of the table that no variable of theirs is named like"
             )
     return fitted, refused
-
-
-def _attempt(
-    law: FittableLaw,
-    table: pd.DataFrame,
-    own: Fit,
-    seed: int,
-    units: Mapping[str, str],
-    progress: Progress,
-) -> tuple[Rows, FitReport] | str:
-    """Returns the rows and the fit of one law, or why the table cannot feed it."""
-    try:
-        form = _form(law, table, own, units)
-        rows = split_rows(form, table, own, units)[0]
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            # Rows that hardly determine a law lead its starts anywhere.
-            report = fit(form, table, own, seed=seed, units=units, progress=progress)
-        if own.holdout:
-            params = report.parts[0].estimates()
-            _require_finite(form, params, rows)
-            require_determined(form, params, rows.columns, rows.held_columns)
-    except UserError as error:
-        return str(error)
-    return rows, report
 
 
 def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:
@@ -237,6 +242,93 @@ def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, s
     return spec.model_copy(update=own)
 
 
-def _order(entry: Mapping[str, Any]) -> tuple[float, float]:
-    held, aic = entry["holdout"], entry["aic"]
-    return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)
+Predictions = Mapping[str, Sequence[HeldOut]]  # law -> its predictions in each of several rounds
+
+
+def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
+    """Ranks laws by the root mean square error over all their held-out rows, the same for all.
+
+    Intervals resample the rows, the same for all laws, and take the draws of each fit. A draw
+    predicts a little worse than the fit itself, so that an interval may lie above its error. The
+    ends of intervals are draws: none lies between a finite error and an overflowing one.
+    """
+    residuals = {
+        law: np.concatenate([one.predicted - one.observed for one in rounds])
+        for law, rounds in predictions.items()
+    }
+    rmse = {law: float(np.sqrt((residual**2).mean())) for law, residual in residuals.items()}
+    best = min(rmse, key=lambda law: rmse[law])
+    ranks = rankdata(list(rmse.values()), method="min")
+    drawn = _drawn_errors(predictions, seed)
+    drawn_ranks = rankdata(list(drawn.values()), method="min", axis=0) if drawn else []
+    place = dict(zip(drawn, drawn_ranks, strict=True))
+    # Responses are the same for all laws.
+    observed = np.concatenate([one.observed for one in predictions[best]])
+    spread = float(((observed - observed.mean()) ** 2).sum()) if np.ptp(observed) > 0 else None
+    scores: dict[str, Score] = {}
+    for law, own in zip(predictions, ranks, strict=True):
+        score = scores[law] = {
+            "n": len(observed),
+            "rmse": rmse[law],
+            "r2": 1 - float((residuals[law] ** 2).sum()) / spread if spread else None,
+            "rmse_excess": rmse[law] - rmse[best],
+            "rank": int(own),
+        }
+        if law in drawn:
+            score["rmse_interval"] = _finite(_ends(drawn[law], level))
+            low, high = _ends(place[law], level)
+            score["rank_interval"] = [int(low), int(high)]
+            score["first"] = float((place[law] == 1).mean())
+        if law in drawn and best in drawn:
+            ends = _ends(drawn[law] - drawn[best], level)
+            score["rmse_excess_interval"] = _finite(ends)
+            if law != best:
+                score["told_apart"] = ends[0] > 0
+    return scores
+
+
+def _drawn_errors(predictions: Predictions, seed: int) -> dict[str, Array]:
+    """Returns the root mean square errors (draws,) of the laws that have draws in every round.
+
+    A row that is held out in several rounds is drawn for all of them at once, and rows of a block
+    together.
+    """
+    known = {
+        law: [one.drawn for one in rounds if one.drawn is not None]
+        for law, rounds in predictions.items()
+    }
+    known = {law: draws for law, draws in known.items() if len(draws) == len(predictions[law])}
+    count = min((len(draw) for draws in known.values() for draw in draws), default=0)
+    if not count:
+        return {}
+    rounds = next(iter(predictions.values()))
+    rows, first, place = np.unique(
+        np.concatenate([one.rows for one in rounds]), return_index=True, return_inverse=True
+    )
+    groups = None
+    blocks = [one.blocks for one in rounds if one.blocks is not None]
+    if blocks:
+        groups = np.unique(np.concatenate(blocks)[first].astype(str), return_inverse=True)[1]
+        if not groups.any():  # there is no other block to draw
+            groups = None
+    rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
+    weights = resampled(len(rows), groups, count, rng)[:, place]
+    errors = {}
+    for law, draws in known.items():
+        residuals = [
+            draw[:count] - one.observed for draw, one in zip(draws, predictions[law], strict=True)
+        ]
+        with np.errstate(invalid="ignore", over="ignore"):
+            squares = weights * np.concatenate(residuals, axis=1) ** 2
+        mean = squares.sum(axis=1) / weights.sum(axis=1)
+        errors[law] = np.nan_to_num(np.sqrt(mean), nan=WORST, posinf=WORST)
+    return errors
+
+
+def _ends(draws: Array, level: float) -> tuple[float, float]:
+    low, high = percentiles(draws, level, "inverted_cdf")
+    return float(low), float(high)
+
+
+def _finite(ends: tuple[float, float]) -> list[float | None]:
+    return [end if abs(end) < WORST / 2 else None for end in ends]

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.compare import Fitted, Progress, fit_each
-from moelaws.fitting.estimate import ROWS_PER_PARAMETER, thresholds
-from moelaws.fitting.ranking import rank
+from moelaws.fitting.compare import Fitted, fit_each, rank
+from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.scores import LawScore, SplitScores, Step
 from moelaws.fitting.variables import numbers, require_column
 from moelaws.laws.base import Mask
@@ -45,12 +44,8 @@ def contest(
 
     Rows are chosen by the table's own columns, so that they are the same for all laws. A roll-out
     goes from the largest value of its column down, as long as every law that was fitted at the
-    largest can be fitted to the rows below.
-
-    A split that keeps no row, or all, refuses every law with that reason.
-
-    Raises:
-        UserError: for laws that cannot be compared, and for a column that is not in the table.
+    largest can be fitted to the rows below. A split that keeps no row, or all, refuses every law;
+    laws that cannot be compared, or a column that is not in the table, are a UserError.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
@@ -155,26 +150,22 @@ def _scores(
         ref: [one.held_out(own) for one, own in zip(fits, rows, strict=True)]
         for ref, fits in by_law.items()
     }
-    blocks = {
-        str(name)
-        for held_out in predictions.values()
-        for one in held_out
-        if one.blocks is not None
-        for name in one.blocks
-    }
+    every = [one.blocks for held_out in predictions.values() for one in held_out]
+    blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, seed) if predictions else {}
-    entries = [
-        LawScore(
-            law=by_law[ref][0].law.ref,
-            equation=by_law[ref][0].law.equation,
-            columns=by_law[ref][0].columns,
-            derived=by_law[ref][0].derived,
-            parameters=len(by_law[ref][0].law.names),
-            converged=all(part.converged for one in by_law[ref] for part in one.report.parts),
+    entries = []
+    for ref, score in scores.items():
+        own = by_law[ref]
+        judged = LawScore(
+            law=own[0].law.ref,
+            equation=own[0].law.equation,
+            columns=own[0].columns,
+            derived=own[0].derived,
+            parameters=len(own[0].law.names),
+            converged=all(part.converged for one in own for part in one.report.parts),
             **score,
         )
-        for ref, score in scores.items()
-    ]
+        entries.append(judged)
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))

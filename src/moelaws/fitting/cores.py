@@ -34,13 +34,7 @@ _work: Callable[[Any], Any]  # of a worker process
 
 @contextmanager
 def using_cores(count: int) -> Iterator[None]:
-    """Lets fits inside the block use ``count`` cores; one is the default.
-
-    Raises:
-        ValueError: for a count below 1.
-    """
-    if count < 1:
-        raise ValueError(f"{count} cores; at least one is needed")
+    """Lets fits inside the block use ``count`` cores, at least one; one is the default."""
     token = _count.set(count)
     try:
         yield
@@ -67,12 +61,8 @@ def each(
     """Calls ``work`` with each of ``items``, of which there are ``number``.
 
     Returns what it returned, in the order of the items. ``done`` is called here with how many of
-    the first items have ended. An error is that of the first item that fails. At any error and at
-    Ctrl-C the other processes are killed.
-
-    Raises:
-        UserError: where a process cannot start or ends early, as where the system kills it for lack
-            of memory.
+    the first items have ended. An error is that of the first item that fails, or a UserError where
+    a process cannot start or ends early. At any error and at Ctrl-C the others are killed.
     """
     count = min(core_count(), number)
     results: list[Result] = []

@@ -4,8 +4,7 @@ A damped Newton method within box bounds. Far from an optimum its curvature is t
 iteratively reweighted least squares, which stays positive; near one it is the exact Hessian, which
 converges quadratically. The damping is Levenberg's, in the model's own metric: of a sum of power
 laws, how much a step changes the logarithms of the terms. So ln b and beta move freely along the
-valley in which b / D^beta stays the same, and the parameters of a term that has vanished, which
-Marquardt's damping would let run away, stay where they are.
+valley in which b / D^beta stays the same, and those of a term that has vanished stay in place.
 
 The last steps to a stationary point, and the certificate that it is one, are SciPy's and exact.
 
@@ -142,7 +141,7 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
 
 
 def _quasi_newton(objective: Objective, theta: Array, bounds: Array) -> Array:
-    """Where L-BFGS-B ends, or ``theta`` if that is no lower."""
+    """Returns where L-BFGS-B ends, or ``theta`` if that is no lower."""
     from scipy.optimize import minimize  # advice descends without it
 
     # It stops on absolute changes: an objective near 1e-4 is brought near 1 first.

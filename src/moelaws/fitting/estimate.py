@@ -107,10 +107,8 @@ def _draws(
 def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
     """Returns draws (B, P) whose coefficients a float holds: others move towards the estimates.
 
-    So their predictions stay between those of the draw and of the estimates.
-
-    Raises:
-        UserError: where an estimate itself is out of reach; only a law without bounds has such.
+    So their predictions stay between those of the draw and of the estimates. An estimate that is
+    out of reach itself, which only a law without bounds can have, is refused.
     """
     is_log = np.array([p.scale == "log" for p in law.parameters])
     beyond = is_log & (np.abs(theta) > MAX_LOG)
@@ -130,8 +128,12 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
     """Returns those diagnostics that a linear law alone has, or that it lacks."""
     law, certificate = task.law, solution.certificate
     if isinstance(law, LinearLaw):
-        condition = _standardised_condition(law.design(rows.columns))
-        return {"condition_number": condition, "subsamples": _subsamples(law, rows, seed)}
+        known = {"condition_number": _standardised_condition(law.design(rows.columns))}
+        try:
+            best = model_selection.select({"": law}, [(rows.columns, rows.response)], seed).best
+        except UserError:  # random subsamples of so few rows do not determine the law
+            return known
+        return known | {"subsamples": Subsamples(model_selection.SHARE, best.mse, best.pearson)}
     values = solution.end_values
     if solution.sigma is not None:  # a likelihood: the factor of the losses' sum that it stands for
         values = np.exp((values - values[0]) / task.model.n)
@@ -142,15 +144,6 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
         "starts": Starts(**vars(solution.search), grid=task.protocol.n_starts),
         "near_equivalent": near_optima(law, ends, values, rows.columns),
     }
-
-
-def _subsamples(law: LinearLaw, rows: Rows, seed: int) -> Subsamples | None:
-    """Returns the errors of rows left out of refits; None where those do not suffice."""
-    try:
-        best = model_selection.select({"": law}, [(rows.columns, rows.response)], seed).best
-    except UserError:
-        return None
-    return Subsamples(model_selection.SHARE, best.mse, best.pearson)
 
 
 def _standardised_condition(X: Array) -> float:
@@ -189,13 +182,10 @@ def _or_none(value: float) -> float | None:
 def roll_out(
     law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
 ) -> list[Rollout]:
-    """Fits the rows below each value of ``rows.rollout`` but the largest, and predicts the others.
+    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts the others.
 
-    Of more than eight values eight quantiles are taken. ``name`` is what messages call the column.
-    A row whose value is NaN is neither below nor above.
-
-    Raises:
-        UserError: where no value can be fitted.
+    A row whose value is NaN is neither below nor above. A UserError on the column ``name`` says why
+    no value can be fitted.
     """
     assert rows.rollout is not None
     cuts = thresholds(rows.rollout)

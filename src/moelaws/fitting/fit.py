@@ -54,16 +54,15 @@ def fit(
 
     Args:
         law: what to fit; with ``spec.select``, one of whose variants is chosen.
-        table: one row a run; rows whose ``status`` is not ``completed`` are left out. Replicated
-            seeds are rows of their own.
+        table: one row a run; rows whose ``status`` is not ``completed`` are left out.
         spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
         seed: of samples of starts and of the draws.
         units: those that the table itself declares, by column.
         progress: called with the stage's name, what is done of it and its total.
 
     Raises:
-        UserError: for anything in the table or the spec that cannot be fitted; see
-            ``rows.split_rows``. The caller knows the table's name (``spec.errors.located``).
+        UserError: for anything in the table or the spec that cannot be fitted. The caller knows the
+            table's name (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
         raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
@@ -77,6 +76,7 @@ def fit(
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]
     columns = used_columns(law, table, spec)
+    packages = {name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")}
     return FitReport(
         law=law.ref,
         name=spec.name,
@@ -86,10 +86,7 @@ def fit(
         parts=[fitted for fitted, _ in fits],
         spec=spec.model_dump(mode="json"),
         table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")},
-        },
+        versions={"python": platform.python_version()} | packages,
         selection=selection,
         draws=pd.concat([_draws_frame(law, *fitted) for fitted in fits], ignore_index=True),
     )
@@ -165,11 +162,7 @@ def _place(rows: Rows) -> str:
 def check_cost(
     law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
 ) -> None:
-    """Says on standard error how long a fit of more than a minute will take.
-
-    Raises:
-        UserError: where that is more than the entry's ``max_hours``.
-    """
+    """Says how long a fit of over a minute will take; over ``max_hours`` that is a UserError."""
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
     seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)
@@ -179,9 +172,9 @@ def check_cost(
     takes = f"fitting {law.ref} to {n:,} rows takes about {duration(seconds)} on this machine"
     shorter = f"a lower bootstrap (now {spec.bootstrap:,} refits) or sample (now {starts:,} starts)"
     if seconds > 3600 * spec.max_hours:
-        allowed = f"max_hours allows {spec.max_hours:g} h"
         raise UserError(
-            f"{takes}; {allowed}. Choose {shorter}, or fewer rows, or a higher max_hours"
+            f"{takes}; max_hours allows {spec.max_hours:g} h. Choose {shorter}, or fewer rows, or "
+            "a higher max_hours"
         )
     announce(f"{takes}; shorter by {shorter}, or fewer rows")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def bootstrap(
 
     Each draw starts from every one of the fit's ends and the best is followed: from the optimum
     alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
-    parameters of a linear law apart is left out: fewer come back.
+    parameters of a linear law apart is left out.
     """
     if not draws:
         return np.empty((0, len(solution.phi)))
@@ -75,12 +75,10 @@ def bootstrap(
     refits = len(counts_RB) if are_few else draws
     slices = batches(refits, n)
 
-    def resamples() -> Iterator[Array]:
-        for batch in slices:
-            if are_few:
-                yield counts_RB[batch][:, groups]
-            else:
-                yield resampled(n, groups, batch.stop - batch.start, rng)
+    def counted(batch: slice) -> Array:
+        if are_few:
+            return counts_RB[batch][:, groups]
+        return resampled(n, groups, batch.stop - batch.start, rng)
 
     def work(counts: Array) -> tuple[Array, Mask]:
         phi, used = np.zeros((len(counts), len(solution.phi))), np.ones(len(counts), dtype=bool)
@@ -93,7 +91,8 @@ def bootstrap(
     def ended(count: int) -> None:
         progress(slices[count - 1].stop * draws // refits)
 
-    phi, used = map(np.concatenate, zip(*each(work, resamples(), len(slices), ended), strict=True))
+    refitted = each(work, map(counted, slices), len(slices), ended)
+    phi, used = map(np.concatenate, zip(*refitted, strict=True))
     return np.asarray(phi[place][used[place]])
 
 
@@ -214,27 +213,23 @@ def _one(
         return float(law.natural(task.working(phi))[place])
 
     for sign in (-1.0, 1.0):
-        edge, points = None, []
+        edge, further = None, []
         for reach in (3.0, 20.0):
             last = np.clip(best[axis] + sign * reach * step, *task.bounds[axis])
             values = np.linspace(best[axis], last, POINTS + 1)[1:]
-            points = _along(task, path, centre, axis, values)
-            rises = np.array([nll - least for _, nll in points])
+            further = _along(task, path, centre, axis, values)
+            rises = np.array([nll - least for _, nll in further])
             if (rises > drop).any():
                 edge = _crossing(float(best[axis]), values, rises, drop)
                 break
         along = np.arange(len(best)) == axis
         ends.append(None if edge is None else natural(best + (edge - best[axis]) * along))
-        curve += points
+        curve += further
     curve.sort(key=lambda point: float(point[0][axis]))
-    if natural(curve[0][0]) > natural(curve[-1][0]):  # a coordinate that runs the other way
+    points = [[natural(phi), nll] for phi, nll in curve]
+    if points[0][0] > points[-1][0]:  # a coordinate that runs the other way
         ends.reverse()
-    return ProfileInterval(
-        estimate=natural(best),
-        low=ends[0],
-        high=ends[1],
-        curve=[[natural(phi), nll] for phi, nll in curve],
-    )
+    return ProfileInterval(natural(best), ends[0], ends[1], points)
 
 
 def _along(

@@ -63,10 +63,8 @@ def select(
 ) -> Selection:
     """Cross-validates ``candidates`` over the same ``k`` random resamples of every part.
 
-    The candidates are forms of one law by name, such as ``laws.variants("sparsity.isoflop")``.
-
-    Raises:
-        UserError: for a part of fewer than two rows, or where no candidate is identified.
+    The candidates are forms of one law by name, such as ``laws.variants("sparsity.isoflop")``. A
+    part of fewer than two rows is a UserError, as where no candidate is identified.
     """
     rng = np.random.default_rng(seed)
     splits = [_splits(np.size(response), rng, k) for _, response in parts]
@@ -105,9 +103,6 @@ def held_out(
 
     Both are (k, .), on the scale that the law is fitted on. None where a resample does not
     determine the law.
-
-    Raises:
-        UserError: for a part of fewer than two rows.
     """
     fitted, held = _splits(np.size(part[1]), np.random.default_rng(seed), k)
     predictions = _held_out(law, part, fitted, held)

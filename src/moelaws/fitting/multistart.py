@@ -1,10 +1,9 @@
 """Multistart: a whole grid of starts descends in batches, is pruned, and the best is polished.
 
 Pruning has two rungs. All starts take a few steps on some of the rows, and those of the least
-objective go on; these take some more on all rows, and the best of them descend to the end. So a
-start costs some thirty microseconds instead of seven milliseconds. What was pruned is checked: a
-sample of all starts descends to the end, and if it finds a lower optimum, that is the result and
-the report says that pruning lost it.
+objective go on; these take some more on all rows, and the best of them descend to the end. A sample
+of all starts descends to the end too: if it finds a lower optimum, that is the result, and the
+report says that pruning lost it.
 
 Arrays: B starts, n rows, P parameters; all parameters on the working scale.
 """
@@ -83,10 +82,8 @@ def multistart(
 ) -> Optimum:
     """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
 
-    ``progress`` counts descents: a start that goes on to the next rung counts again there.
-
-    Raises:
-        UserError: where the objective is a finite number nowhere that they lead to.
+    ``progress`` counts descents: a start that goes on to the next rung counts again there. Where
+    they lead to no finite value of the objective, a UserError says so.
     """
     rng, total = np.random.default_rng(seed), len(starts)
     second, whole = descents(total)
@@ -99,12 +96,9 @@ def multistart(
     if second:
         sample = starts[rng.choice(total, _sample_size(total), replace=False)]
         survivors = _pruned(objective, starts, bounds, rng, shown)
-    theta_BP, value_B = descend_all(
-        objective,
-        np.concatenate([survivors, sample]),
-        bounds,
-        progress=lambda done: shown(pruned + done),
-    )
+    last = np.concatenate([survivors, sample])
+    ended = descend_all(objective, last, bounds, progress=lambda done: shown(pruned + done))
+    theta_BP, value_B = ended
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
         raise UserError(
@@ -124,14 +118,8 @@ def multistart(
         sample_reached=int(close[n:].sum()),
         pruning_lost=bool(len(sample)) and not close[:n].any(),
     )
-    return Optimum(
-        phi=ends[0],
-        value=float(values[0]),
-        certificate=certify(objective, ends[0], bounds),
-        search=search,
-        ends=ends,
-        end_values=values,
-    )
+    certificate = certify(objective, ends[0], bounds)
+    return Optimum(ends[0], float(values[0]), certificate, search, ends, values)
 
 
 def descend_all(
@@ -175,8 +163,7 @@ def _pruned(
 
 
 def _survivors(rung: tuple[int, float, int], count: int) -> int:
-    _, share, least = rung
-    return min(count, max(least, int(share * count)))
+    return min(count, max(rung[2], int(rung[1] * count)))
 
 
 def _sample_size(total: int) -> int:

@@ -34,7 +34,6 @@ class Evaluation:
     state: State  # the model's
 
     def take(self, index: NDArray[np.intp]) -> Evaluation:
-        """Returns the evaluation of the vectors at ``index``."""
         return Evaluation(
             self.theta[index],
             self.residual[index],
@@ -68,7 +67,6 @@ class Slopes(NamedTuple):
     scale: Array  # (B,)
 
     def take(self, index: NDArray[np.intp]) -> Slopes:
-        """Returns the derivatives of the vectors at ``index``."""
         return Slopes(*(array[index] for array in self))
 
 
@@ -78,12 +76,8 @@ class Objective:
     Every objective of a fit protocol is one of these: the sum of Huber losses itself, the sum of
     squares (unit 2, an infinite delta), the sum of absolute values (unit 1 / delta, a small delta).
 
-    Args:
-        model: the law over n rows.
-        observed: (n,) the response on the law's scale.
-        delta: Huber threshold.
-        weights: (n,) for all vectors, or (B, n) with one row for each vector; 1 by default.
-        unit: factor of the whole.
+    ``model`` is the law over n rows, ``observed`` (n,) the response on its scale. ``weights`` are
+    (n,) for all vectors, or (B, n) with one row for each vector; 1 by default.
     """
 
     def __init__(
@@ -98,13 +92,11 @@ class Objective:
         self.weights = np.ones((1, model.n)) if weights is None else np.atleast_2d(weights)
 
     def take(self, index: NDArray[np.intp]) -> Objective:
-        """Returns the objective of the vectors at ``index`` of a batch."""
         if len(self.weights) == 1:
             return self
         return Objective(self.model, self.observed, self.delta, self.weights[index], self.unit)
 
     def rows(self, index: NDArray[np.intp]) -> Objective:
-        """Returns the objective over some of the rows."""
         model, weights = self.model.rows(index), self.weights[:, index]
         return Objective(model, self.observed[index], self.delta, weights, self.unit)
 
@@ -141,13 +133,10 @@ class Objective:
         return pull
 
     def derivatives(self, point: Evaluation | Array, exact_B: Mask) -> Slopes:
-        """Returns value, gradient and curvature at each vector.
+        """Returns value, gradient and curvature at a ``point``: vectors (B, P), or as evaluated.
 
-        Args:
-            point: the evaluation of a batch, or its parameter vectors (B, P).
-            exact_B: which of them want the exact Hessian; the others get that of the quadratic
-                that touches f from above (iteratively reweighted least squares), which is never
-                negative.
+        Those of ``exact_B`` get the exact Hessian; the others that of the quadratic that touches f
+        from above (iteratively reweighted least squares), which is never negative.
         """
         if not isinstance(point, Evaluation):
             point = self.evaluate(point)

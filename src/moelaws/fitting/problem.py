@@ -66,8 +66,8 @@ def problem(
 ) -> Problem:
     """Returns the problem of fitting ``law`` to ``rows``.
 
-    ``last`` is the place of a parameter that is to be the last coordinate but for a factor, so that
-    bounds can hold it; all parameters are where the law is not linear.
+    ``last`` is the place of a linear law's parameter that is to be the last coordinate but for a
+    factor, so that bounds can hold it.
     """
     observed = law.on_scale(rows.response)
     if not isinstance(law, LinearLaw):
@@ -128,15 +128,9 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
         values[0] = path[-1].value(best[None])[0]
     else:
         values[0], sigma = _likelihood(path[-1], best, delta)
+    certificate = certify(path[-1], best, problem.bounds)
     return Solution(
-        phi=best,
-        value=float(values[0]),
-        certificate=certify(path[-1], best, problem.bounds),
-        search=first.search,
-        ends=ends,
-        end_values=values,
-        path=path,
-        sigma=sigma,
+        best, float(values[0]), certificate, first.search, ends, values, path=path, sigma=sigma
     )
 
 

@@ -62,13 +62,9 @@ def least_squares(
 ) -> Regression:
     """Regresses ``y`` (n,) on ``X`` (n, P), whose columns must be independent.
 
-    The draws are exact for independent normal errors of equal spread: multivariate Student t with
-    n - P - ``absorbed`` degrees of freedom around the coefficients.
-
-    Args:
-        draws: how many.
-        seed: of the draws.
-        absorbed: means, such as those of groups, that were taken off X and y before.
+    The ``draws`` are exact for independent normal errors of equal spread: multivariate Student t
+    with n - P - ``absorbed`` degrees of freedom around the coefficients, where so many means, such
+    as those of groups, were taken off X and y before.
     """
     n, P = X.shape
     coefficients = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], float)

@@ -90,7 +90,7 @@ class FitPart(Checked):
         data["diagnostics"] = self.diagnostics.to_json()
         data["rollout"] = [rollout.to_json() for rollout in self.rollout]
         data["support"] = data["support"] or {}
-        return {"hull" if key == "support" else key: finite(data[key]) for key in data}
+        return {_KEYS[name]: finite(value) for name, value in data.items()}
 
 
 @dataclass(frozen=True)
@@ -128,27 +128,18 @@ class FitReport(Checked):
         ]
 
     def part(self, where: Mapping[str, float]) -> FitPart:
-        """Returns the part for the split column's value in ``where`` (other keys are ignored).
-
-        Raises:
-            UserError: where the value is missing or is none of the fit's own.
-        """
-        if not self.split_by:
+        """Returns the part for the split column's value in ``where``, one of the fit's own."""
+        column = self.split_by
+        if not column:
             return self.parts[0]
-        known = ", ".join(f"{p.where[self.split_by]:.6g}" for p in self.parts)
-        if self.split_by not in where:
-            raise UserError(
-                f"fit {self.name} of {self.law} is split by {self.split_by}: "
-                f"give {self.split_by}=VALUE, one of {known}"
-            )
-        value = where[self.split_by]
+        known = ", ".join(f"{p.where[column]:.6g}" for p in self.parts)
+        own = f"fit {self.name} of {self.law}"
+        if column not in where:
+            raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
         for part in self.parts:
-            if math.isclose(part.where[self.split_by], value, rel_tol=1e-6):
+            if math.isclose(part.where[column], where[column], rel_tol=1e-6):
                 return part
-        raise UserError(
-            f"fit {self.name} of {self.law}: {self.split_by} is {value:.6g}; it must be one of "
-            f"{known}"
-        )
+        raise UserError(f"{own}: {column} is {where[column]:.6g}; it must be one of {known}")
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data; one that is not split has its part's keys at the top."""
@@ -163,6 +154,8 @@ class FitReport(Checked):
 
 
 _HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
+# Field of a part -> its key in JSON.
+_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(FitPart)}
 
 
 def draws_path(path: Path) -> Path:
@@ -174,9 +167,6 @@ def write_fit(report: FitReport, path: Path, made_of: Mapping[str, Any] | None =
     """Writes ``path`` (JSON) and, before it, the draws' Parquet file; both atomically.
 
     ``made_of`` holds the digests of the table and the code behind it, for the record.
-
-    Raises:
-        UserError: where a file cannot be written.
     """
     digest = report.draws_digest
     if report.draws is not None:
@@ -191,16 +181,15 @@ def write_fit(report: FitReport, path: Path, made_of: Mapping[str, Any] | None =
 
 
 def read_fit(path: Path) -> FitReport:
-    """Returns the report that :func:`write_fit` wrote.
-
-    Raises:
-        UserError: where the file is missing or is no fit report.
-    """
+    """Returns the report that :func:`write_fit` wrote; a UserError says what is wrong with it."""
     data = read_json(path)
     try:
         parts = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
-        return TypeAdapter(FitReport).validate_python(head | {"parts": list(map(_part, parts))})
+        own = [{name: part[key] for name, key in _KEYS.items()} for part in parts]
+        for part in own:
+            part["support"] = part["support"] or None
+        return TypeAdapter(FitReport).validate_python(head | {"parts": own})
     except ValidationError as error:
         first = error.errors()[0]
         keys = list(first["loc"])
@@ -215,14 +204,6 @@ def read_fit(path: Path) -> FitReport:
         f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
         f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
     )
-
-
-def _part(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a FitPart in what ``FitPart.to_json`` gave."""
-    return {
-        own.name: (data["hull"] or None) if own.name == "support" else data[own.name]
-        for own in fields(FitPart)
-    }
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:
@@ -249,11 +230,7 @@ def is_report(path: Path) -> bool:
 
 
 def read_draws(path: Path) -> pd.DataFrame:
-    """Returns the draws of the report at ``path``, or at their own: split column, draw, parameters.
-
-    Raises:
-        UserError: where the file is missing or damaged.
-    """
+    """Returns draws of the report at ``path``, or at their own: split column, draw, parameters."""
     frame: pd.DataFrame = _draws_table(path).to_pandas()
     return frame
 
@@ -262,10 +239,7 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
     """Returns the draws (B, P) of one ``part`` of the ``report`` at ``path``.
 
     The parameters are in the part's order. No pandas is imported, so that an interval of one
-    prediction is quick.
-
-    Raises:
-        UserError: as ``read_draws``, and where the draws' file is of another fit.
+    prediction is quick. A file of another fit is refused.
     """
     import numpy as np
 

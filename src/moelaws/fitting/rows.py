@@ -65,7 +65,7 @@ def split_rows(
     left_out: dict[str, int] = {}
     used = reader.used(left_out)
     reader.refuse_twice(used)
-    held = reader.held_out()
+    held = reader.select(spec.holdout, whole=False)
     if spec.holdout and not (used & held).any():
         raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
     groups = reader.split(used, left_out)
@@ -80,16 +80,12 @@ def split_rows(
 def selected_rows(
     table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
 ) -> tuple[Mask, Mask]:
-    """Returns masks over the table's rows: those fitted and those held out in the part ``where``.
-
-    Raises:
-        UserError: as ``split_rows`` does for its columns.
-    """
+    """Returns masks over the table's rows: those fitted and held out in the part ``where``."""
     reader = _Reader(law, table, spec, {}, read_variables(law, table, spec))
     used = reader.used({})
     for column, value in where.items():
         used = used & np.isclose(numbers(table, column, column), value, rtol=1e-9, atol=0)
-    held = reader.held_out()
+    held = reader.select(spec.holdout, whole=False)
     return used & ~held, used & held
 
 
@@ -162,14 +158,10 @@ class _Reader:
                 "one row for each run"
             )
 
-    def held_out(self) -> Mask:
-        """Returns which rows the hold-out selects, used or not."""
-        if not self.spec.holdout.strip():
+    def select(self, expression: str, whole: bool = True) -> Mask:
+        """Returns ``spec.rows.select``; an empty expression selects all rows, or none."""
+        if not (whole or expression.strip()):
             return np.zeros(len(self.table), dtype=bool)
-        return self.select(self.spec.holdout)
-
-    def select(self, expression: str) -> Mask:
-        """Returns ``spec.rows.select`` over the numeric columns and the variables."""
         mask = np.asarray(select(self.numeric(), expression), dtype=bool)
         return np.array(np.broadcast_to(mask, len(self.table)))
 

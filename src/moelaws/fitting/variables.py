@@ -30,12 +30,8 @@ def read_variables(
 ) -> Variables:
     """Reads the law's variables out of ``table`` by the fit's mapping and units.
 
-    Args:
-        units: column -> the unit that the table itself declares, as ``tables.foreign`` reads it.
-
-    Raises:
-        UserError: for a column that is missing or holds no numbers, a mapping or a unit that is
-            not allowed, a declared unit that is not the variable's.
+    ``units`` maps columns to the unit that the table itself declares. A column that is missing or
+    holds no numbers, a mapping or a unit that is not allowed, are UserErrors.
     """
     origins = column_sources(law, table, spec)
     factors = unit_factors(origins, spec.units, units)
@@ -57,9 +53,6 @@ def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
 
     Tables of imported runs have every column of a study's table, and most are empty: these must not
     keep a variable from being derived. A mapped column is taken as it is.
-
-    Raises:
-        UserError: as ``laws.mapping.sources``.
     """
     mapped = set(spec.mapping.values())
     filled = {n: n in mapped or bool(table[n].notna().any()) for n in map(str, table.columns)}
@@ -68,11 +61,7 @@ def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
 
 
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
-    """Returns a column as floats; an empty cell is NaN.
-
-    Raises:
-        UserError: where the column is missing or a cell is no number.
-    """
+    """Returns a column as floats; an empty cell is NaN, one that is no number a UserError."""
     require_column(table, column, role)
     cells = table[column]
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -94,18 +83,12 @@ def require_column(table: pd.DataFrame, column: str, role: str) -> None:
 
 
 def check_values(
-    given: Variables,
-    table: pd.DataFrame,
-    kept: Mask,
-    spec: Fit,
-    units: Mapping[str, str] = {},
+    given: Variables, table: pd.DataFrame, kept: Mask, spec: Fit, units: Mapping[str, str]
 ) -> None:
     """Refuses what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
 
-    ``units`` are those that the table itself declares, by column: of these no size is doubted.
-
-    Raises:
-        UserError: naming row, run, column or derivation, value and what is allowed.
+    ``units`` are those that the table itself declares, by column: of these no size is doubted. The
+    UserError names row, run, column or derivation, value and what is allowed.
     """
     for name, variable in given.sources.variables.items():
         column = given.sources.columns.get(name)

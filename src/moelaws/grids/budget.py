@@ -25,7 +25,8 @@ WEIGHTS = 4.0  # bytes a parameter: fp32
 # Measured on the demo's runs: 62 bytes a logged step, of which there are 2000 at most; the rest of
 # a run's folder, with what Snakemake notes of it.
 RECORD, LOGGED_STEP, LOGGED_STEPS = 2e4, 62.0, 2000
-PROBED_TOKENS = 2048  # of each layer, their hidden states in fp32: what moelaws probe looks at
+# What moelaws probe looks at: hidden states in fp32, after the embedding and after each layer.
+PROBED_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,14 @@ class Budget:
 
     @property
     def hours(self) -> float:
-        """Device hours."""
         return self.seconds / 3600
 
     @property
     def disk_bytes(self) -> float:
-        """All that lies on disk at the most."""
+        """Returns all that lies on disk at the most."""
         return sum(self.disk.values())
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the same for JSON."""
         names = ("runs", "flops", "tokens", "hours", "disk_bytes", "disk")
         return {"device": self.device.name, **{name: getattr(self, name) for name in names}}
 
@@ -63,14 +62,10 @@ def budget(
     probed: Collection[str] = (),
     per_run: PerRun = "auto",
 ) -> Budget:
-    """Returns what training ``runs`` costs.
+    """Returns what training ``runs``, each once, costs on a ``device``.
 
-    Args:
-        runs: each once.
-        device: that trains them.
-        kept: the ids of runs whose final weights are kept, with the steps on the way.
-        probed: of those whose hidden states are.
-        per_run: how many devices train a run (``accounting.cost.placed``).
+    ``kept`` has the ids of runs whose final weights are kept, with the steps on the way, ``probed``
+    of those whose hidden states are; ``per_run`` devices train a run (``accounting.cost.placed``).
     """
     costs = [placed(run.config, device, per_run) for run in runs]
     sizes = [count_parameters(run.config.model).total for run in runs]
@@ -89,7 +84,10 @@ def budget(
             "records": RECORD * len(runs) + LOGGED_STEP * sum(logged),
             "checkpoints": CHECKPOINT * sum(sorted(sizes, reverse=True)[:AT_ONCE]),
             "weights": WEIGHTS * sum(held),
-            "hidden states": sum(_hidden(run) for run in runs if run.run_id in probed),
+            "hidden states": sum(
+                4.0 * (m.n_layers + 1) * PROBED_TOKENS * m.d_model
+                for m in (run.config.model for run in runs if run.run_id in probed)
+            ),
         },
     )
 
@@ -103,16 +101,11 @@ def over_limit(
 ) -> str:
     """Returns how the runs still to train pass the project's limits; empty where they do not.
 
-    Args:
-        sweeps: of the chosen studies; a run that several ask for counts once.
-        project: its device and limits.
-        results: where what is done lies.
-        kept, probed: as of :func:`budget`.
+    A run that several ``sweeps`` have counts once; ``kept`` and ``probed`` as of :func:`budget`.
     """
     sweeps = list(sweeps)
-    todo = {
-        run.run_id: run for sweep in sweeps for run in sweep.runs if not _done(run, results, kept)
-    }
+    every = [run for sweep in sweeps for run in sweep.runs]
+    todo = {run.run_id: run for run in every if not _done(run, results, kept)}
     device, per_run = device_of(project.device, project.gpu_memory), project.devices_per_run
     total = budget(list(todo.values()), device, kept, probed, per_run)
     unit = "CPU" if device is CPU else "GPU"
@@ -128,12 +121,10 @@ def over_limit(
         )
         limits[key] = _round_up(total.hours)
     disk = {name: held / 1e9 for name, held in total.disk.items()}
-    if sum(disk.values()) > (limit := project.limits.disk_gb):
-        problems.append(
-            f"{sum(disk.values()):,.3g} GB of disk ({_listed(disk)}), more than limits.disk_gb = "
-            f"{limit:g}"
-        )
-        limits["disk_gb"] = _round_up(sum(disk.values()))
+    if (size := sum(disk.values())) > (limit := project.limits.disk_gb):
+        what = f"{size:,.3g} GB of disk ({_listed(disk)})"
+        problems.append(f"{what}, more than limits.disk_gb = {limit:g}")
+        limits["disk_gb"] = _round_up(size)
     if not problems:
         return ""
     allowing = ", ".join(f"{name}: {value:g}" for name, value in limits.items())
@@ -162,12 +153,6 @@ def _text(runs: Iterable[Run]) -> float:
         read = width * run.config.tokens / run.config.max_epochs / (1 - corpus.validation)
         longest[corpus.corpus_id] = max(read, longest.get(corpus.corpus_id, 0.0))
     return sum(longest.values())
-
-
-def _hidden(run: Run) -> float:
-    """Returns bytes of the hidden states after the embedding and after each layer."""
-    model = run.config.model
-    return 4.0 * (model.n_layers + 1) * PROBED_TOKENS * model.d_model
 
 
 def _listed(parts: Mapping[str, float]) -> str:

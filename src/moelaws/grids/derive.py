@@ -6,7 +6,7 @@ import math
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed, settled
-from moelaws.grids.ratio import base_flops, widths_at_ratio
+from moelaws.grids.model import base_flops, widths_at_ratio
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import (
     Derivations,
@@ -23,8 +23,7 @@ from moelaws.spec.model import Model
 def derive_architecture(point: Point, rules: Derivations) -> Point:
     """Returns ``point`` with experts, widths and heads derived where not set.
 
-    Raises:
-        UserError: where a rule lacks a setting, or what follows is not a whole number.
+    Where a rule lacks a setting, or what follows is not a whole number, it raises a UserError.
     """
     point = dict(point)
     _refuse_contradictions(point, rules)
@@ -45,12 +44,8 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
 def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choice: Choice) -> Point:
     """Returns ``point`` with batch and learning rate derived where not set.
 
-    Args:
-        model: the point's, whose FLOPs tell what compute a point of D tokens spends.
-        choice: what rules that are ``chosen`` come to.
-
-    Raises:
-        UserError: where a rule lacks a setting.
+    The FLOPs of its ``model`` tell what compute a point of D tokens spends; ``choice`` is what
+    rules that are ``chosen`` come to.
     """
     point, known, steps = dict(point), dict(point), rules.steps
     if isinstance(steps, StepsFromTokens) and (at := steps.laws_at):
@@ -124,11 +119,7 @@ def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
 def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: str) -> int:
     """Returns the optimizer steps: as set, those that spend C by the rule, or those of D tokens.
 
-    Args:
-        batch_from: where the point's batch comes from, for the message.
-
-    Raises:
-        UserError: where there are fewer than the rule's ``min_steps``, or no steps at all.
+    Fewer than the rule's ``min_steps`` are a UserError, which says where the batch is from.
     """
     rule, batch = rules.steps, f"batch = {point['batch']} ({batch_from})"
     if "steps" in point:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +21,12 @@ from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a sweep, the budget that its grid point named (None where steps are set), and the
-    named sweeps that ask for it."""
+    """A run of a sweep."""
 
     run_id: str
     config: RunConfig
-    C: float | None
-    sweeps: tuple[str, ...] = ()
+    C: float | None  # the budget that its grid point named; None where steps are set
+    sweeps: tuple[str, ...] = ()  # the named sweeps that ask for it
 
     @property
     def flops(self) -> float:
@@ -41,21 +40,17 @@ AUTO = Choice()  # as a project without pinned laws
 def expand(
     grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0, choice: Choice = AUTO
 ) -> list[Run]:
-    """Returns the runs of ``grid``, each once, in the grid's order.
+    """Returns the runs of ``grid``, each once, in the grid's order, with ``seed`` added to theirs.
 
-    Args:
-        where: file and tier, for messages.
-        seed: added to the seed of every run.
-        choice: what learning rates and batches whose rule is ``chosen`` follow.
-
-    Raises:
-        UserError: for an impossible point, naming it and what is wrong.
+    ``where`` is file and tier, for messages; learning rates and batches whose rule is ``chosen``
+    follow ``choice``. An impossible point is a UserError that names it.
     """
     settings = grid.settings.model_dump(exclude_none=True)
     runs: dict[str, Run] = {}
     for number, sweep in enumerate(grid.sweeps):
         for axes in sweep.points():
-            label = f"{where}, sweep {number + 1}, point {_show(axes)}"
+            shown = ", ".join(f"{name}: {value}" for name, value in axes.items())
+            label = f"{where}, sweep {number + 1}, point {{{shown}}}"
             checked = parse(Settings, axes, label)
             point = settings | {name: getattr(checked, name) for name in axes}
             point["seed"] = point.get("seed", 0) + seed
@@ -101,5 +96,15 @@ def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, A
     }
 
 
-def _show(axes: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{name}: {value}" for name, value in axes.items()) + "}"
+def architectures(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Returns the first of the ``runs`` of each configuration, in their order.
+
+    Runs that differ in seed, learning rate and number of steps alone have one configuration: a step
+    of theirs takes the same time and memory.
+    """
+    first: dict[str, Run] = {}
+    for run in runs:
+        optimizer = run.config.optimizer.model_copy(update={"lr": 1.0})
+        common = {"seed": 0, "steps": 1, "optimizer": optimizer}
+        first.setdefault(run.config.model_copy(update=common).canonical_json(), run)
+    return tuple(first.values())

@@ -9,26 +9,23 @@ from typing import Any, Literal
 from moelaws.laws.leverage.hyperparameters import BATCH, LR
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Chosen, LeverageLaw, PowerOf, TableOf
-from moelaws.spec.hyperparameters import Choice, PinnedLaw
+from moelaws.spec.hyperparameters import Choice
 
 Point = dict[str, Any]
 Settled = PowerOf | LeverageLaw | TableOf  # a rule that is no longer to be chosen
 
 
-def _over_compute(law: Mapping[str, float]) -> PowerOf:
-    exponent = {"C": law["exponent"]}
-    return PowerOf(rule="power", value=law["coefficient"], at={"C": 1}, exponent=exponent)
+def _over_compute(law: Mapping[str, Any], **others: float) -> PowerOf:
+    exponent = {"C": law["exponent"], **others}
+    at = dict.fromkeys(exponent, 1.0)
+    return PowerOf(rule="power", value=law["coefficient"], at=at, exponent=exponent)
 
 
-LEVERAGE_LR, LEVERAGE_BATCH_TOKENS = _over_compute(LR), _over_compute(BATCH)
+LEVERAGE = {"lr": _over_compute(LR), "batch": _over_compute(BATCH)}  # a batch in tokens
 
 
 def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
-    """Returns ``rule``, or what the project chooses in its place.
-
-    Raises:
-        UserError: where the project chooses pinned laws or tables and there are none.
-    """
+    """Returns ``rule``, or what the project chooses in its place, which must be there."""
     if not isinstance(rule, Chosen):
         return rule
     source = choice.source
@@ -40,47 +37,37 @@ def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice
         if not rule.rows:
             raise UserError(
                 f"config.yaml says hyperparameters: tables, but derive.{name} has none; add by and "
-                "rows there, "
-                "or choose auto, pinned or published"
+                "rows there, or choose auto, pinned or published"
             )
         return rule.table()
     if choice.pinned is None:
         raise UserError(
             f"config.yaml says hyperparameters: pinned, but there is no {choice.file}; search and "
-            "pin a law "
-            "(docs/hyperparameters.md), or choose auto, published or tables"
+            "pin a law (docs/hyperparameters.md), or choose auto, published or tables"
         )
-    if name == "lr":
-        return _power(choice.pinned.lr)
-    return _power(choice.pinned.batch_tokens, context=-1.0)  # sequences = tokens / context
-
-
-def _power(law: PinnedLaw, **others: float) -> PowerOf:
-    exponent = {"C": law.exponent, **others}
-    return PowerOf(
-        rule="power", value=law.coefficient, at=dict.fromkeys(exponent, 1.0), exponent=exponent
-    )
+    law, others = choice.pinned.lr, dict[str, float]()
+    if name == "batch":
+        law, others = choice.pinned.batch_tokens, {"context": -1.0}  # sequences: tokens / context
+    return _over_compute(vars(law), **others)
 
 
 def learning_rate(point: Point, rule: Settled) -> float:
     """Returns the peak learning rate."""
-    if isinstance(rule, LeverageLaw):
-        return power_of(point, LEVERAGE_LR, "leverage (lr)")
     return _value(point, rule, "lr")
 
 
 def batch_size(point: Point, rule: Settled) -> int:
     """Returns sequences a step, to the nearest positive multiple of ``balance_group``, if any."""
+    sequences = _value(point, rule, "batch")
     if isinstance(rule, LeverageLaw):
-        tokens = power_of(point, LEVERAGE_BATCH_TOKENS, "leverage (batch)")
-        sequences = tokens / needed(point, "context", "leverage (batch)")
-    else:
-        sequences = _value(point, rule, "batch")
+        sequences /= needed(point, "context", "leverage (batch)")
     group = point.get("balance_group", 1)
     return int(max(1, math.floor(sequences / group + 0.5)) * group)
 
 
-def _value(point: Point, rule: PowerOf | TableOf, name: str) -> float:
+def _value(point: Point, rule: Settled, name: str) -> float:
+    if isinstance(rule, LeverageLaw):
+        return power_of(point, LEVERAGE[name], f"leverage ({name})")
     if isinstance(rule, PowerOf):
         return power_of(point, rule, f"power ({name})")
     return from_table(point, rule, name)
@@ -96,11 +83,7 @@ def power_of(point: Point, rule: PowerOf, rule_name: str) -> float:
 
 
 def from_table(point: Point, rule: TableOf, name: str) -> float:
-    """Returns the value of the row for the point's settings.
-
-    Raises:
-        UserError: where no row is for them, with the rows that there are.
-    """
+    """Returns the value of the row for the point's settings, which must have one."""
     key = tuple(needed(point, setting, f"table ({name})") for setting in rule.by)
     for row in rule.rows:
         if row[:-1] == key:

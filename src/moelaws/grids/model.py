@@ -1,21 +1,25 @@
-"""The model of a grid point: its settings put together, and the width that a budget leaves."""
+"""The model of a grid point: its settings put together, and the widths that FLOPs leave it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
 from moelaws.grids.hyperparameters import Point, needed
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.experts import routers
-from moelaws.spec.grid import WidthFromFlops, data_of
+from moelaws.spec.grid import WidthFromFlops, WidthsFromRatio, data_of
 from moelaws.spec.model import DenseFFN, Model, Slices
 
 _DENSE_LAYERS = ("n_dense_layers", "d_ffn")
 MOST_WIDTH = 10**6  # hidden, of any model
 TOLERANCE = 0.02  # of FLOPs a token: half of what a step of the width costs the smallest models
+RATIO_TOLERANCE = 0.01  # of the same: half of what one column of narrow experts costs
 
 
 def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,11 +32,7 @@ def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_hidden_width(point: Point, rule: WidthFromFlops, where: str) -> Point:
-    """Returns ``point`` with the hidden width whose training costs nearest ``flops_per_token``.
-
-    Raises:
-        UserError: for a missing setting, or where no width comes near the budget.
-    """
+    """Returns ``point`` with the hidden width whose training costs nearest ``flops_per_token``."""
     name = "d_ffn" if point.get("ffn", "moe") == "dense" else "d_expert"
     if name in point:
         return _at_width(point, name, point[name])
@@ -75,3 +75,77 @@ def _ffn(point: Mapping[str, Any]) -> dict[str, Any]:
     if not point.get("n_dense_layers"):
         ffn = {name: value for name, value in ffn.items() if name not in _DENSE_LAYERS}
     return ffn
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Widths at a ratio, and what they come to once rounded."""
+
+    d_model: int
+    d_expert: int
+    r: float  # C_E / C_A
+    flops: float  # C_A + C_E, forward FLOPs a token
+
+
+def base_flops(point: Point, rule: WidthsFromRatio) -> float:
+    """Returns C_A + C_E, forward FLOPs a token, of the point at d_model = d_expert = ``d_base``."""
+    width = needed(point, "d_base", rule.rule)
+    return sum(attention_and_ffn(_model(point, width, width, rule), "allocation"))
+
+
+def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths:
+    """Returns widths whose C_E / C_A is nearest ``r``, as logarithms, with C_A + C_E = ``flops``.
+
+    ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` takes
+    up what remains. Layers, heads, experts and context are the point's. Source: allocation, App
+    B.1, FLOPs as in App C corrected. A ratio that no widths reach is a UserError.
+    """
+    ratio: float = needed(point, "r", rule.rule)
+    unit = 2 * needed(point, "n_heads", rule.rule)
+    reached: list[Widths] = []
+    d_model = unit
+    base = _model(point, unit, 1, rule)
+    while (attention := _flops(base, d_model, 1)[0]) < flops:
+        one, two = (_flops(base, d_model, width)[1] for width in (1, 2))
+        width = round(1 + (flops - attention - one) / (two - one))
+        if width >= 1:
+            ffn = one + (width - 1) * (two - one)
+            reached.append(Widths(d_model, width, ffn / attention, attention + ffn))
+        d_model += unit
+    reached = [w for w in reached if abs(w.flops / flops - 1) <= RATIO_TOLERANCE]
+    if not reached:
+        raise UserError(
+            f"no widths give {flops:.4g} FLOPs a token with n_heads = {point['n_heads']}; "
+            "raise d_base or lower n_heads"
+        )
+    low, high = reached[-1].r, reached[0].r
+    best = min(reached, key=lambda w: abs(math.log(w.r / ratio)))
+    if not low / _step(reached, -1) <= ratio <= high * _step(reached, 0):
+        raise UserError(
+            f"r is {ratio:g}; multiples of 2 n_heads = {unit} for d_model reach {low:.3g} to "
+            f"{high:.3g} at these FLOPs a token; choose r among them, raise d_base or lower n_heads"
+        )
+    return best
+
+
+def _step(reached: list[Widths], end: int) -> float:
+    """Returns half a step of d_model at an ``end`` of what is reached, as a factor of r."""
+    if len(reached) < 2:
+        return 1.0
+    inner, outer = (reached[-2], reached[-1]) if end else (reached[1], reached[0])
+    return math.exp(abs(math.log(outer.r / inner.r)) / 2)
+
+
+def _model(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> Model:
+    """Returns the point's model at these widths; logits are in neither count."""
+    own = {"n_kv": needed(point, "n_heads", rule.rule), **point, "ffn": "moe", "vocab_size": 1}
+    data = model_data(own | {"d_model": d_model, "d_expert": d_expert})
+    return parse(Model, data, "the rule ratio")
+
+
+@cache  # the points of a sweep differ in r and C alone
+def _flops(base: Model, d_model: int, d_expert: int) -> tuple[float, float]:
+    """Returns (C_A, C_E) of the model at other widths, forward FLOPs a token, of all layers."""
+    ffn = base.ffn.model_copy(update={"d_expert": d_expert})
+    model = base.model_copy(update={"d_model": d_model, "ffn": ffn})
+    return attention_and_ffn(model, "allocation")

@@ -36,17 +36,11 @@ class Sweep:
 
 
 def project_sources(project: Project, root: Path = Path()) -> Sources | DatasetSource:
-    """Returns the project's text."""
     return resolve(project.corpus, root)
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
-    """Returns the sweep of ``study``.
-
-    Raises:
-        UserError: where the study has no grid for the tier, a point is impossible or the text is
-            missing.
-    """
+    """Returns the sweep of ``study``, which must have a grid for the tier; empty without grids."""
     if not study.grids:
         return Sweep(study, project.tier, ())
     where = f"{study.file}, grids.{project.tier}"
@@ -86,11 +80,7 @@ def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str
 
 
 def sweep_of(name: str, project: Project) -> Sweep:
-    """Returns the sweep of the study ``name``.
-
-    Raises:
-        UserError: where the study has no runs of its own.
-    """
+    """Returns the sweep of the study ``name``, which must have runs of its own."""
     sweep = expand_study(load_study(name), project)
     if not sweep.runs:
         kind = "imports its runs" if sweep.study.imported else "has no runs"
@@ -106,8 +96,7 @@ def planned(sweeps: Iterable[Sweep]) -> dict[str, Planned]:
     for sweep in sweeps:
         for run in sweep.runs:
             before = runs[run.run_id].studies if run.run_id in runs else ()
-            size = count_parameters(run.config.model)
-            runs[run.run_id] = Planned(
-                (*before, sweep.study.study), run.flops, run.config.steps, size.total, size.active
-            )
+            studies, size = (*before, sweep.study.study), count_parameters(run.config.model)
+            own = run.flops, run.config.steps, size.total, size.active
+            runs[run.run_id] = Planned(studies, *own)
     return runs

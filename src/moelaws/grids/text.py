@@ -29,11 +29,7 @@ class CorpusChoice:
 def choose_corpus(
     project: Project, sources: Sources | DatasetSource, root: Path = Path()
 ) -> CorpusChoice:
-    """Returns the project's choice with ``sources`` as its text.
-
-    Raises:
-        UserError: for files that cannot be read, or a tokenizer file that cannot be used.
-    """
+    """Returns the project's choice with ``sources`` as its text, files that can be read."""
     return CorpusChoice(
         source=sources.identity(Results(root / "results").corpus("digests.json")),
         validation=project.validation,
@@ -43,11 +39,7 @@ def choose_corpus(
 
 
 def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str, Any]:
-    """Returns ``point`` with the vocabulary of a pretrained tokenizer.
-
-    Raises:
-        UserError: where the point sets another.
-    """
+    """Returns ``point`` with the vocabulary of a pretrained tokenizer, and sets no other."""
     if choice.pretrained is None:
         return dict(point)
     if "vocab_size" in point:
@@ -57,7 +49,6 @@ def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str,
 
 @lru_cache
 def corpus_of(choice: CorpusChoice, vocab_size: int) -> Corpus:
-    """Returns the corpus of a point with ``vocab_size`` entries."""
     data = {
         "source": choice.source,
         "vocab_size": vocab_size,

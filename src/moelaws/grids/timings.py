@@ -49,10 +49,7 @@ def _is_on(device: Device, record: Record) -> bool:
 
 
 def _timing(results: Results, record: Record) -> Timing | None:
-    """All steps of a run at their median time.
-
-    None where the record does not tell it.
-    """
+    """Returns all steps of a run at their median time; None where the record does not tell it."""
     if record.status != "completed":
         return None
     try:

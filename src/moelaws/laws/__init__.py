@@ -24,7 +24,7 @@ _SHARED = {"base", "forms", "mapping", "protocol", "reduced", "roots", "terms", 
 
 @cache
 def _places(studies: tuple[str, ...]) -> Mapping[str, tuple[str, str]]:
-    """Law id -> the package that holds it and its reference below that, sorted by id."""
+    """Maps a law's id to the package that holds it and its reference below that, sorted by id."""
     places: dict[str, tuple[str, str]] = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg:
@@ -46,23 +46,17 @@ def _places(studies: tuple[str, ...]) -> Mapping[str, tuple[str, str]]:
 
 
 def ids() -> tuple[str, ...]:
-    """Every law's id, sorted."""
     return tuple(_places(packages()))
 
 
 def get(ref: str) -> Law:
-    """The law of that id, or of ``ID:VARIANT`` the form of that name.
-
-    Raises:
-        UserError: for an unknown id or variant; its text lists the known ones.
-    """
+    """Returns the law of an id, or the form of ``ID:VARIANT``; a UserError lists the known ones."""
     law_id, colon, name = ref.partition(":")
     if not colon:
         law = import_module(module(law_id)).LAW
         assert isinstance(law, Law)
         return law
-    known = variants(law_id)
-    if name not in known:
+    if name not in (known := variants(law_id)):
         listed = ", ".join(list(known)[:12]) or "none"
         listed += f" ... ({len(known)} in all)" if len(known) > 12 else ""
         raise UserError(f"law {law_id} has no variant {name!r}; there are: {listed}")
@@ -70,17 +64,13 @@ def get(ref: str) -> Law:
 
 
 def variants(law_id: str) -> Mapping[str, Law]:
-    """The other forms of a law by name; empty for a law that has one alone."""
+    """Returns the other forms of a law by name; empty for a law that has one alone."""
     forms: Mapping[str, Law] = getattr(import_module(module(law_id)), "VARIANTS", {})
     return forms
 
 
 def fittable(ref: str) -> FittableLaw:
-    """The law of that id, which a table's rows determine.
-
-    Raises:
-        UserError: for an unknown id, or a formula that is computed and never fitted.
-    """
+    """Returns the law of that id, which is fitted and no formula."""
     law = get(ref)
     if not isinstance(law, FittableLaw):
         forms = [law.ref for law in variants(law.id).values() if isinstance(law, FittableLaw)]
@@ -90,11 +80,7 @@ def fittable(ref: str) -> FittableLaw:
 
 
 def module(ref: str) -> str:
-    """The module of the law, for those who depend on its code.
-
-    Raises:
-        UserError: as ``get``, for an unknown id.
-    """
+    """Returns the module of the law, for those who depend on its code."""
     law_id = ref.partition(":")[0]
     if law_id not in ids():
         near = get_close_matches(law_id, ids(), 1)

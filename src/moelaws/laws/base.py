@@ -162,20 +162,12 @@ class Law(ABC):
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
         """Returns every result by name, in its natural unit.
 
-        Args:
-            params: value of every parameter, natural scale.
-            columns: value of every variable; arrays or numbers that broadcast to one shape.
-
-        Raises:
-            UserError: for a parameter or a variable that is missing.
+        ``params`` are on the natural scale, ``columns`` arrays or numbers that broadcast to one
+        shape. A parameter or a variable that is missing is a UserError.
         """
 
     def columns(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """Takes the law's variables out of ``values``, as float arrays of one shape.
-
-        Raises:
-            UserError: for a variable that is missing and has no default.
-        """
+        """Takes the law's variables out of ``values`` or defaults, as float arrays of one shape."""
         given = {v.name: values.get(v.name, v.default) for v in self.variables}
         missing = [name for name, value in given.items() if value is None]
         if missing:
@@ -212,11 +204,8 @@ class Formula(Law):
         """Returns every result by name; ``params`` is not used, for constants are its own."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
-        outputs = self.function(values)
-        return {
-            r.name: np.array(np.broadcast_to(np.asarray(outputs[r.name], float), shape))
-            for r in self.outputs
-        }
+        outputs = {name: np.asarray(x, float) for name, x in self.function(values).items()}
+        return {r.name: np.array(np.broadcast_to(outputs[r.name], shape)) for r in self.outputs}
 
 
 # What a model keeps of its predictions at a batch: arrays whose last axis but one is the batch.
@@ -324,11 +313,7 @@ class FittableLaw(Law):
         return np.array([[p.working(p.low), p.working(p.high)] for p in self.parameters])
 
     def vector(self, params: Mapping[str, float]) -> Array:
-        """Returns the working-scale vector (P,) of natural-scale ``params``.
-
-        Raises:
-            UserError: for a missing parameter, or one of a log scale that is not positive.
-        """
+        """Returns the working-scale vector (P,) of all natural-scale ``params``."""
         missing = [name for name in self.names if name not in params]
         if missing:
             raise UserError(

@@ -60,9 +60,6 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
     The terms give parameters, starts, variables and texts; ``order`` is that of the parameters'
     names where it is not that of the terms. ``stated`` are the law's other fields, and what it
     states otherwise than the terms give it.
-
-    Raises:
-        ValueError: for a parameter that two terms declare differently.
     """
     parameters = parameters_of(terms)
     ordered = tuple(parameters[name] for name in order or parameters)

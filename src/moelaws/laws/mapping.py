@@ -20,11 +20,7 @@ class Sources:
 
 
 def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) -> None:
-    """Refuses laws that cannot be compared with each other, and a mapping of none of them.
-
-    Raises:
-        UserError: saying which.
-    """
+    """Refuses laws that cannot be compared with each other, and a mapping of none of them."""
     refs = [law.ref for law in laws]
     if len(set(refs)) < len(refs):
         raise UserError(f"laws: {', '.join(refs)}: one is named twice")
@@ -108,11 +104,7 @@ def unit_factors(
     """Returns what a variable's column is multiplied by, of those whose unit the fit states.
 
     ``units`` maps variables to words or numbers as ``vocabulary.factor`` takes them, ``declared``
-    columns to the unit that their table declares.
-
-    Raises:
-        UserError: for a unit of something that has no column, a word that is not allowed, or a
-            declared unit of another quantity.
+    columns to the unit that their table declares, which must be of the same quantity.
     """
     for name in units:
         if name not in origins.columns:

@@ -62,7 +62,6 @@ class Term:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Lists the coefficient and the exponents."""
         return (self.coefficient, *(power.exponent for power in self.powers))
 
     @property
@@ -76,7 +75,6 @@ class Term:
 
     @property
     def latex(self) -> str:
-        """Writes the term in LaTeX."""
         above, below = self._factors(lambda base, power: f"{symbol(base)}^{{{symbol(power)}}}")
         numerator = symbol(self.coefficient.name)
         if above:
@@ -156,11 +154,7 @@ def one_minus(variable: Variable) -> Base:
 
 
 def parameters_of(terms: Iterable[Term]) -> dict[str, Parameter]:
-    """Returns name -> parameter of the terms, each at its first place.
-
-    Raises:
-        ValueError: for a parameter that two terms declare differently.
-    """
+    """Returns name -> parameter of the terms, each at its first place, declared once."""
     parameters: dict[str, Parameter] = {}
     for parameter in (p for t in terms for p in t.parameters):
         if parameters.setdefault(parameter.name, parameter) != parameter:

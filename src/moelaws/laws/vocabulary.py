@@ -61,17 +61,9 @@ DERIVATIONS = (
     Derivation("D", ("C", "N_active"), "D = C / (6 N_active)", lambda C, N_a: C / (6 * N_a)),
     Derivation("C", ("N_active", "D"), "C = 6 N_active D", lambda N_a, D: 6 * N_a * D),
     Derivation(
-        "A",
-        ("k", "E_s", "E"),
-        "A = (k + E_s) / (E + E_s)",
-        lambda k, E_s, E: (k + E_s) / (E + E_s),
+        "A", ("k", "E_s", "E"), "A = (k + E_s) / (E + E_s)", lambda k, E_s, E: (k + E_s) / (E + E_s)
     ),
-    Derivation(
-        "G",
-        ("d_model", "d_expert"),
-        "G = 2 d_model / d_expert",
-        lambda d_model, d_expert: 2 * d_model / d_expert,
-    ),
+    Derivation("G", ("d_model", "d_expert"), "G = 2 d_model / d_expert", lambda d, w: 2 * d / w),
 )
 
 
@@ -133,11 +125,8 @@ def ways(name: str, own: Sequence[Derivation] = ()) -> str:
 
 def same_quantity(variable: Variable) -> bool:
     """Tells whether a law's variable is the vocabulary's of that name: laws reuse letters."""
-    known = VOCABULARY.get(variable.name)
-    pure = {"1", "experts"}  # a count is a pure number to some
-    return known is not None and (
-        known.unit == variable.unit or {known.unit, variable.unit} == pure
-    )
+    units = {VOCABULARY[variable.name].unit if variable.name in VOCABULARY else "", variable.unit}
+    return len(units) == 1 or units == {"1", "experts"}  # a count is a pure number to some
 
 
 _COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
@@ -153,11 +142,8 @@ _WORDS: Mapping[str, Mapping[str, float]] = {
 def factor(variable: Variable, word: str) -> float:
     """Returns what a column in the unit ``word`` is multiplied by to be in the variable's own.
 
-    ``word`` is a number, the variable's own unit, or a word of that unit: M (millions of parameters
-    or tokens), PF-days, percent, bits (a loss in bits per token).
-
-    Raises:
-        UserError: for another word, or a number that is not above 0.
+    ``word`` is a number above 0, the variable's own unit, or a word of that unit: M (millions of
+    parameters or tokens), PF-days, percent, bits (a loss in bits per token).
     """
     words = {**_WORDS.get(variable.unit, {}), variable.unit: 1.0}
     if word in words:
@@ -191,10 +177,7 @@ def refuse_unit(
     """Refuses a column whose declared unit is another quantity than the variable's.
 
     Also refused is a ``word`` that would convert a column which declares the variable's own unit.
-    ``statement`` is how the user states a unit, for messages.
-
-    Raises:
-        UserError: saying what to map or to state instead.
+    ``statement`` is how the user states a unit, for the message, which says what to do instead.
     """
     if not {declared, variable.unit} <= _QUANTITIES:
         return

@@ -87,7 +87,7 @@ def of_table(study: Study) -> tuple[Path, ...]:
 
 def of_speed() -> tuple[Path, ...]:
     """Returns the files behind the measured speeds of a study's configurations."""
-    chosen = ("moelaws.grids.architectures", "moelaws.grids.sweep", "moelaws.tables.describe")
+    chosen = ("moelaws.grids.sweep", "moelaws.tables.describe")
     return closure("moelaws.probing.speed", *chosen, "moelaws.gpus.listing")
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from moelaws.grids.architectures import architectures
+from moelaws.grids.expand import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted

@@ -1,8 +1,7 @@
 """Advice: how should a budget be spent, by all laws at once?
 
 plans.py       what a plan is, the constraints, and the least point of a function over plans
-candidates.py  a law with coefficients that may be the truth, and its own best plan
-regret.py      what a plan costs where a law that did not choose it is the truth
+regret.py      candidate laws, and what a plan costs where one that did not choose it is the truth
 build.py       a configuration of whole experts and layers
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      all of it together
@@ -11,9 +10,8 @@ page.py        the answer as tables, sentences and JSON; outlook.py the page of 
 """
 
 from moelaws.analysis.advice.advise import Advice, Recommendation, advise
-from moelaws.analysis.advice.candidates import CandidateLaw
 from moelaws.analysis.advice.plans import Constraints, Plans, ideal
-from moelaws.analysis.advice.regret import Regret
+from moelaws.analysis.advice.regret import CandidateLaw, Regret
 
 __all__ = [
     "Advice", "CandidateLaw", "Constraints", "Plans", "Recommendation", "Regret", "advise", "ideal",

@@ -10,9 +10,8 @@ import numpy as np
 
 from moelaws import laws
 from moelaws.analysis.advice.build import Configuration, built
-from moelaws.analysis.advice.candidates import CandidateLaw
 from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans, ideal
-from moelaws.analysis.advice.regret import LEVEL, Minimax, Regret
+from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Regret
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.advice import AdviserEntry, SetterEntry, Shape
 from moelaws.spec.errors import UserError
@@ -46,19 +45,15 @@ class Advice:
     not_built: str  # why there is no configuration
     compared: Recommendation | None  # the user's own plan
     set: dict[str, float]  # variable -> what its law sets it to at the robust plan
-    far: dict[
-        str, dict[str, float]
-    ]  # law that is no candidate -> column -> decades beyond its runs
+    far: dict[str, dict[str, float]]  # law that is no candidate -> column -> decades beyond it
     left_out: dict[str, str]  # law -> why it takes no part
 
     @property
     def laws(self) -> tuple[CandidateLaw, ...]:
-        """Returns the laws that were taken as the truth in turn."""
         return self.minimax.laws
 
     @property
     def limits(self) -> Constraints:
-        """Returns the constraints."""
         return self.minimax.limits
 
     @property
@@ -92,12 +87,9 @@ def advise(
         advisers: laws of the tokens alone.
         setters: laws that set one variable at the robust plan; those of ``G`` and ``r_star`` set
             granularity and active experts of the configuration where the limits leave them free.
-        compare: a plan of the user's own.
+        compare: a plan of the user's own, which keeps to the limits.
         farthest: decades by which a candidate may extrapolate to its own best plan; one that would
             go farther takes no part, as long as two are left and one of them knows of sparsity.
-
-    Raises:
-        UserError: where no plan keeps to the limits, or the user's own costs more than the budget.
     """
     near, left_out = _near(candidates, limits, farthest)
     minimax = Minimax(near, limits)
@@ -140,10 +132,7 @@ def advise(
 
 
 def value_set(entry: SetterEntry, plan: Plans) -> float:
-    """Returns what a law of one variable sets for one plan.
-
-    NaN for a dense plan, where the law speaks of experts.
-    """
+    """Returns what a law of one variable sets for one plan; NaN if of experts, for a dense one."""
     law = laws.get(entry.law)
     params, columns = law.published or {}, {n: float(x) for n, x in plan.columns().items()}
     if not entry.largest:
@@ -156,11 +145,7 @@ def value_set(entry: SetterEntry, plan: Plans) -> float:
 
 
 def advised(entry: AdviserEntry, limits: Constraints) -> Plans:
-    """Returns the plan of a law that says how many tokens to train.
-
-    Raises:
-        UserError: where the limits do not allow it.
-    """
+    """Returns the plan of a law that says how many tokens to train, where the limits allow it."""
     law, S = laws.get(entry.law), limits.nearest(entry.S)
     if limits.served_tokens:
         raise UserError("it knows no tokens that are served")
@@ -221,11 +206,7 @@ def _row(minimax: Minimax, name: str, plan: Plans, spent: float | None = None) -
 
 
 def _affordable(plan: Plans, limits: Constraints) -> Plans:
-    """Returns the user's own plan.
-
-    Raises:
-        UserError: where it does not keep to the limits.
-    """
+    """Returns the user's own plan, which must keep to the limits."""
     cost = float(limits.cost(plan))
     if cost > limits.compute * (1 + 1e-3):
         raise UserError(

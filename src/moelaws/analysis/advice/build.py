@@ -80,15 +80,9 @@ def built(
 ) -> tuple[Configuration, Plans]:
     """Returns the configuration near ``plan`` of the least worst-case regret, and it as a plan.
 
-    Args:
-        minimax: the candidate laws, with the limits.
-        plan: of continuous size and sparsity.
-        shape: what all configurations have in common.
-        G: granularity of the experts.
-        r: FLOPs of the experts over those of attention to come near to, where k is free.
-
-    Raises:
-        UserError: where no such configuration keeps to the limits.
+    ``shape`` is what all configurations have in common, ``G`` the granularity of the experts and,
+    where k is free, ``r`` the FLOPs of the experts over those of attention to come near to. A
+    UserError says that no such configuration keeps to the limits.
     """
     limits = minimax.limits
     every = [Configuration.of(model, limits) for model in _models(plan, limits, shape, G, r)]
@@ -126,10 +120,8 @@ def _models(plan: Plans, limits: Constraints, shape: Shape, G: float, r: float) 
 
 
 def _active_experts(d: int, G: float, r: float, shape: Shape) -> int:
-    """Returns the k whose FLOPs of experts over attention come nearest to ``r``.
-
-    The ratio is the same at every depth, and a straight line over k.
-    """
+    """Returns the k whose FLOPs of experts over attention come nearest to ``r``."""
+    # The ratio is the same at every depth, and a straight line over k.
     one, two = (_ratio(model_of(d, 2, (256, k), G, shape)) for k in (1, 2))
     return min(max(round(1 + (r - one) / (two - one)), 1), _MOST_ACTIVE)
 

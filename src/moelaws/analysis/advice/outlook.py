@@ -52,13 +52,9 @@ def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict
 def page(
     answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str], speed: Speed | None
 ) -> str:
-    """Returns the Markdown of the answers.
+    """Returns the Markdown of the answers, by their factors over the largest budget of the sweep.
 
-    Args:
-        answers: factor over the largest budget of the sweep -> the answer there.
-        tier: of the sweep.
-        left_out: fit -> why it takes no part.
-        speed: of these runs.
+    ``left_out`` says of fits why they take no part; ``speed`` is that of the sweep's runs.
     """
     text: list[Block] = [
         f"# What these runs advise ({tier} tier)",

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from moelaws.accounting.cost import Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.build import Configuration
-from moelaws.analysis.advice.candidates import CandidateLaw
 from moelaws.analysis.advice.plans import USUAL_G
-from moelaws.analysis.advice.regret import LEVEL
+from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.spec.model import Model, MoE
 
@@ -268,7 +267,6 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
 
 
 def markdown(page: Iterable[Block]) -> str:
-    """Returns blocks as Markdown."""
     texts = []
     for block in page:
         if isinstance(block, Table):
@@ -284,7 +282,6 @@ def markdown(page: Iterable[Block]) -> str:
 def as_json(
     answer: Advice, sweeps: Sequence[SmallSweep], device: Device, speed: Speed | None
 ) -> dict[str, Any]:
-    """Returns the whole answer for scripts."""
     limits, c, per_hour = answer.limits, answer.configuration, device.flops_per_second * 3600
     of_law = ("coefficients", "source", "fitted_on", "warnings")
     of_row = ("intervals", "worst", "beyond", "at_limits")

@@ -63,9 +63,9 @@ class Plans:
         }
 
     def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """Returns how many decades one plan lies beyond the fitted runs, by column.
+        """Returns how many decades one plan lies beyond the fitted runs, by column where it does.
 
-        Of a sparsity they are decades of 1 / (1 - S). Columns within the runs are left out.
+        Of a sparsity they are decades of 1 / (1 - S).
         """
         columns, distances = self.columns(), {}
         for name, ends in fitted_on.items():
@@ -75,7 +75,6 @@ class Plans:
         return distances
 
     def at(self, index: Any) -> Plans:
-        """Returns the plan or plans at an index of the arrays."""
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
 
 
@@ -83,32 +82,19 @@ class Plans:
 class Constraints:
     """What a plan has to keep to.
 
-    Attributes:
-        compute: FLOPs to spend: 6 N_active D and, where tokens are served, 2 N_active T with it.
-        served_tokens: T, the tokens to be served over the model's life.
-        max_parameters: most total parameters, by the name of the limit (serving memory, ...).
-        max_tokens: most training tokens: those at hand times the epochs that are allowed.
-        max_sparsity: the sparsest mixture that is looked at; 0 for dense models alone.
-        experts: numbers of routed experts that the stack supports, which need ``k``; empty for all.
-        gpus: that share the weights and optimizer states of one training.
-        gpu_memory: bytes of each, which also hold the activations of a sequence.
-        k: active routed experts of a mixture; None where they follow from other choices.
-        G: granularity of a mixture's experts, 2 d_model / d_expert; None where a law sets it.
-
-    Raises:
-        UserError: for experts without k, or none that the ceiling on sparsity allows.
+    A UserError refuses experts without k, or none that the ceiling on sparsity allows.
     """
 
-    compute: float
-    served_tokens: float = 0.0
-    max_parameters: Mapping[str, float] = field(default_factory=dict)
-    max_tokens: float = math.inf
-    max_sparsity: float = 0.98
-    experts: tuple[int, ...] = ()
-    gpus: int = 1
-    gpu_memory: float = math.inf
-    k: int | None = None
-    G: float | None = None
+    compute: float  # FLOPs: 6 N_active D and, where T tokens are served, 2 N_active T with it
+    served_tokens: float = 0.0  # T, over the model's life
+    max_parameters: Mapping[str, float] = field(default_factory=dict)  # by the limit's name
+    max_tokens: float = math.inf  # training tokens at hand times the epochs that are allowed
+    max_sparsity: float = 0.98  # the sparsest mixture that is looked at; 0 for dense models alone
+    experts: tuple[int, ...] = ()  # numbers of routed experts that the stack supports; () for all
+    gpus: int = 1  # that share the weights and optimizer states of one training
+    gpu_memory: float = math.inf  # bytes of each, which also hold the activations of a sequence
+    k: int | None = None  # active routed experts of a mixture; None where other choices set it
+    G: float | None = None  # granularity 2 d_model / d_expert; None where a law sets it
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -128,10 +114,7 @@ class Constraints:
 
     @property
     def sparsities(self) -> tuple[float, ...]:
-        """Returns the sparsities of the experts that the stack supports, and dense; empty for all.
-
-        Those beyond the ceiling are left out.
-        """
+        """Returns the sparsities of the experts within the ceiling, and dense; empty for all."""
         if not self.experts or self.k is None:
             return ()
         every = {1 - self.k / E for E in self.experts if self.k < E}
@@ -178,11 +161,7 @@ class Space:
     """
 
     def __init__(self, limits: Constraints, sparsities: tuple[float, ...] = ()) -> None:
-        """Takes the limits, and where not all of them are to be seen the ``sparsities`` that are.
-
-        Raises:
-            UserError: where no plan keeps to the limits.
-        """
+        """Takes limits, which some plan must keep to, and the ``sparsities`` if not all count."""
         self.limits = limits
         self._sparsest = -math.log1p(-limits.max_sparsity)
         sparsities = sparsities or limits.sparsities
@@ -228,10 +207,8 @@ class Space:
     def least(self, objective: Callable[[Plans], Array]) -> Plans:
         """Returns the plan of the least ``objective``: the best of a grid, looked at closer.
 
-        Each further look spans two steps of the one before in either direction.
-
-        Raises:
-            UserError: where the objective has no value at any plan.
+        Each further look spans two steps of the one before in either direction. An objective
+        without a value at any plan is a UserError.
         """
         size, sparsity = self._best(objective, *self.grid())
         step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)

@@ -1,4 +1,4 @@
-"""Regret: what a plan costs where a law that did not choose it is the truth.
+"""Candidate laws, each of which is taken as the truth in turn, and what a plan then costs: regret.
 
 The losses of different laws do not compare: tokenizers and texts differ. What compares is how much
 worse a plan is than the best plan *by the same law*: in nats, and as the factor of compute that the
@@ -8,20 +8,141 @@ best plan needs less for the same loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from moelaws.analysis.advice.candidates import CandidateLaw, drawn_optima
-from moelaws.analysis.advice.plans import Constraints, Plans, Space
+from moelaws.analysis.advice.plans import COLUMNS, Constraints, Plans, Space
 from moelaws.fitting.quantiles import percentiles
-from moelaws.laws.base import Array
+from moelaws.laws.base import Array, FittableLaw
 from moelaws.spec.errors import UserError
 
 LEVEL = 0.9  # of the intervals over a fit's draws
 _STEPS, _DECADES = 8, 6  # computes a decade, and decades below the budget, of the best losses
+_AT_ONCE = 2_000_000  # losses of draws that are held at once
+_SIZES = 61  # of the grid on which each draw's best plan is sought
+_OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_nonemb"}
+
+
+@dataclass(frozen=True)
+class CandidateLaw:
+    """A law of the loss that may be the truth, and whose variables a plan has.
+
+    Regret under a law that its runs do not determine is shown and does not count as the worst.
+    """
+
+    name: str  # what it is called where several are compared
+    law: FittableLaw  # of the loss, in nats/token
+    params: Mapping[str, float]  # natural scale
+    coefficients: str = "published"  # where they come from: else a fit's file
+    mapping: Mapping[str, str] = field(default_factory=dict)  # variable -> a plan's other column
+    factors: Mapping[str, float] = field(default_factory=dict)  # variable -> the column's factor
+    renamed: Mapping[str, str] = field(default_factory=dict)  # user's own column -> a plan's
+    S: float | None = None  # of its own recommendation, where its law does not speak of sparsity
+    draws: Array = field(default_factory=lambda: np.empty((0, 0)))  # (B, P), natural scale
+    # Column of a plan -> (least, most) of the runs behind the coefficients; 0 if not known.
+    fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    source: str = "published"  # of these runs: else trained or imported
+    warnings: tuple[str, ...] = ()  # what limits the trust in the coefficients, in sentences
+    determined: bool = True  # whether the runs determine the coefficients
+
+    def __post_init__(self) -> None:
+        for variable, column in self._reads.items():
+            if column not in COLUMNS:
+                mapped = f" as {column}" if column != variable else ""
+                raise UserError(
+                    f"{self.name}: the law reads {variable}{mapped}, and a plan has "
+                    f"{', '.join(COLUMNS)} alone"
+                )
+
+    @property
+    def _reads(self) -> dict[str, str]:
+        return {v.name: self.mapping.get(v.name, v.name) for v in self.law.variables}
+
+    @property
+    def knows_sparsity(self) -> bool:
+        """Tells whether the loss depends on parameters that a token does not pass."""
+        return bool(_OF_SPARSITY & set(self._reads.values()))
+
+    @cached_property
+    def _draws(self) -> Array:
+        """Returns the draws (B, P) on the working scale."""
+        rows = [dict(zip(self.law.names, row, strict=True)) for row in self.draws.tolist()]
+        return np.array([self.law.vector(row) for row in rows])
+
+    def columns(self, plans: Plans) -> dict[str, Array]:
+        """Returns the law's variables; those of a plan without tokens stand for another's."""
+        trained, columns = plans.D > 0, plans.columns()
+        return {
+            variable: self.factors.get(variable, 1.0)
+            * np.where(trained, columns[column], columns[column][trained][:1].sum())
+            for variable, column in self._reads.items()
+        }
+
+    def loss(self, plans: Plans) -> Array:
+        """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
+        one: Array = self._losses(self.law.vector(self.params)[None], plans)[0]
+        return one
+
+    def losses_of_draws(self, plans: Plans) -> Array:
+        """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
+        return self._losses(self._draws, plans)
+
+    def _losses(self, theta_BP: Array, plans: Plans) -> Array:
+        values = self.columns(plans)
+        together = max(1, _AT_ONCE // max(plans.D.size, 1))
+        losses = [
+            self.law.predict_batch(theta_BP[at : at + together], values)
+            for at in range(0, len(theta_BP), together)
+        ]
+        return np.where(plans.D > 0, np.concatenate(losses), np.nan)
+
+    def space(self, limits: Constraints) -> Space:
+        """Returns the plans among which the law recommends one."""
+        return Space(limits, () if self.S is None else (limits.nearest(self.S),))
+
+    def best(self, limits: Constraints) -> Plans:
+        return self.space(limits).least(self.loss)
+
+
+def drawn_optima(law: CandidateLaw, limits: Constraints) -> tuple[Plans, Array]:
+    """Returns each draw's best plan and its loss (B,), nats/token, within some 1e-5 nats.
+
+    It is the best plan of a grid, moved to the vertex of parabolas through it. A UserError names a
+    law of which a draw gives no loss for any plan.
+    """
+    space = law.space(limits)
+    losses = law.losses_of_draws(space.plans(*space.grid(_SIZES)))
+    losses = np.where(np.isnan(losses), np.inf, losses)
+    B, n_u, n_v = losses.shape
+    i, j = np.divmod(losses.reshape(B, -1).argmin(axis=1), n_v)
+    draw = np.arange(B)
+    least = losses[draw, i, j]
+    if not np.isfinite(least).all():
+        raise UserError(f"{law.name}: a draw of its coefficients gives no loss for any plan")
+    before, after = np.maximum(i - 1, 0), np.minimum(i + 1, n_u - 1)
+    shift_u, gain_u = _vertex(losses[draw, before, j], least, losses[draw, after, j])
+    shift_v, gain_v = np.zeros(B), np.zeros(B)
+    if space.continuous and n_v > 1:
+        before, after = np.maximum(j - 1, 0), np.minimum(j + 1, n_v - 1)
+        shift_v, gain_v = _vertex(losses[draw, i, before], least, losses[draw, i, after])
+    inside_u, inside_v = (i > 0) & (i < n_u - 1), (j > 0) & (j < n_v - 1)
+    size = (i + np.where(inside_u, shift_u, 0.0)) / (n_u - 1)
+    sparsity = (j + np.where(inside_v, shift_v, 0.0)) / max(n_v - 1, 1)
+    gain = np.where(inside_u, gain_u, 0.0) + np.where(inside_v, gain_v, 0.0)
+    return space.plans(size, sparsity), least - gain
+
+
+def _vertex(before: Array, here: Array, after: Array) -> tuple[Array, Array]:
+    """Returns where the parabola through three equal steps has its vertex, and how much lower."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bend = before - 2 * here + after
+        shift = 0.5 * (before - after) / bend
+        gain = 0.125 * (before - after) ** 2 / bend
+    usable = np.isfinite(shift) & (bend > 0) & (np.abs(shift) <= 1)
+    return np.where(usable, shift, 0.0), np.where(usable, gain, 0.0)
 
 
 @dataclass(frozen=True)
@@ -51,11 +172,6 @@ class Truth:
     """A candidate law that is taken as the truth: its best plan, and what other plans lose."""
 
     def __init__(self, law: CandidateLaw, limits: Constraints) -> None:
-        """Finds the law's best plan within the ``limits``.
-
-        Raises:
-            UserError: where it has none.
-        """
         self.law, self.limits, self.best = law, limits, law.best(limits)
         self.least = float(law.loss(self.best))
         if not np.isfinite(self.least):
@@ -101,10 +217,7 @@ class Truth:
         return steps, np.append(np.minimum.accumulate(losses)[:-1], self.least)
 
     def _least_compute(self, loss: float) -> float:
-        """Returns the least compute (FLOPs) at which the best plan has ``loss`` or less.
-
-        It is interpolated between eighths of a decade; NaN beyond those that are looked at.
-        """
+        """Returns the least compute (FLOPs) at which the best plan has ``loss`` or less, or NaN."""
         steps, least = self._ladder
         first = int(np.argmax(least <= loss))  # on a plateau more compute gives nothing
         if first == 0:
@@ -119,18 +232,12 @@ class Minimax:
     """The candidate laws, each as the truth, and the plan of the least worst-case regret."""
 
     def __init__(self, laws: Sequence[CandidateLaw], limits: Constraints) -> None:
-        """Finds each law's best plan within the ``limits``.
-
-        Raises:
-            UserError: where there is no law, or one has no best plan.
-        """
         if not laws:
             raise UserError("no candidate law has coefficients; name a law or a fit")
         self.limits, self.truths = limits, tuple(Truth(law, limits) for law in laws)
 
     @property
     def laws(self) -> tuple[CandidateLaw, ...]:
-        """Returns the candidate laws."""
         return tuple(truth.law for truth in self.truths)
 
     @property
@@ -140,20 +247,13 @@ class Minimax:
         return determined or list(range(len(self.laws)))
 
     def regrets(self, plan: Plans, spent: float | None = None) -> list[Regret]:
-        """Returns what one plan costs under each law.
-
-        ``spent`` are its FLOPs, by default 6 N_active D and those of serving.
-        """
+        """Returns what one plan costs under each law; ``spent`` FLOPs, by default by its sizes."""
         spent = float(self.limits.cost(plan)) if spent is None else spent
         return [truth.regret(plan, spent) for truth in self.truths]
 
     def worst(self, plans: Plans) -> Array:
-        """Returns the largest regret of plans over the laws that count, in nats.
-
-        A law with draws counts by the upper end of its interval. NaN where a law gives no loss.
-        """
+        """Returns the largest ``Truth.worst`` over the laws that count; NaN where one is."""
         return np.asarray(np.max([self.truths[i].worst(plans) for i in self.counting], axis=0))
 
     def robust(self) -> Plans:
-        """Returns the plan of the least worst-case regret."""
         return Space(self.limits).least(self.worst)

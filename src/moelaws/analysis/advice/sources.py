@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from moelaws import laws
-from moelaws.analysis.advice.candidates import CandidateLaw
 from moelaws.analysis.advice.plans import COLUMNS
+from moelaws.analysis.advice.regret import CandidateLaw
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.prediction import product_range
 from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
@@ -41,13 +41,10 @@ def fitted_laws(
     """Returns the candidate laws of fits, and resolved path -> why another fit takes no part.
 
     Args:
-        paths: reports of fits, and folders of them.
+        paths: reports of fits, and folders of them, each with a report at least.
         config: the file, which says which laws take part.
         top_k: returns the active experts of the runs behind a fit, by its file and report, for
             laws that count experts.
-
-    Raises:
-        UserError: for a path that is not there, or a folder without any report.
     """
     files: dict[Path, None] = {}
     for path in paths:
@@ -80,12 +77,7 @@ def _named(candidates: Sequence[CandidateLaw]) -> list[CandidateLaw]:
 
 
 def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) -> CandidateLaw:
-    """Returns the law of one fit.
-
-    Raises:
-        UserError: for a law that is no candidate, simulated losses, a fit in several parts, or a
-            law that counts experts where k is not known.
-    """
+    """Returns the law of one fit; a UserError says why it can be none."""
     entry = next((entry for entry in config.candidate_laws if entry.law == report.law), None)
     if entry is None:
         known = ", ".join(entry.law for entry in config.candidate_laws)
@@ -156,10 +148,9 @@ def _compute(
     mapping: Mapping[str, str],
     factors: Mapping[str, float],
 ) -> tuple[float, float] | None:
-    """Returns the least and the most compute of a fit's runs, 6 N_active D, where it is known.
+    """Returns the least and the most compute of a fit's runs, 6 N_active D.
 
-    It follows from the runs' hull where the law reads tokens and an active size, or a total size
-    and a sparsity.
+    It is known where the law reads tokens and an active size, or a total size and a sparsity.
     """
     reads = {column: name for name, column in mapping.items()}
     if support is None or "D" not in reads:

@@ -46,11 +46,7 @@ def _place(plan: Plans) -> Array:
 
 
 def measured(table: Path) -> Speed:
-    """Returns the speed of the completed runs of a study's ``table``, which are of one device.
-
-    Raises:
-        UserError: for too few runs with a measured speed, or runs of several devices.
-    """
+    """Returns the speed of the completed runs of a study's ``table``, all of one device."""
     runs = completed_runs(table, "run_id")
     with located(table):
         speed = of_runs(runs, f"the device of {table.name}")
@@ -61,11 +57,7 @@ def measured(table: Path) -> Speed:
 
 
 def completed_runs(table: Path, *columns: str) -> pd.DataFrame:
-    """Returns the completed runs of a study's ``table``, which must have the ``columns``.
-
-    Raises:
-        UserError: where the table is no study's.
-    """
+    """Returns the completed runs of a study's ``table``, which must have the ``columns``."""
     frame = read_runs(table)
     assert frame is not None
     with located(table):
@@ -83,10 +75,7 @@ def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
 
     ln FLOP/s over ln N_active and -ln(1 - S) tells how much slower a mixture is than a dense model
     of the same active size. It has the least absolute deviations, so that some runs that shared
-    their device with other work hardly count.
-
-    Raises:
-        UserError: for a missing column, or too few runs with a measured speed.
+    their device with other work hardly count. A missing column or too few runs are a UserError.
     """
     _require(runs, _COLUMNS)
     runs = runs[(runs["tokens_per_second"] > 0) & (runs["N_active"] > 0) & (runs["S"] < 1)]

@@ -18,9 +18,8 @@ from moelaws import laws
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.build import as_plans, model_of
-from moelaws.analysis.advice.candidates import CandidateLaw, drawn_optima
 from moelaws.analysis.advice.plans import Plans
-from moelaws.analysis.advice.regret import LEVEL, Minimax, Truth
+from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
 from moelaws.fitting.descent import descend
 from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array
@@ -154,11 +153,7 @@ def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
 
 
 def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
-    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table feeds.
-
-    Raises:
-        UserError: for a ``name`` that is no key of a study.
-    """
+    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table feeds."""
     entry = config.sweep
     fits, simulation = [], None
     for candidate in config.candidate_laws:

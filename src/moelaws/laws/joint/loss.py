@@ -72,14 +72,11 @@ class Optimum:
 
 
 def compute_optimal(reduced: Mapping[str, ArrayLike], F: ArrayLike) -> Optimum:
-    """The best active size and tokens at training compute ``F`` = 6 N_active D (FLOPs).
+    """Returns the best active size and tokens at training compute ``F`` = 6 N_active D (FLOPs).
 
-    Args:
-        reduced: m, mu, n, nu and c at a number of experts, as :func:`at_experts` or the published
-            values of a variant such as ``joint.loss:E32`` give them.
-        F: FLOPs; broadcasts with them.
-
-    NaN where mu or nu is not below 0. Source: Ludziejewski et al. 2025, Eq 7.
+    ``reduced`` are m, mu, n, nu and c at a number of experts, as :func:`at_experts` or a variant
+    such as ``joint.loss:E32`` give them; F broadcasts with them. NaN where mu or nu is not below 0.
+    Source: Ludziejewski et al. 2025, Eq 7.
     """
     m, mu, n, nu, c = (np.asarray(reduced[name], float) for name in ("m", "mu", "n", "nu", "c"))
     falls = (mu < 0) & (nu < 0)
