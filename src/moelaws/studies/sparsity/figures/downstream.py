@@ -63,14 +63,9 @@ def _draw(
         if regressed is not None:
             design, fit = regressed
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
-            panel.line(
-                f"S={S:.4g}, fitted", L, design.matrix(L, S) @ fit.coefficients, color=colour,
-                linewidth=0.8,
-            )  # fmt: skip
+            y = design.matrix(L, S) @ fit.coefficients
+            panel.line(f"S={S:.4g}, fitted", L, y, color=colour, linewidth=0.8)
     chance = rows["chance"].iloc[0]
     if measure == "error" and chance < 1:
-        low, high = rows["L"].min(), rows["L"].max()
-        panel.line(
-            "guessing", [low, high], [chance, chance], color=style.GREY, linewidth=0.8,
-            linestyle="--", label="guessing",
-        )  # fmt: skip
+        ends, look = [rows["L"].min(), rows["L"].max()], {"color": style.GREY, "linestyle": "--"}
+        panel.line("guessing", ends, [chance, chance], linewidth=0.8, label="guessing", **look)

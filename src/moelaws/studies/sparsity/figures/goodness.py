@@ -61,18 +61,10 @@ def observed_over_predicted(
     Both axes are the same.
     """
     for value, colour in palette.items():
-        group = at(rows, column, value)
+        group, edge = at(rows, column, value), {"markeredgecolor": "white", "markeredgewidth": 0.3}
         if len(group):
-            panel.points(
-                f"{column}={value:g}",
-                group["predicted"],
-                group["L"],
-                **bars(group, ALONE),
-                color=colour,
-                markeredgecolor="white",
-                markeredgewidth=0.3,
-                label=label(value),
-            )
+            look = {**bars(group, ALONE), **edge, "color": colour, "label": label(value)}
+            panel.points(f"{column}={value:g}", group["predicted"], group["L"], **look)
     equal_axes(panel, rows["predicted"].to_numpy(float), rows["L"].to_numpy(float), 0.05, 6)
 
 
