@@ -183,8 +183,9 @@ def gains(inputs: FittedInputs) -> Sheet:
             ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
         ):
             ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
-            look = {"color": style.WARN, "alpha": alpha, "label": f"cut-off by\n{label}"}
-            panel.line(f"cut-off, interval by {name}", ends, [y, y], lw=3, **look)
+            look: dict[str, Any] = {"color": style.WARN, "lw": 3, "alpha": alpha}
+            look["label"] = f"cut-off by\n{label}"
+            panel.line(f"cut-off, interval by {name}", ends, [y, y], **look)
         panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
         panel.points(
             "cut-off, stated", 10 ** cut["stated"], 0, color=style.INK, marker="D", ms=3, **POINT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -73,7 +75,7 @@ def costs(inputs: Inputs) -> Tabular:
     for E in (1.0, float(EXPERTS)):
         printed, corrected = (evaluate(form, E=E, **EXAMPLE) for form in (PRINTED, CORRECTED))
         plain, attention = E * (3 * L * d0**2), E * L**2 * d0
-        costs = [
+        costs: list[tuple[Any, ...]] = [
             ("traditional: projections of E experts", "1", plain, plain),
             ("traditional: attention of E experts", "2", attention, 2 * attention),
             *((f"sectional: {name}", eq, printed[p], corrected[p]) for p, name, eq in SECTIONAL),

@@ -98,8 +98,8 @@ def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
             note = "; ".join(filter(None, (note, str(error))))
         for parameter in law.names:
             estimate = params.get(parameter)
-            selection = name.removeprefix("ratio_")
-            row = {"selection": selection, "coefficient": coefficient, "parameter": parameter}
+            row: dict[str, Any] = {"selection": name.removeprefix("ratio_")}
+            row |= {"coefficient": coefficient, "parameter": parameter}
             if estimate:
                 row |= {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high}
             published = (law.published or {})[parameter]

@@ -87,8 +87,8 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
         look: dict[str, Any] = {"linewidth": 0.9, "marker": "o", "markersize": 2.8}
         panel.line(series, cell.r, height, color=colour, **look)
         panel.sheet.record(panel.name, f"loss, {name}", x=cell.r, y=cell.L)
-    star = {"color": style.INK, "linewidth": 1.0, "linestyle": style.DASHES, "marker": "*"}
-    star |= {"markersize": 5, "zorder": 4, "label": "$r^*$: least loss measured"}
+    star: dict[str, Any] = {"color": style.INK, "linewidth": 1.0, "linestyle": style.DASHES}
+    star |= {"marker": "*", "markersize": 5, "zorder": 4, "label": "$r^*$: least loss measured"}
     panel.line("r*, least loss measured", *np.array(path).T, **star)
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}

@@ -71,8 +71,9 @@ def legend_below(sheet: Sheet, title: str = "", ncols: int = 4) -> None:
         handles, labels = panel.ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     if entries:
-        options = {"title": title or None, "loc": "outside lower center", "ncols": ncols}
-        sheet.figure.legend(list(entries.values()), list(entries), **options)
+        labels, marks = list(entries), list(entries.values())
+        below: Any = {"loc": "outside lower center", "title": title or None, "ncols": ncols}
+        sheet.figure.legend(marks, labels, **below)
 
 
 def span(C: ArrayLike) -> Array:
@@ -107,8 +108,8 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
     draws = inputs.derived("noise")
     draws = draws[draws["draw"] > 0]
     for panel, (column, fit) in zip(sheet.panels, SETTINGS.items(), strict=True):
+        look: dict[str, Any] = {"color": "#d4d4d4", "markersize": 2.2, "zorder": 1}
         if all_runs:
-            look: dict[str, Any] = {"color": "#d4d4d4", "markersize": 2.2, "zorder": 1}
             panel.points("search", *_shifted(search, column), **look, label="run of the search")
         C = span(search["C"])
         powers = []
@@ -120,7 +121,7 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
             own = draws[(draws["kind"] == kind) & (draws["setting"] == column)]
             powers.append(fitted_line(panel, inputs.fit(name), own, kind, C))
             hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 0.8}
-            look = {"color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3} | hollow
+            look = {**hollow, "color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
             label = f"near-optimal, {LABELS[kind]}"
             panel.points(f"near-optimal, {kind}", *_shifted(rows, column), **look, label=label)
         published_line(panel, hyperparameters.VARIANTS[fit], C, "published (mixtures, Eq 5)")

@@ -172,8 +172,8 @@ def predicted(inputs: FittedInputs) -> Sheet:
     ):
         own = rows[rows["role"] == name]
         if len(own):
-            look = {"color": colour, "markeredgecolor": style.INK, "markeredgewidth": 0.4}
-            look["label"] = f"{label}: {len(own)}"
+            look: dict[str, Any] = {"color": colour, "label": f"{label}: {len(own)}"}
+            look |= {"markeredgecolor": style.INK, "markeredgewidth": 0.4}
             panel.points(label, own["predicted"], own["EL"], **look)
     fitted = rows[rows["role"] == "fitted"]
     rmse = float(np.sqrt(np.mean((fitted["EL"] - fitted["predicted"]) ** 2)))

@@ -90,8 +90,8 @@ def over_compute(inputs: FittedInputs) -> Sheet:
         label = percent(A)
         leverage_points(panel, label, rows["C"][inside], rows[inside], color=colour, label=label)
         hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3.2}
-        x, y = rows["C"][~inside], rows["EL"][~inside]
-        panel.points(f"{label}, curves extrapolated", x, y, color=colour, **hollow)
+        beyond = rows["C"][~inside], rows["EL"][~inside]
+        panel.points(f"{label}, curves extrapolated", *beyond, color=colour, **hollow)
         C = np.geomspace(rows["C"].min(), rows["C"].max(), 41)
         params = _estimates(report, "E", float(rows["E"].iloc[0]))
         if params is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -150,8 +151,8 @@ def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
     for arm, sweep in WIDTHS.items():
         rows = table[table["sweep"] == sweep].sort_values("E")
         columns = (rows[name] for name in ("E", "ratio", "low", "high"))
-        look = {"color": LOOKS[arm], "marker": "x", "linestyle": ":", "linewidth": 0.8}
-        panel.points(sweep, *columns, **look, label=f"{ARMS[arm]} (time)")
+        look: dict[str, Any] = {"color": LOOKS[arm], "marker": "x", "linestyle": ":"}
+        panel.points(sweep, *columns, **look, linewidth=0.8, label=f"{ARMS[arm]} (time)")
 
 
 def _experts_axis(panel: Panel, numbers: list[float]) -> None:

@@ -72,11 +72,11 @@ def _terms(panel: Panel) -> None:
         for (term, name), colour in zip(TERMS.items(), style.ordered_colours(5), strict=True):
             if form == PRINTED and term not in ("attention_before", "S"):
                 continue  # the same in both
-            whole, own = term == "S", {"color": style.GREY}
+            whole = term == "S"
+            own: dict[str, Any] = {"linewidth": 1.6 if whole else 1.0, "color": style.GREY}
             if form == CORRECTED:
-                own = {"color": style.INK if whole else colour, "label": name}
-            own |= {"linewidth": 1.6 if whole else 1.0, **look}
-            panel.line(f"{term}, {form}", EXPERTS_DRAWN, costs[term], **own)
+                own |= {"color": style.INK if whole else colour, "label": name}
+            panel.line(f"{term}, {form}", EXPERTS_DRAWN, costs[term], **own, **look)
     panel.ax.set(yscale="log", ylabel="cost (multiply-adds)")
     experts_axis(panel)
     shape = shape_name(EXAMPLE["L"], EXAMPLE["d0"])
@@ -90,7 +90,7 @@ def _relative(panel: Panel) -> None:
     for (L, d0), colour in zip(SHAPES, style.ordered_colours(len(SHAPES)), strict=True):
         for form, look in FORMS.items():
             cost = evaluate(form, E=EXPERTS_DRAWN, L=L, d0=d0, alpha=EXAMPLE["alpha"])["S"]
-            own = {"color": style.GREY}
+            own: dict[str, Any] = {"color": style.GREY}
             if form == CORRECTED:
                 own = {"color": colour, "label": shape_name(L, d0)}
             panel.line(f"L={L}, d0={d0}, {form}", EXPERTS_DRAWN, cost / cost[0], **own, **look)

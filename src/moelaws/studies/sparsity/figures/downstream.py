@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -67,5 +69,6 @@ def _draw(
             panel.line(f"S={S:.4g}, fitted", L, y, color=colour, linewidth=0.8)
     chance = rows["chance"].iloc[0]
     if measure == "error" and chance < 1:
-        ends, look = [rows["L"].min(), rows["L"].max()], {"color": style.GREY, "linestyle": "--"}
-        panel.line("guessing", ends, [chance, chance], linewidth=0.8, label="guessing", **look)
+        L = np.array([rows["L"].min(), rows["L"].max()])
+        look: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
+        panel.line("guessing", L, [chance, chance], label="guessing", **look)

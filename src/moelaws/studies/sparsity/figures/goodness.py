@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -60,8 +61,9 @@ def observed_over_predicted(
 
     Both axes are the same.
     """
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
     for value, colour in palette.items():
-        group, edge = at(rows, column, value), {"markeredgecolor": "white", "markeredgewidth": 0.3}
+        group = at(rows, column, value)
         if len(group):
             look = {**bars(group, ALONE), **edge, "color": colour, "label": label(value)}
             panel.points(f"{column}={value:g}", group["predicted"], group["L"], **look)

@@ -137,8 +137,8 @@ def _draw_optima(
                 _optima_line(panel, style.power(C), budget, y, colour, place)
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
-    v = -np.log1p(-np.array([rows["S"].min(), rows["S"].max()]))
-    S = -np.expm1(-np.linspace(*v, PUBLISHED_POINTS))
+    densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
+    S = -np.expm1(-np.linspace(densest, sparsest, PUBLISHED_POINTS))
 
     def best(C: float) -> tuple[Array, Array]:
         optimum = loss.optimal_size(COEFFICIENTS, S, C)
@@ -166,7 +166,8 @@ def _optima_line(
     optima = rows[rows[y].notna()].sort_values("S")
     panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
     for note in sorted(set(optima["note"].astype(str))):
-        series, look = label, {"color": colour, "zorder": 3, "transform": place}
+        series = label
+        look: dict[str, Any] = {"color": colour, "zorder": 3, "transform": place}
         if note:
             series = f"{label} ({note})"
             look |= {"marker": BOUNDS[note][0], "markerfacecolor": "white"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.transforms import offset_copy
@@ -63,7 +65,7 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
         shift = APART * (place - (len(groups) - 1) / 2)
         aside = offset_copy(panel.ax.transData, panel.sheet.figure, shift, units="points")
-        look = {"color": palette[d], "markersize": 3, "transform": aside}
+        look: dict[str, Any] = {"color": palette[d], "markersize": 3, "transform": aside}
         look["markerfacecolor"] = palette[d] if seed == rows["seed"].min() else "white"
         ends = bars(group, error, "difference")
         panel.points(f"d={d:g}, seed {seed:g}", group["S"], group["difference"], **ends, **look)

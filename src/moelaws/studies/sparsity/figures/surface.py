@@ -104,9 +104,9 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
         chosen = [o for o in optima if o["inside"] is inside]
         if chosen:
             x, y = ([o[name] for o in chosen] for name in ("N_star", "S"))
-            star = {"marker": "*", "markersize": 8, "markeredgecolor": style.INK, "zorder": 4}
-            star |= {"markerfacecolor": face, "markeredgewidth": 0.7, "label": label}
-            panel.points(label, x, y, **star)
+            star: dict[str, Any] = {"marker": "*", "markersize": 8, "zorder": 4}
+            star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.7, "label": label}
+            panel.points(label, x, y, **star, markerfacecolor=face)
     ax.grid(False)
     stretch = (N.max() / N.min()) ** 0.04
     ax.set_xlim(N.min() / stretch, N.max() * stretch)
@@ -172,12 +172,15 @@ def draw_along_size(
         N = np.exp(np.linspace(u.min(), u.max(), POINTS))
         L, band = _with_band(surface, N, np.full(POINTS, S))
         panel.line(f"surface, S={S:g}", N, L, **band, color=colour, label=f"{S:g}")
-        look = {**bars(rows, error_among(surface.rows)), "color": colour, "markersize": 3}
-        panel.points(f"runs, S={S:g}", rows[surface.size], rows["L"], **look)
-        mark = BOUNDS.get(best["note"], ("s", ""))[0], 5, "white", colour
-        mark = ("*", 8, colour, style.INK) if best["inside"] else mark
-        names = ("marker", "markersize", "markerfacecolor", "markeredgecolor")
-        look = dict(zip(names, mark, strict=True)) | {"zorder": 4, "markeredgewidth": 0.6}
+        ends = bars(rows, error_among(surface.rows))
+        runs = rows[surface.size], rows["L"]
+        panel.points(f"runs, S={S:g}", *runs, **ends, color=colour, markersize=3)
+        look: dict[str, Any] = {"marker": BOUNDS.get(best["note"], ("s", ""))[0], "markersize": 5}
+        look |= {"markerfacecolor": "white", "markeredgecolor": colour}
+        if best["inside"]:
+            look = {"marker": "*", "markersize": 8, "markerfacecolor": colour}
+            look |= {"markeredgecolor": style.INK}
+        look |= {"zorder": 4, "markeredgewidth": 0.6}
         series = f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else "")
         panel.points(series, best["N_star"], best["L_star"], **look)
     style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
