@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from repository import REPOSITORY
-from study_case import Case, filled
+from study_case import OPTIMUM, Case, as_fitted, filled
+
+# A surface with minima at known places: N*(S=.9) = 1.27476e9, S*(N=1e9) = .769431.
+BOWL = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 15.0}
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,12 @@ def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> Fit
             drawn = np.linalg.lstsq(X[i] / scale, L[i], rcond=None)[0] / scale
             draws.append({"C": C, "draw": draw, **dict(zip(law.names, drawn, strict=True))})
         params = {n: Estimate(v, None, None) for n, v in zip(law.names, estimate, strict=True)}
-        parts.append(_part({"C": float(C)}, len(L), params))
+        where = {"C": float(C)}
+        parts.append(FitPart(where, len(L), 0.0, True, params, {}, None, OPTIMUM))
     mapping = {"N": size, "S": "S", "L": "L"}
     name = f"isoflop_{size.removeprefix('N_')}"
     spec = Fit(name=name, law=law.id, mapping=mapping, split_by="C")
-    return _report(spec, parts, pd.DataFrame(draws), frame)
+    return as_fitted(spec, parts, pd.DataFrame(draws), frame["source"].iloc[0])
 
 
 def true_loss(frame: pd.DataFrame, setting: Setting) -> FitReport:
@@ -127,42 +130,13 @@ def _whole(spec: Fit, values: dict[str, float], frame: pd.DataFrame) -> FitRepor
     drawn = fittable.natural(around + rng.normal(0, 1e-3, (20, len(around))))
     draws = pd.DataFrame(drawn, columns=list(fittable.names))
     held = frame["S"] >= float(spec.holdout.split()[-1])
-    part = _part({}, int((~held).sum()), params)
     columns = {k: frame[c].to_numpy(float) for k, c in spec.mapping.items() if k != "L"}
     predicted = fittable.predict(values, columns)
     L = frame["L"].to_numpy()
-    part.metrics.update(errors(L[~held], predicted[~held], 1e-3))
-    if held.any():
-        part = replace(part, holdout=errors(L[held], predicted[held], 1e-3))
-    return _report(spec, [part], draws, frame)
-
-
-def _part(where: dict[str, float], n: int, params: dict[str, Estimate]) -> FitPart:
-    return FitPart(
-        where=where,
-        n=n,
-        objective=0.0,
-        converged=True,
-        params=params,
-        metrics={},
-        holdout=None,
-        diagnostics=Diagnostics(0, "huber", 1e-3, 0.0, 1.0),
-    )
-
-
-def _report(spec: Fit, parts: list[FitPart], draws: pd.DataFrame, frame: pd.DataFrame) -> FitReport:
-    return FitReport(
-        spec.law,
-        spec.name,
-        str(frame["source"].iloc[0]),
-        spec.split_by,
-        0.9,
-        parts,
-        spec.model_dump(mode="json"),
-        {},
-        {},
-        draws=draws,
-    )
+    metrics = errors(L[~held], predicted[~held], 1e-3)
+    holdout = errors(L[held], predicted[held], 1e-3) if held.any() else None
+    part = FitPart({}, int((~held).sum()), 0.0, True, params, metrics, holdout, OPTIMUM)
+    return as_fitted(spec, [part], draws, frame["source"].iloc[0])
 
 
 def write_case(root: Path, frame: pd.DataFrame, setting: Setting) -> Case:

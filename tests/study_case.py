@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import derive
@@ -12,8 +13,11 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.figures.draw import make
 from moelaws.figures.sheet import Sheet
-from moelaws.fitting.report import FitReport, write_fit
+from moelaws.fitting.diagnostics import Diagnostics
+from moelaws.fitting.report import FitPart, FitReport, write_fit
 from moelaws.records.layout import Results
+from moelaws.records.paired import PairedLosses
+from moelaws.spec.fit import Fit
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS
@@ -29,6 +33,33 @@ def filled(frame: pd.DataFrame) -> pd.DataFrame:
         if column.name not in frame or lacks:
             frame[column.name] = FILL[column.type]
     return frame[[column.name for column in COLUMNS]]
+
+
+OPTIMUM = Diagnostics(0, "huber", 1e-3, 0.0, 1.0)
+
+
+def as_fitted(
+    spec: Fit, parts: list[FitPart], draws: pd.DataFrame, source: str = "simulated"
+) -> FitReport:
+    """A report of ``parts`` as if ``spec`` had been fitted."""
+    entry = spec.model_dump(mode="json")
+    return FitReport(
+        spec.law, spec.name, source, spec.split_by, 0.9, parts, entry, {}, {}, draws=draws
+    )
+
+
+def write_documents(results: Results, runs: pd.DataFrame, n: int, seed: int) -> PairedLosses:
+    """Writes losses of the ``runs`` on ``n`` documents, mostly common to all, which sum to L."""
+    from moelaws.training.evaluation import DocumentLosses  # it loads torch
+
+    rng = np.random.default_rng(seed)
+    tokens = rng.geometric(1 / 700, n)
+    rates = 0.4 * rng.standard_normal(n) + 0.02 * rng.standard_normal((len(runs), n))
+    nats = (rates + (runs["L"].to_numpy() - rates @ tokens / tokens.sum())[:, None]) * tokens
+    for run_id, own in zip(runs["run_id"], nats, strict=True):
+        losses = DocumentLosses(np.arange(n), tokens, own)
+        losses.write(results.run(run_id) / "documents.parquet")
+    return PairedLosses(tuple(runs["run_id"]), tokens, nats)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Diagnostics, NearOptima, Starts
+from moelaws.fitting.diagnostics import NearOptima, Starts
 from moelaws.fitting.fit import fit
 from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitPart, FitReport
@@ -20,7 +20,7 @@ from moelaws.studies.allocation.laws import loss
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.parquet import column_metadata
 from repository import REPOSITORY
-from study_case import Case, filled
+from study_case import OPTIMUM, Case, as_fitted, filled
 
 STUDY = load_study("allocation", REPOSITORY)
 
@@ -101,8 +101,7 @@ def write_case(root: Path, frame: pd.DataFrame) -> Case:
 
 def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
     """A report with ``TRUE`` or a baseline's coefficients, and draws close to them."""
-    name, law = spec.name, laws.fittable(spec.law)
-    params = BASELINES.get(name, TRUE)
+    law, params = laws.fittable(spec.law), BASELINES.get(spec.name, TRUE)
     spread = np.random.default_rng(0).normal(1, 1e-4, (20, len(law.names)))
     draws = pd.DataFrame(spread * [params[p] for p in law.names], columns=list(law.names))
     columns = {
@@ -110,26 +109,14 @@ def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
     }
     value, held = law.predict(params, columns), rows["sparsest"].to_numpy(bool)
     L = rows["L"].to_numpy(float)
-    part = FitPart(
-        where={},
-        n=int((~held).sum()),
-        objective=0.0,
-        converged=True,
-        params={p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names},
-        metrics={**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0},
-        holdout=errors(L[held], value[held], 1e-3),
-        diagnostics=Diagnostics(
-            0,
-            "huber",
-            1e-3,
-            0.0,
-            1.0,
-            unidentified=[law.names[0]],
-            starts=Starts(150, 150, 9, 0, 0, False, 150),
-            near_equivalent=NearOptima(1.5, []),
-        ),
+    estimates = {p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names}
+    metrics = {**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0}
+    known = replace(
+        OPTIMUM,
+        unidentified=[law.names[0]],
+        starts=Starts(150, 150, 9, 0, 0, False, 150),
+        near_equivalent=NearOptima(1.5, []),
     )
-    source = str(rows["source"].iloc[0])
-    return FitReport(
-        law.ref, name, source, "", 0.9, [part], spec.model_dump(mode="json"), {}, {}, draws=draws
-    )
+    holdout = errors(L[held], value[held], 1e-3)
+    part = FitPart({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
+    return as_fitted(spec, [part], draws, str(rows["source"].iloc[0]))

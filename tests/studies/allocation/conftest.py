@@ -1,26 +1,24 @@
 """The simulated study at two sizes, each written once a session."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from allocation_case import PAPER, POOR, Case, Setting, simulate, write_case
+from allocation_case import PAPER, POOR, simulate, write_case
 
 from moelaws.studies.allocation.figures.loss import representative
 from moelaws.training.columns import write_columns
 
 
 @pytest.fixture(scope="session")
-def paper(tmp_path_factory: pytest.TempPathFactory) -> Case:
+def paper(tmp_path_factory):
     return _with_curve(PAPER, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def poor(tmp_path_factory: pytest.TempPathFactory) -> Case:
+def poor(tmp_path_factory):
     return _with_curve(POOR, tmp_path_factory)
 
 
-def _with_curve(setting: Setting, tmp_path_factory: pytest.TempPathFactory) -> Case:
+def _with_curve(setting, tmp_path_factory):
     """The setting's case, with a history that falls as a power of the tokens for F4's run."""
     case = write_case(tmp_path_factory.mktemp("allocation"), simulate(setting))
     run = representative(case.inputs.derived("runs"))

@@ -1,15 +1,11 @@
 """The allocation paper's claims and the trends that they rest on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import BASELINES, ONE, PAPER, POOR, STUDY, Case, simulate, write_case
+from allocation_case import BASELINES, ONE, PAPER, POOR, STUDY, simulate, write_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,33 +25,33 @@ from moelaws.studies.allocation.derived.r_star import cells_of
 from moelaws.studies.allocation.laws.ratio import beta_r, ratio
 
 
-def table(C: list[float], S: list[float], noise: float = 0.0, seed: int = 0) -> pd.DataFrame:
+def table(C, S, noise=0.0, seed=0):
     """r* of the published law for each pair of ``C`` and ``S``."""
     grid = pd.DataFrame([{"C": c, "S": s} for c in C for s in S])
     rng = np.random.default_rng(seed)
     return grid.assign(r_raw=ratio(grid["C"], grid["S"]) * np.exp(rng.normal(0, noise, len(grid))))
 
 
-def test_the_common_exponent_of_one_sparsity_is_the_published_one() -> None:
+def test_the_common_exponent_of_one_sparsity_is_the_published_one():
     trend = over_compute(table([1e18, 1e19, 1e20, 1e21], [14 / 17]))
     assert trend.value == pytest.approx(0.166729, rel=1e-4)  # beta_r(14/17)
     assert trend.high - trend.low < 1e-6
     assert trend.n == 4
 
 
-def test_exponents_differ_as_the_published_law_says() -> None:
+def test_exponents_differ_as_the_published_law_says():
     S = [14 / 17, 30 / 33, 62 / 65, 126 / 129]
     trend = exponent_difference(table([1e18, 1e19, 1e20, 1e21], S))
     assert trend.value == pytest.approx(float(beta_r(S[0]) - beta_r(S[-1])), rel=1e-6)
 
 
-def test_over_sparsity_has_the_elasticity_of_a_power_law() -> None:
+def test_over_sparsity_has_the_elasticity_of_a_power_law():
     rows = pd.DataFrame([{"C": C, "S": S} for C in (1e19, 1e20) for S in (0.5, 0.8, 0.95)])
     rows = rows.assign(r_raw=rows["C"] ** 0.1 * (1 - rows["S"]) ** 0.3)
     assert over_sparsity(rows).value == pytest.approx(0.3, rel=1e-9)
 
 
-def test_what_the_rows_cannot_tell_is_not_a_number() -> None:
+def test_what_the_rows_cannot_tell_is_not_a_number():
     one_budget = table([1e20], [0.8, 0.9])
     assert np.isnan(over_compute(one_budget).value)
     assert np.isnan(exponent_difference(table([1e19, 1e20], [0.8])).value)
@@ -71,8 +67,8 @@ def test_what_the_rows_cannot_tell_is_not_a_number() -> None:
     c=st.floats(0.001, 1), slope=st.floats(-1, 1), seed=st.integers(0, 5), groups=st.integers(1, 3)
 )
 def test_curvature_is_that_of_the_parabolas_whatever_their_levels_and_slopes(
-    c: float, slope: float, seed: int, groups: int
-) -> None:
+    c, slope, seed, groups
+):
     rng = np.random.default_rng(seed)
     parts = []
     for i in range(groups):
@@ -83,17 +79,7 @@ def test_curvature_is_that_of_the_parabolas_whatever_their_levels_and_slopes(
     assert curvature(cells_of(pd.concat(parts))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
 
 
-def test_the_interval_of_a_contrast_covers_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(1)
-    X = np.column_stack([np.ones(8), np.linspace(0, 1, 8)])
-    covered = 0
-    for _ in range(400):
-        trend = contrast(X, X @ [1.0, 2.0] + rng.normal(0, 0.3, 8), np.array([0.0, 1.0]))
-        covered += trend.low <= 2.0 <= trend.high
-    assert covered / 400 == pytest.approx(0.9, abs=0.06)  # four binomial standard errors
-
-
-def test_contrast_has_students_interval() -> None:
+def test_contrast_has_students_interval():
     """One observation of freedom: t of 0.95 is 6.3138, so the interval is known in closed form."""
     X = np.column_stack([np.ones(3), [-1.0, 0.0, 1.0]])
     y = np.array([0.0, 1.0, 1.0])
@@ -105,26 +91,18 @@ def test_contrast_has_students_interval() -> None:
     assert trend.value - trend.low == pytest.approx(6.3138 * error, rel=0.05)
 
 
-def test_losses_of_eq_2_curve_upwards() -> None:
-    """Its kink at r* is no parabola, but the pooled curvature sees the valley."""
-    frame = simulate(replace(PAPER, noise=0.0))
-    trend = curvature(cells_of(frame))
-    assert 0.01 < trend.value < 0.3
-    assert trend.low > 0
-
-
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
 
 
-def verdict(claim: str, runs: pd.DataFrame, tmp_path: Path) -> dict[str, Any]:
+def verdict(claim, runs, tmp_path):
     """The verdict on a claim that rests on the runs and r* alone."""
     path = tmp_path / "r_star.parquet"
     derive(STUDY, "r_star", Inputs(frame=runs), path)
     return judged(STUDY, CLAIMS[claim], Inputs(frame=runs, derived_tables={"r_star": path}))
 
 
-def valleys(exponent: float, of_sparsity: float, depth: float = 0.1) -> pd.DataFrame:
+def valleys(exponent, of_sparsity, depth=0.1):
     """Runs whose r* is 0.5 (C/3e19)^exponent ((1-S)/0.06)^of_sparsity."""
     runs = simulate(replace(PAPER, noise=0.0))
     at = 0.5 * (runs["C"] / 3e19) ** exponent * ((1 - runs["S_shared"]) / 0.06) ** of_sparsity
@@ -135,23 +113,21 @@ def valleys(exponent: float, of_sparsity: float, depth: float = 0.1) -> pd.DataF
 @pytest.mark.parametrize(
     ("exponent", "expected"), [(0.1, SUPPORTED), (-0.1, NOT_SUPPORTED), (0.0, CANNOT_TELL)]
 )
-def test_the_ratio_rises_falls_or_stays(exponent: float, expected: str, tmp_path: Path) -> None:
+def test_the_ratio_rises_falls_or_stays(exponent, expected, tmp_path):
     claim = verdict("ratio_rises", valleys(exponent, 0.0), tmp_path)
     assert claim["verdict"] == expected
     assert claim["value"] == pytest.approx(exponent, abs=0.03)
 
 
 @pytest.mark.parametrize(("of_sparsity", "expected"), [(0.2, SUPPORTED), (-0.2, NOT_SUPPORTED)])
-def test_denser_models_want_more_or_fewer_experts(
-    of_sparsity: float, expected: str, tmp_path: Path
-) -> None:
+def test_denser_models_want_more_or_fewer_experts(of_sparsity, expected, tmp_path):
     claim = verdict("more_experts_when_denser", valleys(0.0, of_sparsity), tmp_path)
     assert claim["verdict"] == expected
     assert claim["value"] == pytest.approx(of_sparsity, abs=0.05)
 
 
 @pytest.mark.parametrize("name", ["ratio_rises", "more_experts_when_denser", "steeper_when_denser"])
-def test_ratios_at_the_ends_of_the_grid_decide_nothing(name: str, tmp_path: Path) -> None:
+def test_ratios_at_the_ends_of_the_grid_decide_nothing(name, tmp_path):
     runs = valleys(0.1, 0.0)
     runs = runs[runs["r"] >= 0.6].reset_index(drop=True)  # most optima lie below
     claim = verdict(name, runs, tmp_path)
@@ -161,9 +137,7 @@ def test_ratios_at_the_ends_of_the_grid_decide_nothing(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(("sign", "expected"), [(1, SUPPORTED), (-1, NOT_SUPPORTED)])
-def test_steeper_where_denser_is_the_difference_of_two_exponents(
-    sign: int, expected: str, tmp_path: Path
-) -> None:
+def test_steeper_where_denser_is_the_difference_of_two_exponents(sign, expected, tmp_path):
     runs = simulate(replace(PAPER, noise=0.0))
     exponent = 0.1 + sign * 0.1 * (runs["S_shared"] < 0.92)
     at = 0.5 * (runs["C"] / 3e19) ** exponent
@@ -174,23 +148,14 @@ def test_steeper_where_denser_is_the_difference_of_two_exponents(
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(0.1, SUPPORTED), (-0.1, NOT_SUPPORTED)])
-def test_a_valley_and_a_ridge_are_told_apart(depth: float, expected: str, tmp_path: Path) -> None:
+def test_a_valley_and_a_ridge_are_told_apart(depth, expected, tmp_path):
     claim = verdict("valley", valleys(0.0, 0.0, depth), tmp_path)
     assert claim["verdict"] == expected
     assert claim["value"] == pytest.approx(depth, rel=0.05)
 
 
-def test_noise_hides_a_shallow_valley(tmp_path: Path) -> None:
-    runs = valleys(0.0, 0.0, 1e-3)
-    noise = np.random.default_rng(5).normal(0, 0.1, len(runs))
-    noisy = runs.assign(L=runs["L"] + noise)
-    assert verdict("valley", noisy, tmp_path)["verdict"] == CANNOT_TELL
-
-
 @pytest.mark.parametrize(("depth", "expected"), [(6.0, SUPPORTED), (0.1, NOT_SUPPORTED)])
-def test_what_20_percent_costs_is_held_against_half_of_the_printed(
-    depth: float, expected: str, tmp_path: Path
-) -> None:
+def test_what_20_percent_costs_is_held_against_half_of_the_printed(depth, expected, tmp_path):
     runs = valleys(0.0, 0.0, depth)
     large = runs.assign(C=runs["C"] * 1e20 / runs["C"].max())
     small = runs.assign(C=runs["C"] * 1e18 / runs["C"].max())  # nothing is claimed there
@@ -203,13 +168,13 @@ def test_what_20_percent_costs_is_held_against_half_of_the_printed(
     assert claim["value"] == pytest.approx(depth * np.log(1.2) ** 2, rel=0.05)
 
 
-def test_eq_2_beats_baselines_on_losses_of_its_own(paper: Case) -> None:
+def test_eq_2_beats_baselines_on_losses_of_its_own(paper):
     claim = judged(STUDY, CLAIMS["beats_baselines"], paper.inputs)
     assert claim["verdict"] == SUPPORTED
     assert claim["low"] > 0
 
 
-def test_eq_2_loses_to_a_baseline_that_is_right(tmp_path: Path) -> None:
+def test_eq_2_loses_to_a_baseline_that_is_right(tmp_path):
     """Losses of Wang's law as the case has it: the coefficients of Eq 2 do not fit them."""
     runs = simulate(replace(PAPER, noise=0.0))
     columns = {"N": runs["N_total"], "D": runs["D"], "E": runs["E"] + 1}
@@ -222,14 +187,14 @@ def test_eq_2_loses_to_a_baseline_that_is_right(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CLAIMS if name != "beats_baselines"])
-def test_too_few_runs_are_no_verdict(name: str, tmp_path: Path) -> None:
+def test_too_few_runs_are_no_verdict(name, tmp_path):
     claim = verdict(name, simulate(replace(ONE, budgets=(1e20,))), tmp_path)
     assert claim["verdict"] == CANNOT_TELL
     assert claim["needed"]
     assert "nan" not in claim["measured"]
 
 
-def test_a_noisy_demo_has_numbers_for_every_claim(tmp_path: Path) -> None:
+def test_a_noisy_demo_has_numbers_for_every_claim(tmp_path):
     case = write_case(tmp_path, simulate(replace(POOR, noise=0.05)))
     for claim in judge(STUDY, case.inputs)["claims"]:
         assert claim["value"] is not None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,9 +19,7 @@ from picture import assert_legible
 
 @pytest.mark.parametrize("setting", ["paper", "poor"])
 @pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
-def test_nothing_is_clipped_and_simulated_losses_say_so(
-    figure: str, setting: str, request: pytest.FixtureRequest
-) -> None:
+def test_nothing_is_clipped_and_simulated_losses_say_so(figure, setting, request):
     case: Case = request.getfixturevalue(setting)
     sheet = case.sheet(figure)
     assert_legible(sheet)
@@ -32,9 +28,7 @@ def test_nothing_is_clipped_and_simulated_losses_say_so(
     assert sheet.figure.get_suptitle() == mark
 
 
-def test_every_loss_is_on_the_valleys_and_the_path_goes_through_the_least(
-    paper: Case,
-) -> None:
+def test_every_loss_is_on_the_valleys_and_the_path_goes_through_the_least(paper):
     runs, shown = paper.inputs.completed, []
     for figure in ("F1", "F6"):
         data = paper.sheet(figure).data
@@ -49,14 +43,14 @@ def test_every_loss_is_on_the_valleys_and_the_path_goes_through_the_least(
     np.testing.assert_allclose(np.sort(losses["y"]), np.sort(runs["L"]))
 
 
-def test_few_runs_are_said_to_be_few() -> None:
+def test_few_runs_are_said_to_be_few():
     assert make(STUDY, "F6", Inputs(frame=simulate(ONE))).warnings == ["no further sparsity"]
     one_ratio = Inputs(frame=simulate(replace(ONE, ratios=(0.5,))))
     few = ["no budget was trained at two ratios or more"]
     assert make(STUDY, "F1", one_ratio).warnings == few
 
 
-def test_r_star_and_its_lines_are_those_of_the_tables(paper: Case) -> None:
+def test_r_star_and_its_lines_are_those_of_the_tables(paper):
     data = paper.sheet("F2a").data
     table = paper.inputs.derived("r_star")
     points = data[data["series"].str.startswith("adjusted")]
@@ -72,9 +66,7 @@ def test_r_star_and_its_lines_are_those_of_the_tables(paper: Case) -> None:
 @pytest.mark.parametrize(
     ("figure", "coefficient", "law"), [("F2b", "alpha_r", alpha_r), ("F2c", "beta_r", beta_r)]
 )
-def test_coefficients_stand_beside_the_published_lines(
-    figure: str, coefficient: str, law: Any, paper: Case
-) -> None:
+def test_coefficients_stand_beside_the_published_lines(figure, coefficient, law, paper):
     data = paper.sheet(figure).data
     points = data[data["series"].str.startswith("fit at each S")]
     parts = paper.inputs.fit("ratio_adjusted").parts
@@ -84,7 +76,7 @@ def test_coefficients_stand_beside_the_published_lines(
     np.testing.assert_allclose(published["y"], law(1 - published["x"]))
 
 
-def test_held_out_runs_are_the_sparsest(paper: Case) -> None:
+def test_held_out_runs_are_the_sparsest(paper):
     runs = paper.inputs.derived("runs")
     held = paper.sheet("F3b").data
     assert set(held["series"]) == {"runs, S=0.9767"}
@@ -95,7 +87,7 @@ def test_held_out_runs_are_the_sparsest(paper: Case) -> None:
     assert both["series"].str.startswith("held out").sum() == len(held)
 
 
-def test_eq_2_meets_the_observed_loss_where_it_made_it(paper: Case) -> None:
+def test_eq_2_meets_the_observed_loss_where_it_made_it(paper):
     data = paper.sheet("F4").data
     run = representative(paper.inputs.derived("runs"))
     end = data[data["series"] == "Eq 2"].iloc[-1]
@@ -105,16 +97,16 @@ def test_eq_2_meets_the_observed_loss_where_it_made_it(paper: Case) -> None:
     assert data.loc[data["series"] == "validation loss", "y"].item() == run["L"]
 
 
-def test_a_run_without_a_curve_is_said_to_have_none(paper: Case, tmp_path: Path) -> None:
+def test_a_run_without_a_curve_is_said_to_have_none(paper, tmp_path):
     inputs = replace(paper.inputs, results=Results(tmp_path))
     assert make(STUDY, "F4", inputs).warnings == ["the run has no training curve here"]
 
 
-def test_a_running_mean_forgets_what_is_older_than_its_window() -> None:
+def test_a_running_mean_forgets_what_is_older_than_its_window():
     assert running_mean(np.array([4.0, 2.0, 6.0, 8.0]), 2).tolist() == [4, 3, 4, 7]
 
 
-def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum() -> None:
+def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum():
     runs = pd.DataFrame({
         "S": [0.8, 0.9, 0.9, 0.9, 0.95], "C": [2.0, 1.0, 2.0, 2.0, 2.0],
         "r": [0.5, 0.5, 0.4, 0.9, 0.5], "r_star": 0.5, "run_id": list("abcde"),

@@ -1,13 +1,11 @@
 """r* of each budget and sparsity: as measured, by rule B.3, by a parabola."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import PAPER, Setting, simulate
+from allocation_case import Setting, simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,31 +21,30 @@ from moelaws.studies.allocation.derived.r_star import (
     pooled_noise,
     warnings,
 )
-from moelaws.studies.allocation.laws.ratio import ratio
 
 
-def chosen(r: list[np.ndarray], L: list[np.ndarray]) -> list[int]:
+def chosen(r, L):
     """What the rule takes in a single draw."""
     return [int(i[0]) for i in adjust(r, [x[None] for x in L])]
 
 
-def ratios(runs: pd.DataFrame) -> pd.DataFrame:
+def ratios(runs):
     return derive(Inputs(frame=runs))
 
 
 @cache
-def swept() -> pd.DataFrame:
+def swept():
     return simulate(Setting(budgets=(1e20,), experts=(64,)))
 
 
-def valley(r_star: float, C: float = 1e20, noise: float = 0.0, seed: int = 0) -> pd.DataFrame:
+def valley(r_star, C=1e20, noise=0.0, seed=0):
     """Seven ratios of one budget and sparsity, with a parabola in ln r."""
     rows = swept().assign(C=C)
     u = np.log(rows["r"] / r_star)
     return rows.assign(L=3 + 0.04 * u**2 + np.random.default_rng(seed).normal(0, noise, len(u)))
 
 
-def test_an_r_that_falls_is_replaced_by_the_best_that_does_not_within_a_thousandth() -> None:
+def test_an_r_that_falls_is_replaced_by_the_best_that_does_not_within_a_thousandth():
     """Allocation, B.3."""
     r = [np.array([0.4, 0.8, 1.2])] * 2
     rising = [np.array([3.0, 2.9, 3.1]), np.array([2.7000, 2.7009, 2.9])]
@@ -56,13 +53,13 @@ def test_an_r_that_falls_is_replaced_by_the_best_that_does_not_within_a_thousand
     assert chosen(r, costly) == [1, 0]
 
 
-def test_the_rule_compares_with_the_adjusted_r_of_the_budget_before() -> None:
+def test_the_rule_compares_with_the_adjusted_r_of_the_budget_before():
     r = [np.array([0.4, 0.8, 1.2])] * 3
     L = [np.array([3.0, 3.0, 2.9]), np.array([2.8, 2.8, 2.8005]), np.array([2.7004, 2.7, 2.7003])]
     assert chosen(r, L) == [2, 2, 2]
 
 
-def test_draws_are_judged_one_by_one() -> None:
+def test_draws_are_judged_one_by_one():
     r = [np.array([0.4, 0.8, 1.2])] * 3
     L = [np.random.default_rng(i).normal(3, 0.002, (50, 3)) for i in range(3)]
     together = np.array(adjust(r, L))
@@ -70,21 +67,16 @@ def test_draws_are_judged_one_by_one() -> None:
     assert (alone == together.T).all()
 
 
-def test_where_no_ratio_is_as_large_the_best_stays() -> None:
-    r = [np.array([0.4, 1.2]), np.array([0.4, 1.0])]
-    assert chosen(r, [np.array([3.0, 2.9]), np.array([2.7, 2.7005])]) == [1, 0]
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.floats(2, 4), min_size=3, max_size=3), min_size=1, max_size=6))
-def test_the_rule_never_gives_up_more_than_a_thousandth(losses: list[list[float]]) -> None:
+def test_the_rule_never_gives_up_more_than_a_thousandth(losses):
     r = [np.array([0.3, 0.6, 1.2])] * len(losses)
     L = [np.array(x) for x in losses]
     for loss, best in zip(L, chosen(r, L), strict=True):
         assert loss[best] - loss.min() < TOLERATED
 
 
-def test_without_noise_the_parabola_is_exact_and_the_raw_r_the_nearest_ratio() -> None:
+def test_without_noise_the_parabola_is_exact_and_the_raw_r_the_nearest_ratio():
     (row,) = ratios(valley(0.7)).to_dict("records")
     assert row["r_parabola"] == pytest.approx(0.7, rel=1e-6)
     assert row["L_parabola"] == pytest.approx(3.0, abs=1e-9)
@@ -96,21 +88,21 @@ def test_without_noise_the_parabola_is_exact_and_the_raw_r_the_nearest_ratio() -
 
 
 @pytest.mark.parametrize(("r_star", "note"), [(0.05, AT_LOW_END), (9.0, AT_HIGH_END)])
-def test_an_optimum_beyond_the_ratios_is_a_bound(r_star: float, note: str) -> None:
+def test_an_optimum_beyond_the_ratios_is_a_bound(r_star, note):
     frame = ratios(valley(r_star))
     assert frame["note"].item() == note
     assert frame["parabola_note"].item() != ""
     assert warnings(frame) == [f"C=1e+20, S=0.9538: r* = {frame['r_raw'].item():.3g} is {note}"]
 
 
-def test_two_ratios_have_a_least_and_no_parabola() -> None:
+def test_two_ratios_have_a_least_and_no_parabola():
     frame = ratios(valley(0.7).iloc[:2])
     assert frame["note"].item() == TOO_FEW
     assert frame[["r_parabola", "raw_low", "noise"]].isna().all(axis=None)
     assert frame["r_raw"].item() == 0.3
 
 
-def test_seeds_are_averaged_before_the_least_is_taken() -> None:
+def test_seeds_are_averaged_before_the_least_is_taken():
     one, other = valley(0.7), valley(0.7)
     lucky = one["r"] == 0.2
     one.loc[lucky, "L"] -= 0.2  # a single seed far below, its twin far above
@@ -118,26 +110,14 @@ def test_seeds_are_averaged_before_the_least_is_taken() -> None:
     assert ratios(pd.concat([one, other], ignore_index=True))["r_raw"].item() == 0.65
 
 
-def test_noise_is_the_spread_about_the_parabolas() -> None:
+def test_noise_is_the_spread_about_the_parabolas():
     runs = pd.concat([valley(0.7, C, 0.01, seed) for seed, C in enumerate(np.geomspace(1, 9, 60))])
     assert pooled_noise(cells_of(runs)) == pytest.approx(0.01, rel=0.1)
 
 
-def test_intervals_of_the_raw_r_hold_the_best_ratio_as_often_as_they_say() -> None:
+def test_intervals_of_the_raw_r_hold_the_best_ratio_as_often_as_they_say():
     covered = 0
     for seed in range(100):
         row = ratios(valley(0.65, noise=0.006, seed=seed)).iloc[0]
         covered += row["raw_low"] <= 0.65 <= row["raw_high"]
     assert covered / 100 >= 0.85
-
-
-def test_r_star_follows_the_published_law_where_the_losses_do() -> None:
-    """Losses of Eq 2 about the published r*: its parabolas find it but for the grid's steps."""
-    frame = ratios(simulate(PAPER))
-    inside = frame[frame["parabola_note"] == ""]
-    assert len(frame) == 24
-    assert len(inside) >= 20
-
-    published = ratio(inside["C"], inside["S"])
-    assert np.abs(np.log(inside["r_parabola"] / published)).max() < 0.3
-    assert (frame["adjusted_low"] <= frame["adjusted_high"]).all()

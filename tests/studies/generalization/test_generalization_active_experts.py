@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import lambertw
 
 from moelaws import laws
-from moelaws.studies.generalization.laws.active_experts import Bound, fixed_point, paper_fixed_point
+from moelaws.studies.generalization.laws.active_experts import Bound
 
 CASE = {"s": 1, "d": 8, "A": 1, "B": 0, "T": 128, "M": 64, "n": 1e4}
 # B / T from 0 to 1e8; n over the range that puts k* below 1, inside, and beyond M.
@@ -29,6 +29,10 @@ points = st.fixed_dictionaries(
 
 def evaluated(ref="generalization.active_experts", **columns):
     return laws.get(ref).evaluate({}, CASE | columns)
+
+
+def bound_of(**columns):
+    return Bound.of(laws.get("generalization.active_experts").columns(CASE | columns))
 
 
 def test_published_example():
@@ -64,7 +68,7 @@ def test_the_paper_s_iterate():
 @given(point=points)
 def test_no_k_has_a_lower_bound_than_k_star(point):
     values = evaluated(**point)
-    bound = Bound.of(**point)
+    bound = bound_of(**point)
     k = point["M"] * np.exp(-np.linspace(0, 60, 20_001))
     k = np.append(k, values["k_star"] * np.exp(np.linspace(-1e-3, 0, 101)))
     least = bound.value(k).min()
@@ -121,29 +125,14 @@ def test_stationary_points_are_lambert_s_branches(point):
 
 @settings(deadline=None)
 @given(point=points)
-def test_the_exact_iterate_ends_at_the_minimum_and_contracts_there_alone(point):
-    bound = Bound.of(**point)
-    minimum, maximum = bound.local_minimum(), bound.local_maximum()
-    if np.isnan(minimum) or bound.contraction(minimum) > 0.99:
-        return
-    assert np.isnan(maximum) or bound.contraction(maximum) > 1
-    if bound.without_log < (point["M"] if np.isnan(maximum) else 0.99 * maximum):
-        k, count = fixed_point(bound)
-        assert k == pytest.approx(float(minimum), rel=1e-6)
-        assert count >= 1
-
-
-@settings(deadline=None)
-@given(point=points)
 def test_the_paper_s_iterate_settles_below_the_optimum(point):
-    bound = Bound.of(**point)
-    k, count = paper_fixed_point(bound)
-    p = 2 * point["s"] / point["d"]
+    values = evaluated("generalization.active_experts:paper", **point)
+    k, p = values["k_star"], 2 * point["s"] / point["d"]
     price = point["B"] + point["T"] * np.log(math.e * point["M"] / k)
     solution = (p * point["A"] * point["n"] / price) ** (1 / (p + 1))
     assert k == pytest.approx(float(min(solution, point["M"])), rel=1e-8)
-    assert k <= bound.minimum() * (1 + 1e-9)
-    assert np.isfinite(count)
+    assert k <= bound_of(**point).minimum() * (1 + 1e-9)
+    assert np.isfinite(values["iterations"])
 
 
 def test_costly_experts_need_no_large_exponentials():
@@ -155,7 +144,7 @@ def test_costly_experts_need_no_large_exponentials():
 
 def test_the_end_is_lower_than_a_local_minimum_beyond_the_maximum():
     """Phi falls again above W_0's root: M can win although a local minimum lies inside."""
-    bound = Bound.of(**CASE | {"n": 2.3e4})
+    bound = bound_of(n=2.3e4)
     values = evaluated(n=2.3e4)
     assert 16 < bound.local_minimum() < 17 < 42 < bound.local_maximum() < 43
     assert bound.value(bound.local_minimum()) > bound.value(64)

@@ -1,9 +1,5 @@
 """The generalization paper's claims: each rule gives each verdict where it should."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,14 +30,14 @@ def judged(claim, derived_tables=None, fits=None):
     return result["verdict"]
 
 
-def with_table(folder: Path, name, table, frame):
+def with_table(folder, name, table, frame):
     """Writes the frame as the derived table ``name``."""
     path = folder / "derived.parquet"
     write_table(frame, [c for c in table.columns if c.name in frame.columns], path)
     return {name: path}
 
 
-def with_fit(folder: Path, name, ref, L):
+def with_fit(folder, name, ref, L):
     spec = Fit(name=name, law=ref, mapping={}, units={"x": "1"}, bootstrap=30)
     table = pd.DataFrame({"x": X, "L": L}).assign(source="trained")
     write_fit(fit(laws.fittable(ref), table, spec), folder / f"{name}.json")
@@ -73,10 +69,8 @@ def test_exponents_are_consistent_within_a_factor_of_two(tmp_path, low, high, ve
     ]
     frame = pd.DataFrame(rows, columns=["series", "name", "value", "value_low", "value_high"])
     frame = frame.assign(floor="fitted", level=0.9, n=20, aic=np.nan, r2=np.nan)
-    assert (
-        judged("exponent_identity", with_table(tmp_path, "slopes", exponents.slopes, frame))
-        is verdict
-    )
+    tables = with_table(tmp_path, "slopes", exponents.slopes, frame)
+    assert judged("exponent_identity", tables) is verdict
 
 
 @pytest.mark.parametrize(
@@ -91,10 +85,8 @@ def test_two_regimes_need_both_signs(tmp_path, few, many, verdict):
         for half, ends in ((runs.FEW, few), (runs.MANY, many))
     ]
     frame = pd.DataFrame(rows, columns=runs.routing_slopes.names)
-    assert (
-        judged("routing_regimes", with_table(tmp_path, "routing", runs.routing_slopes, frame))
-        is verdict
-    )
+    tables = with_table(tmp_path, "routing", runs.routing_slopes, frame)
+    assert judged("routing_regimes", tables) is verdict
 
 
 def states(layers, width, profile):
@@ -130,10 +122,8 @@ def test_small_is_a_quarter_of_the_width(tmp_path, width, size, verdict):
 )
 def test_the_profile_over_depth_falls(tmp_path, layers, slope, verdict):
     frame = states(layers, 512, lambda depth: 20 + slope * depth)
-    assert (
-        judged("depth_profile", with_table(tmp_path, "dimension", dimension.dimensions, frame))
-        is verdict
-    )
+    tables = with_table(tmp_path, "dimension", dimension.dimensions, frame)
+    assert judged("depth_profile", tables) is verdict
 
 
 @pytest.mark.parametrize(
@@ -156,7 +146,5 @@ def test_the_dimension_gives_the_exponent_at_a_smoothness_near_one(tmp_path, siz
 def test_kappa_grows_by_the_interval_of_its_exponent(tmp_path, points, low, high, verdict):
     row = ("own", "generalization.kappa", "rho", (low + high) / 2, low, high, 0.9, points)
     frame = pd.DataFrame([row], columns=exponents.amplification.names)
-    assert (
-        judged("kappa_grows", with_table(tmp_path, "amplification", exponents.amplification, frame))
-        is verdict
-    )
+    tables = with_table(tmp_path, "amplification", exponents.amplification, frame)
+    assert judged("kappa_grows", tables) is verdict

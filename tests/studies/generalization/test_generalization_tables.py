@@ -16,7 +16,6 @@ from moelaws.studies.generalization.derived.exponents import (
     interval,
     line,
     paired,
-    published,
 )
 from moelaws.studies.generalization.laws import kappa
 from moelaws.tables.column import Column
@@ -43,26 +42,11 @@ def test_active_parameters_are_the_built_models_less_what_the_paper_leaves_out(d
         assert frame.loc[run.run_id, "R"] == pytest.approx(R, rel=1e-12)
 
 
-def test_published_exponents_are_table_5s():
-    assert published()[8.0] == (0.1676, 0.2338)
-    a, b = np.array(list(published().values())).T
-    expected = [1.27795294, 1.36661236, 1.48552005, 1.62878807, 1.79176240, 1.96847553]
-    assert consistency(a, b)["kappa"] == pytest.approx(expected, rel=1e-6)
-
-
 def test_an_exponent_that_is_not_above_0_has_no_identities():
     quantities = consistency([0.2, 0.0, -0.1], [0.2, 0.2, 0.2])
     assert np.isfinite(quantities["kappa"][0])
     for name in ("alpha_N", "kappa", "delta_D", "alpha_C"):
         assert np.isnan(quantities[name][1:]).all(), name
-
-
-@pytest.mark.parametrize("law", [kappa.LAW, *kappa.VARIANTS.values()])
-def test_the_line_over_table_5_is_the_published_one(law):
-    E = np.array(list(published()))
-    a, b = np.array(list(published().values())).T
-    params = line(law, E, kappa.kappa(a, b)[None])[0]
-    assert params == pytest.approx([law.published[name] for name in law.names], rel=1e-6)
 
 
 def test_a_line_through_missing_or_single_values_is_missing():

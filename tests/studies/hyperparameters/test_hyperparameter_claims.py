@@ -9,7 +9,6 @@ import pytest
 from hyperparameters_case import DEMO, STUDY, Truth, published, table, write_case
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judge, judged
-from moelaws.studies.hyperparameters.claims import mean_interval
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
 
@@ -92,9 +91,3 @@ def test_missing_runs_end_in_no_verdict_not_in_an_error(lost, tmp_path):
             if claim.name in silent:
                 assert verdict["verdict"] == CANNOT_TELL
                 assert verdict["needed"]
-
-
-def test_students_interval_of_a_mean():
-    low, high = mean_interval(np.array([1.0, 2.0, 3.0]))
-    half = 2.92 / np.sqrt(3)  # t of 2 degrees of freedom at 95 %
-    assert (low, high) == pytest.approx((2 - half, 2 + half), abs=0.03)

@@ -1,12 +1,10 @@
 """The search's figures and tables: every run shown, bounds marked, published laws beside."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from hyperparameters_case import DEMO, STUDY, Case, published, table, write_case
+from hyperparameters_case import DEMO, STUDY, published, table, write_case
 from moelaws.figures.draw import set_table
 from picture import assert_legible
 
@@ -14,19 +12,19 @@ CASES = {"demo": DEMO, "paper": published(1e19, batch=1.8, noise=1e-3)}
 
 
 @pytest.fixture(scope="module", params=CASES)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+def case(request, tmp_path_factory):
     source = "trained" if request.param == "demo" else "simulated"
     frame = table(request.param, CASES[request.param], source=source)
     return write_case(tmp_path_factory.mktemp(request.param), frame)
 
 
 @pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
-def test_nothing_is_clipped_at_the_pages_edge(figure: str, case: Case) -> None:
+def test_nothing_is_clipped_at_the_pages_edge(figure, case):
     assert_legible(case.sheet(figure))
 
 
 @pytest.mark.parametrize("figure", ["F2a", "F7", "F2b", "F9"])
-def test_points_and_lines_lie_within_the_axes(figure: str, case: Case) -> None:
+def test_points_and_lines_lie_within_the_axes(figure, case):
     """Bands may leave them: intervals over three budgets span decades."""
     sheet = case.sheet(figure)
     for panel in sheet.panels:
@@ -36,7 +34,7 @@ def test_points_and_lines_lie_within_the_axes(figure: str, case: Case) -> None:
         assert panel.ax.get_ylabel()
 
 
-def test_every_run_of_the_search_and_eq_5_are_in_f7(case: Case) -> None:
+def test_every_run_of_the_search_and_eq_5_are_in_f7(case):
     data = case.sheet("F7").data
     runs = pd.read_parquet(case.derived["near_optimal"])
     for panel, column in (("a", "batch_tokens"), ("b", "lr")):
@@ -46,7 +44,7 @@ def test_every_run_of_the_search_and_eq_5_are_in_f7(case: Case) -> None:
     assert np.allclose(line["y"], 1.1576 * line["x"] ** -0.1529)
 
 
-def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case: Case) -> None:
+def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case):
     data = case.sheet("F8").data
     cells = data[data["series"] == "runs"]
     runs = pd.read_parquet(case.derived["near_optimal"])
@@ -56,7 +54,7 @@ def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case: Case) -> None:
     assert cells["panel"].nunique() == top["A"].nunique()
 
 
-def test_tables_set_published_values_beside_own(case: Case) -> None:
+def test_tables_set_published_values_beside_own(case):
     frame = set_table(STUDY, "T_eq5", case.inputs).frame
     mixtures = frame[frame["models"] == "mixture of experts"].set_index("of")
     assert mixtures["published exponent"].to_dict() == {

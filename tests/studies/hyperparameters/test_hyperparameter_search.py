@@ -13,7 +13,7 @@ from hyperparameters_case import DEMO, published, table, write_case
 from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
-from moelaws.studies.hyperparameters.derived import noise, search, sizes
+from moelaws.studies.hyperparameters.derived import near_optimal, noise, sizes
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +62,18 @@ def test_seeds_are_pooled_over_what_was_repeated():
 
 def test_a_best_run_at_an_end_of_the_search_is_a_bound():
     rows = pd.DataFrame({"lr": [1e-3, 2e-3, 4e-3], "L": [3.0, 2.9, 2.8]})
-    assert search.end_of_search(rows, "lr") == "high"
-    assert search.end_of_search(rows.assign(L=[2.8, 2.9, 3.0]), "lr") == "low"
-    assert search.end_of_search(rows.assign(L=[3.0, 2.8, 2.9]), "lr") == ""
-    assert search.end_of_search(rows.iloc[:1], "lr") == "only"
+    assert near_optimal.end_of_search(rows, "lr") == "high"
+    assert near_optimal.end_of_search(rows.assign(L=[2.8, 2.9, 3.0]), "lr") == "low"
+    assert near_optimal.end_of_search(rows.assign(L=[3.0, 2.8, 2.9]), "lr") == ""
+    assert near_optimal.end_of_search(rows.iloc[:1], "lr") == "only"
 
 
 def test_noise_above_the_tolerance_and_bounds_are_said(case):
-    lines = search.derive.warnings(pd.read_parquet(case.derived["near_optimal"]))
+    lines = near_optimal.derive.warnings(pd.read_parquet(case.derived["near_optimal"]))
     assert any("partly chance" in line for line in lines)
     assert any("bounds, no optima" in line for line in lines)
-    quiet = search.derive(Inputs(frame=table("demo", replace(DEMO, noise=1e-5))))
-    assert not any("chance" in line for line in search.derive.warnings(quiet))
+    quiet = near_optimal.derive(Inputs(frame=table("demo", replace(DEMO, noise=1e-5))))
+    assert not any("chance" in line for line in near_optimal.derive.warnings(quiet))
 
 
 def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):

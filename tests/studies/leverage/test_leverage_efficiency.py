@@ -62,20 +62,6 @@ def test_points_are_algorithm_1_and_intervals_its_quantiles():
     assert ((points["EL_low"] < points["EL"]) & (points["EL"] < points["EL_high"])).all()
 
 
-def test_a_wider_level_holds_the_narrower():
-    dense, moe = curve(DENSE, 300, 3), curve(MOE, 200, 4)  # 200 draws are paired
-    narrow = leverage_points(replace(dense, level=0.5), moe, C)
-    wide = leverage_points(dense, moe, C)
-    assert (wide["EL_low"] < narrow["EL_low"]).all()
-    assert (wide["EL_high"] > narrow["EL_high"]).all()
-
-
-def test_no_spread_is_no_interval():
-    points = leverage_points(curve(DENSE, spread=0), curve(MOE, spread=0), C)
-    for end in ("EL_low", "EL_high"):
-        assert points[end].to_numpy() == pytest.approx(points["EL"].to_numpy())
-
-
 def test_draws_that_the_dense_curve_never_reaches_open_the_interval_upwards():
     draws = pd.DataFrame([DENSE] * 80 + [DENSE | {"b": 2.7}] * 20)
     dense, moe = replace(curve(DENSE), draws=draws), curve(MOE, 100, spread=0)

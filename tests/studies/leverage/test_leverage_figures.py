@@ -11,7 +11,7 @@ from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make, set_table, tabulate
 from moelaws.records.layout import Results
-from moelaws.studies.leverage.figures import training
+from moelaws.studies.leverage.figures.losses import BINS
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.tables import NO_RUNS
 from picture import assert_legible, words
@@ -125,7 +125,7 @@ def test_training_curves_come_from_the_runs_records(make_case, tmp_path):
     }  # fmt: skip
     for series in ("dense", "mixture"):
         line = data[data["series"] == series]
-        assert 20 < len(line) <= training.BINS
+        assert 20 < len(line) <= BINS
         assert (np.diff(line["y"]) < 0).all()
 
 

@@ -9,29 +9,18 @@ from leverage_case import DEMO
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
-from moelaws.records.paired import PairedLosses
 from moelaws.studies.leverage.derived import points
 from moelaws.studies.leverage.derived.curves import DENSE, curve, curves
 from moelaws.tables.parquet import read_table
-from moelaws.training.evaluation import DocumentLosses
-
-M = 40
+from study_case import write_documents
 
 
 @pytest.fixture(scope="module")
 def paired(make_case, tmp_path_factory):
     """The demo's case with losses by document, which are those of its table."""
     case, root = make_case(DEMO), tmp_path_factory.mktemp("documents")
-    rows = case.inputs.completed
-    rng = np.random.default_rng(7)
-    tokens = rng.geometric(1 / 700, M)
-    rates = 0.4 * rng.standard_normal(M) + 0.02 * rng.standard_normal((len(rows), M))
-    nats = (rates + (rows["L"].to_numpy() - rates @ tokens / tokens.sum())[:, None]) * tokens
-    for run_id, own in zip(rows["run_id"], nats, strict=True):
-        losses = DocumentLosses(np.arange(M), tokens, own)
-        losses.write(Results(root).run(run_id) / "documents.parquet")
-    inputs = replace(case.inputs, results=Results(root))
-    return case, inputs, PairedLosses(tuple(rows["run_id"]), tokens, nats)
+    losses = write_documents(Results(root), case.inputs.completed, 40, seed=7)
+    return case, replace(case.inputs, results=Results(root)), losses
 
 
 def error(losses, dense, C_dense, run_ids, moves):

@@ -21,7 +21,7 @@ STUDY = load_study("routing", REPOSITORY)
 
 
 @pytest.fixture(scope="session")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> FittedInputs:
+def inputs(tmp_path_factory):
     """The runs, every fit as the study asks for it (with fewer refits), every derived table."""
     root: Path = tmp_path_factory.mktemp("routing")
     table, _ = STUDY.imported_files

@@ -1,7 +1,5 @@
 """Results of the sectional study's demo grid that a test chooses."""
 
-from __future__ import annotations
-
 import pytest
 
 from sectional_case import Case
@@ -9,7 +7,7 @@ from sectional_case import Case
 
 @pytest.fixture
 def case(tmp_path):
-    def make(**chosen) -> Case:
+    def make(**chosen):
         return Case(tmp_path / "results", **chosen)
 
     return make

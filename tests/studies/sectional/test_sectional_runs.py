@@ -1,7 +1,5 @@
 """The sectional study's arms: what is read off their runs, and the verdicts on chosen results."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 
@@ -42,7 +40,7 @@ def rows(inputs, arm):
 
 
 @pytest.mark.parametrize("tier", STUDY.grids)
-def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier) -> None:
+def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier):
     """Within a hundredth of the FLOPs a token, embeddings aside, which are the same."""
     by_size = defaultdict(list)
     named = set()
@@ -60,7 +58,7 @@ def test_all_arms_of_a_size_cost_the_same_and_see_the_same_tokens(tier) -> None:
         assert len(set(tokens)) == 1
 
 
-def test_a_difference_has_the_interval_of_the_spread_between_seeds(case) -> None:
+def test_a_difference_has_the_interval_of_the_spread_between_seeds(case):
     """Two arms of two seeds, with the errors that the case gives them."""
     inputs = case(offset={"slice_all": -0.1}).inputs()
     row, dense = (rows(inputs, arm).iloc[0] for arm in ("slice_all", "dense"))
@@ -73,7 +71,7 @@ def test_a_difference_has_the_interval_of_the_spread_between_seeds(case) -> None
     assert row["perplexity"] == pytest.approx(math.exp(row["L"]))
 
 
-def test_a_run_of_one_seed_is_compared_with_the_dense_run_of_that_seed(case) -> None:
+def test_a_run_of_one_seed_is_compared_with_the_dense_run_of_that_seed(case):
     """The second division into layers has seed 0 alone, and seed 1 is worse everywhere."""
     table = rows(case().inputs(), "by_layer")
     assert sorted(table["n_seeds"]) == [1, 1, 2]
@@ -81,7 +79,7 @@ def test_a_run_of_one_seed_is_compared_with_the_dense_run_of_that_seed(case) -> 
 
 
 @given(st.integers(2, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
-def test_the_spread_between_seeds_leaves_out_what_all_arms_share(arms, seeds, at) -> None:
+def test_the_spread_between_seeds_leaves_out_what_all_arms_share(arms, seeds, at):
     """Of a whole table it is the interaction of a two-way analysis of variance."""
     rng = np.random.default_rng(at)
     values = rng.normal(size=(arms, seeds))
@@ -94,7 +92,7 @@ def test_the_spread_between_seeds_leaves_out_what_all_arms_share(arms, seeds, at
     )
 
 
-def test_a_spread_of_one_seed_is_unknown() -> None:
+def test_a_spread_of_one_seed_is_unknown():
     spread = Spread.of([{0: 1.0}, {0: 2.0}, {}])
     assert spread.freedom == 0
     mean, low, high = spread.difference({0: 2.0}, {0: 1.0})
@@ -103,7 +101,7 @@ def test_a_spread_of_one_seed_is_unknown() -> None:
     assert math.isnan(high)
 
 
-def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
+def test_the_steps_to_a_target_are_those_of_the_pace(case):
     """The loss falls in a line, so that an arm twice as fast is there in half the steps, but for
     the lag of the average."""
     inputs = case(pace={"slice_all": 2.0, "position": 0.5}).inputs()
@@ -116,7 +114,7 @@ def test_the_steps_to_a_target_are_those_of_the_pace(case) -> None:
     assert slow["steps_ratio"] == math.inf
 
 
-def test_smoothing_spikes_and_targets() -> None:
+def test_smoothing_spikes_and_targets():
     loss = np.linspace(5, 4, 400) + 0.01 * np.sin(np.arange(400))
     assert spikes(loss) == 0
     assert spikes(loss + 3 * np.exp(-np.arange(400) / 5)) == 0  # the fall at the start
@@ -127,7 +125,7 @@ def test_smoothing_spikes_and_targets() -> None:
     assert steps_to_target(loss, 3.0) == math.inf
 
 
-def test_the_load_has_both_capacity_factors(case) -> None:
+def test_the_load_has_both_capacity_factors(case):
     counts = [16, 4, 4, 4, 2, 2, 0, 0]
     load = case(counts={"chunk": counts}).inputs().derived("load")
     row = load[load["arm"] == "chunk"].iloc[0]
@@ -137,13 +135,13 @@ def test_the_load_has_both_capacity_factors(case) -> None:
     assert row["never_used"] == 2
 
 
-def test_the_shares_are_sorted_and_sum_to_one(case) -> None:
+def test_the_shares_are_sorted_and_sum_to_one(case):
     shares = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
     own = shares[shares["arm"] == "chunk"].sort_values("rank")
     np.testing.assert_allclose(own["share"], np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
 
 
-def test_counted_costs_are_those_of_the_products(case) -> None:
+def test_counted_costs_are_those_of_the_products(case):
     """At E = 1 both readings are one full block and a second with a projection behind it."""
     counted = case().inputs().derived("counted").set_index("E")
     assert counted.loc[1, "slice_all"] == counted.loc[1, "slice_chunks"]
@@ -159,7 +157,7 @@ def test_counted_costs_are_those_of_the_products(case) -> None:
     assert counted["corrected_ratio"].iloc[-1] == pytest.approx(0.5, abs=0.01)
 
 
-def test_experts_that_are_equal_but_for_the_order_of_their_units_match() -> None:
+def test_experts_that_are_equal_but_for_the_order_of_their_units_match():
     """Two experts of SwiGLU: the order of the units changes the cosine, and not the match."""
     rng = np.random.default_rng(0)
     gate_up, down = rng.normal(size=(1, 6, 20)), rng.normal(size=(1, 10, 6))
@@ -181,7 +179,7 @@ def test_experts_that_are_equal_but_for_the_order_of_their_units_match() -> None
     assert cosine(both[[0, 0]]) == pytest.approx(1)
 
 
-def test_random_experts_are_as_alike_as_random_weights(case) -> None:
+def test_random_experts_are_as_alike_as_random_weights(case):
     table = case().inputs().derived("similarity")
     assert set(table["layer"]) == {0, 1}
     np.testing.assert_allclose(table["matched"], table["random"], atol=0.12)
@@ -241,7 +239,7 @@ CASES = {
     ("claim", "chosen", "verdict"),
     [(claim, chosen, verdict) for claim, cases in CASES.items() for chosen, verdict in cases],
 )
-def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict) -> None:
+def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict):
     judgement = case(**chosen).judge(claim)
     assert judgement["verdict"] == verdict, judgement["measured"]
     assert judgement["needed"] or verdict != OPEN
@@ -266,7 +264,7 @@ def workstation(tmp_path_factory):
     return judge
 
 
-def test_lengths_are_compared_where_whole_steps_round_their_tokens(workstation) -> None:
+def test_lengths_are_compared_where_whole_steps_round_their_tokens(workstation):
     """And each of two widths at each of two lengths counts, as on the tiers of GPUs."""
 
     def four_sizes(arms):
@@ -283,7 +281,7 @@ def test_lengths_are_compared_where_whole_steps_round_their_tokens(workstation) 
 
 
 @pytest.mark.parametrize(("left", "verdict"), [("0 1 2", SUPPORTED), ("0 2", OPEN)])
-def test_cells_of_different_seeds_have_no_interval(workstation, left, verdict) -> None:
+def test_cells_of_different_seeds_have_no_interval(workstation, left, verdict):
     """What a seed does to all arms would not cancel in their difference."""
 
     def of_one_cell(arms):
@@ -293,7 +291,7 @@ def test_cells_of_different_seeds_have_no_interval(workstation, left, verdict) -
     assert workstation("chunks_keep_the_loss", of_one_cell)["verdict"] == verdict
 
 
-def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds() -> None:
+def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds():
     left = STUDY.at_tier("paper")
     lost = {entry.name for entry in STUDY.readers} - {entry.name for entry in left.readers}
     assert {"speeds", "experts", "speed", "T_speed", "cost_falls_to_an_optimum"} <= lost
@@ -302,7 +300,7 @@ def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds() -> 
 
 
 @pytest.mark.parametrize("claim", sorted(CASES.keys() - {"cost_falls_to_an_optimum"}))
-def test_one_seed_alone_decides_nothing_about_losses(case, claim) -> None:
+def test_one_seed_alone_decides_nothing_about_losses(case, claim):
     """However large a difference is: nothing tells how much another seed would move it."""
     offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}
     paces = {"slice_all": 2.0, "slice_chunks": 0.5}
@@ -322,7 +320,7 @@ UNEVEN, EVEN = [8, 8, 4, 4, 4, 4, 0, 0], [5, 5, 4, 4, 4, 4, 3, 3]
         (EVEN, UNEVEN, {"seeds": 1}, OPEN),
     ],
 )
-def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdict) -> None:
+def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdict):
     """Equal seeds leave no spread; one seed tells nothing of it."""
     judgement = case(counts={"chunk": chunk, "top2": top2}, **chosen).judge(
         "balanced_without_a_balance_loss"
@@ -333,7 +331,7 @@ def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdic
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_every_figure_and_table_is_made_and_legible(case, tier) -> None:
+def test_every_figure_and_table_is_made_and_legible(case, tier):
     """Of one size, and of two widths and two lengths."""
     uneven = {"chunk": [16, 4, 4, 4, 2, 2, 0, 0]}
     inputs = case(tier=tier, pace={"slice_all": 1.2}, counts=uneven).inputs()
@@ -345,7 +343,7 @@ def test_every_figure_and_table_is_made_and_legible(case, tier) -> None:
         assert len(set_table(STUDY, table.name, inputs).frame), table.name
 
 
-def test_arms_that_did_not_complete_are_left_out_of_the_figures(case) -> None:
+def test_arms_that_did_not_complete_are_left_out_of_the_figures(case):
     inputs = case(left_out=("chunk", "both", "slice_all")).inputs()
     for name in ("arms", "experts", "learning", "balance", "rates"):
         sheet = make(STUDY, name, inputs)
@@ -353,7 +351,7 @@ def test_arms_that_did_not_complete_are_left_out_of_the_figures(case) -> None:
         assert "chunk" not in set(sheet.data["series"]) or name == "rates"
 
 
-def test_a_grid_without_rates_widths_or_a_shallow_model_has_its_figures_too(case) -> None:
+def test_a_grid_without_rates_widths_or_a_shallow_model_has_its_figures_too(case):
     """The tiers of GPUs have none of some sweeps."""
     inputs = case(absent=("rates_", "widths_", "shallow")).inputs()
     for figure in STUDY.figures:

@@ -1,12 +1,7 @@
 """The sparsity paper's claims on tables whose truth is known."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,29 +12,28 @@ from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
-from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import Estimate, FitPart, FitReport, write_fit
+from moelaws.fitting.report import Estimate, FitPart, write_fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from repository import REPOSITORY
+from study_case import OPTIMUM, as_fitted
 
 SPARSITIES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
 BUDGETS = (3e19, 1e20, 1e21)
 STUDY = load_study("sparsity", REPOSITORY)
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
-World = Callable[[Callable[[pd.DataFrame], pd.Series], float], FittedInputs]
 UNSEEN = "eq_6_predicts_the_sparsest"
 TRENDS = [name for name, claim in CLAIMS.items() if claim.derived == ("trends",)]
 
 
-def eq_6(frame: pd.DataFrame) -> pd.Series:
+def eq_6(frame):
     law = laws.get("sparsity.loss")
     columns = {"N": frame["N_total"], "D": frame["D"], "S": frame["S"]}
     return pd.Series(law.predict(law.published, columns), frame.index)
 
 
-def table(loss, noise: float, seed: int = 0) -> pd.DataFrame:
+def table(loss, noise, seed=0):
     """Runs around the optima of Eq 6 with losses by ``loss``."""
     records = []
     for C in BUDGETS:
@@ -55,7 +49,7 @@ def table(loss, noise: float, seed: int = 0) -> pd.DataFrame:
     return frame.assign(status="completed", source="simulated", E=2 / (1 - frame["S"]))
 
 
-def inputs(frame: pd.DataFrame, root: Path) -> FittedInputs:
+def inputs(frame, root):
     """The fitted surfaces, the trends of their optima, and no fit to the whole table."""
     fits, trends = {}, root / "trends.parquet"
     for name in ("isoflop_total", "isoflop_active"):
@@ -67,24 +61,24 @@ def inputs(frame: pd.DataFrame, root: Path) -> FittedInputs:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory):
     """Inputs whose losses follow a law with noise, fitted once."""
     return cache(lambda loss, noise: inputs(table(loss, noise), tmp_path_factory.mktemp("world")))
 
 
-def verdict_on(claim: str, inputs: FittedInputs) -> Any:
+def verdict_on(claim, inputs):
     return SimpleNamespace(**judged(STUDY, CLAIMS[claim], inputs))
 
 
 @pytest.mark.parametrize("claim", TRENDS)
-def test_the_papers_own_law_supports_every_trend(claim: str, world: World) -> None:
+def test_the_papers_own_law_supports_every_trend(claim, world):
     judgement = verdict_on(claim, world(eq_6, 0.002))
     assert judgement.verdict == Verdict.SUPPORTED, judgement
     assert judgement.low < judgement.value < judgement.high
     assert judgement.unit in judgement.measured
 
 
-def against(frame: pd.DataFrame) -> pd.Series:
+def against(frame):
     """A world where the best active size rises with S and falls with C, and sparsity hurts."""
     v, C = -np.log1p(-frame["S"]), np.log(frame["C"] / 1e20)
     u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
@@ -99,25 +93,25 @@ def against(frame: pd.DataFrame) -> pd.Series:
         "active_size_rises_with_budget",
     ],
 )
-def test_a_world_against_the_paper_supports_it_not(claim: str, world: World) -> None:
+def test_a_world_against_the_paper_supports_it_not(claim, world):
     judgement = verdict_on(claim, world(against, 0.001))
     assert judgement.verdict == Verdict.NOT_SUPPORTED, judgement
 
 
-def ever_smaller(frame: pd.DataFrame) -> pd.Series:
+def ever_smaller(frame):
     return 2 + 1e-3 * np.log(frame["N_active"]) ** 2
 
 
 @pytest.mark.parametrize("claim", TRENDS)
-def test_runs_on_one_side_of_every_optimum_decide_nothing(claim: str, world: World) -> None:
+def test_runs_on_one_side_of_every_optimum_decide_nothing(claim, world):
     judgement = verdict_on(claim, world(ever_smaller, 0.0001))
     assert judgement.verdict == Verdict.CANNOT_TELL
     assert judgement.needed
     assert "inside what was measured" in judgement.measured
 
 
-def test_an_effect_that_is_not_there_is_rarely_found(tmp_path: Path) -> None:
-    def same_best_active_size(frame: pd.DataFrame) -> pd.Series:
+def test_an_effect_that_is_not_there_is_rarely_found(tmp_path):
+    def same_best_active_size(frame):
         u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
         return 2.5 + 0.05 * u**2 + 0.02 * np.log1p(-frame["S"])
 
@@ -129,20 +123,19 @@ def test_an_effect_that_is_not_there_is_rarely_found(tmp_path: Path) -> None:
     assert undecided >= 2  # a 90 % interval leaves 0 out in one sample of ten
 
 
-OPTIMUM = Diagnostics(0, "huber", 1e-3, 0.0, 1.0)
 MAPPINGS = {
     "loss": {"N": "N_total", "D": "D", "S": "S", "L": "L"},
     "chinchilla": {"N": "N_active", "D": "D", "L": "L"},
 }
 
 
-def chinchilla(frame: pd.DataFrame) -> pd.Series:
+def chinchilla(frame):
     law = laws.get("chinchilla")
     columns = {"N": frame["N_active"], "D": frame["D"]}
     return pd.Series(law.predict(law.published, columns), frame.index)
 
 
-def held_out(root: Path, loss, holdout: str, spread: float = 1e-4) -> FittedInputs:
+def held_out(root, loss, holdout, spread=1e-4):
     """Both laws with their published coefficients, as if fitted, and draws around these."""
     frame, fits = table(loss, 0.003), {}
     for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
@@ -153,22 +146,14 @@ def held_out(root: Path, loss, holdout: str, spread: float = 1e-4) -> FittedInpu
         draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))
         spec = Fit(name=name, law=law.ref, mapping=MAPPINGS[name], holdout=holdout)
         fits[name] = root / f"{name}.json"
-        write_fit(
-            FitReport(
-                law.ref, name, "simulated", "", 0.9, [part], spec.model_dump(mode="json"), {}, {},
-                draws=draws,
-            ),
-            fits[name],
-        )  # fmt: skip
+        write_fit(as_fitted(spec, [part], draws), fits[name])
     return FittedInputs(frame=frame, fits=fits)
 
 
 @pytest.mark.parametrize(
     ("loss", "verdict"), [(eq_6, Verdict.SUPPORTED), (chinchilla, Verdict.NOT_SUPPORTED)]
 )
-def test_the_law_that_made_the_losses_predicts_the_sparsest_best(
-    loss, verdict: str, tmp_path: Path
-) -> None:
+def test_the_law_that_made_the_losses_predicts_the_sparsest_best(loss, verdict, tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, loss, "S >= 0.95"))
     assert judgement.verdict == verdict, judgement
     assert judgement.low < judgement.value < judgement.high
@@ -176,13 +161,13 @@ def test_the_law_that_made_the_losses_predicts_the_sparsest_best(
     assert abs(judgement.value) > 0.05  # nats: their difference, not the noise
 
 
-def test_loose_coefficients_decide_nothing(tmp_path: Path) -> None:
+def test_loose_coefficients_decide_nothing(tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.95", spread=0.3))
     assert judgement.verdict == Verdict.CANNOT_TELL
     assert judgement.needed
 
 
-def test_nothing_held_out_decides_nothing(tmp_path: Path) -> None:
+def test_nothing_held_out_decides_nothing(tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.99"))
     assert judgement.verdict == Verdict.CANNOT_TELL
     assert judgement.measured == "0 runs are held out (S >= 0.99)"

@@ -9,11 +9,10 @@ from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.records.layout import Results
-from moelaws.records.paired import PairedLosses
 from moelaws.studies.sparsity.derived import contrasts, optima
 from moelaws.tables.parquet import read_table
-from moelaws.training.evaluation import DocumentLosses
 from sparsity_case import DEMO, simulate, write_case
+from study_case import write_documents
 
 M = 120
 SETTING = replace(DEMO, budgets=(1e11, 1e12), noise=0.002)
@@ -30,15 +29,8 @@ def case(tmp_path_factory):
     frame["L_se"] = 0.04
     spread = frame.groupby(["C", "S", "d_model"])["L"].transform("std")
     case = write_case(root, frame.assign(L_seed_sd=spread, n_seeds=2), SETTING)
-    rng = np.random.default_rng(5)
-    tokens = rng.geometric(1 / 700, M)
-    rates = 0.4 * rng.standard_normal(M) + 0.02 * rng.standard_normal((len(frame), M))
-    nats = (rates - (rates @ tokens / tokens.sum() - frame["L"].to_numpy())[:, None]) * tokens
     results = Results(root / "results")
-    for run_id, own in zip(frame["run_id"], nats, strict=True):
-        losses = DocumentLosses(np.arange(M), tokens, own)
-        losses.write(results.run(run_id) / "documents.parquet")
-    paired = PairedLosses(tuple(frame["run_id"]), tokens, nats)
+    paired = write_documents(results, frame, M, seed=5)
     return case, replace(case.inputs, results=results), paired
 
 

@@ -1,7 +1,5 @@
 """Slopes of the isoFLOP surfaces' optima, against the vertices of Eq 8 in closed form."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -18,19 +16,18 @@ from moelaws.studies.sparsity.derived.trends import (
     sparsity_over_size,
     with_mean,
 )
+from sparsity_case import BOWL
 
-# A surface with minima at known places: N*(S=.9) = 1.27476e9, S*(N=1e9) = .769431.
-BOWL = {"a1": -1.2, "a2": 0.03, "b1": 0.5, "b2": 0.02, "c1": -0.03, "c2": 5e-5, "d": 15.0}
 SPARSITIES = (0.0, 0.5, 0.75, 0.9, 0.98)
 V = -np.log1p(-np.array(SPARSITIES))
 
 
-def vertex(own: str, other: np.ndarray | float, p: dict[str, float] = BOWL) -> np.ndarray:
+def vertex(own, other, p=BOWL):
     """Where the surface is least in u (``own`` a) or v (b), at the other of the two."""
     return -(p[f"{own}1"] + p["c1"] * other) / (2 * (p[f"{own}2"] + p["c2"] * other**2))
 
 
-def bowl(C: float = 1e20, low: float = 1e7, high: float = 1e11, **changes: float) -> Surface:
+def bowl(C=1e20, low=1e7, high=1e11, **changes):
     params = {**BOWL, **changes}
     sizes = np.geomspace(low, high, 7)
     rows = pd.DataFrame([{"N_total": N, "S": S} for S in SPARSITIES for N in sizes])
@@ -41,7 +38,7 @@ def bowl(C: float = 1e20, low: float = 1e7, high: float = 1e11, **changes: float
     return Surface("sparsity.isoflop", C, "N_total", params, draws, 0.9, rows)
 
 
-def test_slope_over_sparsity_is_that_of_the_vertices() -> None:
+def test_slope_over_sparsity_is_that_of_the_vertices():
     u = vertex("a", V)
     slope = over_sparsity(bowl(), "x")
     assert slope.value == pytest.approx(np.polyfit(V, u, 1)[0], rel=1e-6)
@@ -49,7 +46,7 @@ def test_slope_over_sparsity_is_that_of_the_vertices() -> None:
     assert np.ptp(slope.draws) > 0
 
 
-def test_slope_over_size_is_that_of_the_vertices_inside() -> None:
+def test_slope_over_size_is_that_of_the_vertices_inside():
     slope = sparsity_over_size(bowl())
     N = np.geomspace(1e7, 1e11, 41)
     v = vertex("b", np.log(N))
@@ -58,7 +55,7 @@ def test_slope_over_size_is_that_of_the_vertices_inside() -> None:
     assert slope.value == pytest.approx(np.polyfit(np.log(N[inside]), v[inside], 1)[0], rel=1e-4)
 
 
-def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget() -> None:
+def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget():
     # L(v) = (b1 + c1 u) v + (b2 + c2 u^2) v^2: db1 moves v* by -db1 / (2 (b2 + c2 u^2)).
     lower, upper = bowl(1e20), bowl(1e21, b1=BOWL["b1"] + 0.01)
     N = np.geomspace(1e7, 1e11, 41)
@@ -70,27 +67,27 @@ def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget() -
     assert slope.value < 0
 
 
-def test_slope_over_the_budget_is_that_of_the_vertices_at_one_sparsity() -> None:
+def test_slope_over_the_budget_is_that_of_the_vertices_at_one_sparsity():
     budgets = [bowl(C, a1=BOWL["a1"] - 0.02 * i) for i, C in enumerate((1e19, 1e20, 1e21))]
     u = [vertex("a", np.log(2), b.params) for b in budgets]
     slope = next(s for s in sizes_over_budget(budgets) if s.at == "S=0.5")
     assert slope.value == pytest.approx(np.polyfit(np.log([1e19, 1e20, 1e21]), u, 1)[0], rel=1e-6)
 
 
-def test_optima_at_the_end_of_the_sizes_count_for_nothing() -> None:
+def test_optima_at_the_end_of_the_sizes_count_for_nothing():
     slope = over_sparsity(bowl(low=1e10, high=1e13), "x")
     assert np.isnan(slope.value)
     assert slope.draws is None
     assert "have an optimum inside what was measured" in slope.note
 
 
-def test_budgets_without_a_size_in_common_have_no_slope() -> None:
+def test_budgets_without_a_size_in_common_have_no_slope():
     slope = sparsity_over_budget(bowl(1e20, 1e7, 1e9), bowl(1e21, 1e10, 1e12))
     assert (slope.n, np.isnan(slope.value)) == (0, True)
     assert slope.note.startswith("only 0 sizes")
 
 
-def test_the_mean_is_as_sure_as_independent_slopes_make_it() -> None:
+def test_the_mean_is_as_sure_as_independent_slopes_make_it():
     rng = np.random.default_rng(0)
     slopes = [Slope(str(i), 5, float(i), i + rng.normal(0, 1, 20000)) for i in range(4)]
     missing = Slope("none", 0, note="none")
@@ -100,14 +97,14 @@ def test_the_mean_is_as_sure_as_independent_slopes_make_it() -> None:
     assert with_mean([missing])[-1].note == "no slope to average"
 
 
-def test_a_surface_predicts_its_own_losses_when_left_out() -> None:
+def test_a_surface_predicts_its_own_losses_when_left_out():
     predicted = predictions(bowl())
     assert len(predicted) == 35
     assert predicted["times"].sum() == 100 * 7  # 20 % of 35, 100 times
     np.testing.assert_allclose(predicted["predicted"], predicted["L"], atol=1e-8)
 
 
-def test_noise_of_a_run_left_out_is_not_fitted_away() -> None:
+def test_noise_of_a_run_left_out_is_not_fitted_away():
     surface = bowl()
     noise = np.random.default_rng(1).normal(0, 0.01, len(surface.rows))
     rows = surface.rows.assign(L=surface.rows["L"] + noise)
@@ -117,7 +114,7 @@ def test_noise_of_a_run_left_out_is_not_fitted_away() -> None:
     assert held == pytest.approx(1e-4, rel=0.6)
 
 
-def test_too_few_runs_leave_no_prediction() -> None:
+def test_too_few_runs_leave_no_prediction():
     surface = bowl()
     few = dataclasses.replace(surface, rows=surface.rows.iloc[:8])
     assert predictions(few).empty

@@ -28,12 +28,7 @@ PRINTED_RISE = 0.4  # of r* from S = 97.67 % to 82.35 %
 
 
 def over_compute(table: pd.DataFrame, column: str = "r_raw") -> Estimate:
-    """Returns beta_r common to all sparsities: d ln r*/d ln C with a level for each S.
-
-    Args:
-        table: of ``r_star``.
-        column: which of its r*.
-    """
+    """Returns beta_r common to all sparsities: d ln r*/d ln C with a level for each S."""
     rows = table[table[column].notna()]
     ln_C = np.log(rows["C"].to_numpy(float))
     own = _indicators(rows["S"])
@@ -53,10 +48,7 @@ def exponent_difference(table: pd.DataFrame) -> Estimate:
 
 
 def over_sparsity(table: pd.DataFrame) -> Estimate:
-    """Returns d ln r*/d ln(1 - S) of raw r* with a level for each budget.
-
-    Where it is positive, r* rises with the active fraction.
-    """
+    """Returns d ln r*/d ln(1 - S) of raw r* with a level for each budget."""
     own = _indicators(table["C"])
     X = np.column_stack([np.log1p(-table["S"].to_numpy(float)), own])
     return contrast(X, np.log(table["r_raw"].to_numpy(float)), np.eye(X.shape[1])[0])
@@ -71,7 +63,8 @@ def curvature(cells: Sequence[Cell]) -> Estimate:
     used = [cell for cell in cells if len(cell.r) >= MIN_RATIOS]
     if not used:
         return Estimate(float("nan"), float("nan"), float("nan"), 0)
-    u = np.concatenate([_centred(cell) for cell in used])
+    ln_r = [np.log(cell.rows["r"].to_numpy(float)) for cell in used]
+    u = np.concatenate([x - x.mean() for x in ln_r])
     L = np.concatenate([cell.rows["L"].to_numpy(float) for cell in used])
     of = np.repeat(np.arange(len(used)), [len(cell.rows) for cell in used])
     own = (of[:, None] == np.arange(len(used))).astype(float)
@@ -106,11 +99,6 @@ def _indicators(values: pd.Series[float]) -> Array:
     """Returns a column for each distinct value, in rising order: (n, values)."""
     rounded = values.to_numpy(float).round(12)
     return np.asarray((rounded[:, None] == np.unique(rounded)).astype(float))
-
-
-def _centred(cell: Cell) -> Array:
-    u = np.log(cell.rows["r"].to_numpy(float))
-    return np.asarray(u - u.mean())
 
 
 def rises_with_compute(inputs: Inputs) -> Evidence:
@@ -176,10 +164,9 @@ def misallocation_is_costly(inputs: Inputs) -> Evidence:
         f"a ratio 20 % off the optimum costs {cost} nats/token by the curvature of "
         f"{cost.n} runs' losses; the paper's own Table 1 gives 0.004 to 0.009"
     )
-    if inputs.completed["C"].max() < PRINTED_AT / 10:
-        nearer = "budgets near 2e20 FLOPs: tier paper"
-        return Evidence(measured, *cost.interval, "nats/token", decides=[], needed=nearer)
-    return Evidence(measured, *cost.interval, "nats/token")
+    far = inputs.completed["C"].max() < PRINTED_AT / 10
+    needed = "budgets near 2e20 FLOPs: tier paper" if far else ""
+    return Evidence(measured, *cost.interval, "nats/token", [] if far else None, needed)
 
 
 def beats_the_baselines(inputs: FittedInputs) -> Evidence:

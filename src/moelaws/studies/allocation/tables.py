@@ -26,6 +26,7 @@ TITLES = {
     "wang": "Eq 5 (Wang et al.), total N",
     "abnar": "Eq 6 (Abnar et al.), total N",
 }
+COEFFICIENTS = ["Law", "Coefficient", "Own runs", "Low", "High", "Published", "Identified"]
 # Table 2 of the paper: label, layers, heads, batch (sequences), learning rate.
 PAPER = (
     ("20M", 8, 8, 96, 1.5e-3),
@@ -38,35 +39,20 @@ PAPER = (
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets Eq 2 with the own and with the published r*, and Eq 1, beside the paper's Table 1."""
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
     for name in ("loss", "loss_published"):
         report = inputs.fit(name)
-        law = laws.fittable(report.law)
+        published = laws.fittable(report.law).published or {}
         unknown = report.part({}).diagnostics.unidentified
         for parameter, estimate in report.part({}).params.items():
+            numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
             rows.append(
-                {
-                    "Law": TITLES[name],
-                    "Coefficient": parameter,
-                    "Own runs": estimate.estimate,
-                    "Low": estimate.low,
-                    "High": estimate.high,
-                    "Published": (law.published or {}).get(parameter),
-                    "Identified": "no" if parameter in unknown else "yes",
-                }
+                (TITLES[name], parameter, *numbers, "no" if parameter in unknown else "yes")
             )
     for row in inputs.derived("stages").to_dict("records"):
-        rows.append(
-            {
-                "Law": f"Eq 1, {row['coefficient']} over 1-S, {row['selection']} r*",
-                "Coefficient": row["parameter"],
-                "Own runs": row["estimate"],
-                "Low": row["low"],
-                "High": row["high"],
-                "Published": row["published"],
-                "Identified": "yes" if _identified(row) else "no",
-            }
-        )
+        law = f"Eq 1, {row['coefficient']} over 1-S, {row['selection']} r*"
+        cells = (row[name] for name in ("parameter", "estimate", "low", "high", "published"))
+        rows.append((law, *cells, "yes" if _identified(row) else "no"))
     level = inputs.fit("loss").level
     notes = [
         f"Intervals are {level:.0%}. Identified: the interval reaches no bound and spans neither a "
@@ -75,7 +61,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         "has: compare exponents and the share of each term rather than values.",
     ]
     notes += sorted(set(inputs.derived("stages")["note"]) - {""})
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(pd.DataFrame(rows, columns=COEFFICIENTS), notes=notes)
 
 
 def starts(inputs: FittedInputs) -> Tabular:

@@ -64,10 +64,7 @@ def exponent_identity(inputs: FittedInputs) -> Evidence:
 
 
 def routing_regimes(inputs: FittedInputs) -> Evidence:
-    """Returns the slope of the loss over ln M below the middle M of each series.
-
-    It decides together with the fall above the middle: minus the slope there.
-    """
+    """Returns the slope of the loss over ln M below the middle M; the fall above decides too."""
     table = inputs.derived("routing")
     few, many = (one_row(table[table["D"].isna()], part=part) for part in (FEW, MANY))
     slopes = "; ".join(

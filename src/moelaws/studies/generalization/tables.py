@@ -11,17 +11,12 @@ from moelaws.figures.tabular import Tabular
 from moelaws.studies.generalization.derived.dimension import of_models
 from moelaws.studies.generalization.derived.exponents import (
     OWN,
+    QUANTITIES,
     consistency,
     interval_text,
     one_row,
 )
-from moelaws.studies.generalization.laws.exponents import (
-    alpha_N,
-    predicted_alpha_C,
-    predicted_alpha_D,
-    smoothness_from_D,
-    smoothness_from_N,
-)
+from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
 from moelaws.tables.sweeps import in_sweep
 
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
@@ -66,12 +61,8 @@ def theory(inputs: Inputs) -> Tabular:
     slopes = inputs.derived("slopes")
     rows: list[dict[str, Any]] = []
     for s in SMOOTHNESS:
-        a = float(alpha_N(s, d))
-        exponents = {
-            "alpha_N": a,
-            "alpha_D": float(predicted_alpha_D(a)),
-            "alpha_C": float(predicted_alpha_C(a)),
-        }
+        implied = LAW.evaluate({}, {"s": s, "d": d})
+        exponents = {name: float(implied[name]) for name in ("alpha_N", "alpha_D", "alpha_C")}
         rows.append({"row": f"theory, s = {s:g}", "s_N": s, "s_D": s, **exponents})
     for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
         rows.append({"row": words, **_measured(slopes[slopes["floor"] == floor], d)})
@@ -117,8 +108,8 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
         "alpha_D": b,
         **{f"{name}_interval": interval_text(*x, "not known") for name, x in intervals.items()},
         **{n: float(point[n]) for n in ("alpha_C", "alpha_D_predicted", "relative_delta_D")},
-        "s_N": float(smoothness_from_N(a, d)),
-        "s_D": float(smoothness_from_D(b, d)),
+        "s_N": float(VARIANTS["from_N"].evaluate({}, {"alpha_N": a, "d": d})["s"]),
+        "s_D": float(VARIANTS["from_D"].evaluate({}, {"alpha_D": b, "d": d})["s"]),
     }
 
 
@@ -148,13 +139,8 @@ def architectures(inputs: Inputs, sweep: str) -> Tabular:
 def exponents(inputs: Inputs) -> Tabular:
     """Sets T5: exponents and identities for each number of experts, own rows first."""
     table = inputs.derived("identities")
-    columns = {
-        "origin": "origin",
-        "E": "E",
+    names = {
         "n": "runs",
-        "alpha_N": "alpha_N",
-        "alpha_D": "alpha_D",
-        "alpha_C": "alpha_C",
         "alpha_D_predicted": "alpha_D pred",
         "alpha_C_predicted": "alpha_C pred",
         "delta_D": "Delta_D",
@@ -162,7 +148,8 @@ def exponents(inputs: Inputs) -> Tabular:
         "relative_delta_D": "Delta_D / alpha_D pred",
         "relative_delta_C": "Delta_C / alpha_C pred",
     }
-    frame = table[list(columns)].rename(columns=columns)
+    columns = ["origin", "E", "n", *(name for name in QUANTITIES if name != "kappa")]
+    frame = table[columns].rename(columns=names)
     frame.insert(5, "alpha_D interval", _intervals(table, "alpha_D"))
     frame.insert(4, "alpha_N interval", _intervals(table, "alpha_N"))
     own = int((table["origin"] == OWN).sum())

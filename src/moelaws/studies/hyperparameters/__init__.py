@@ -1,8 +1,7 @@
 """The search of the leverage paper (App E): the best learning rate, batch and size of a budget.
 
-derived/  search.py lists the runs and marks the near-optimal ones, noise.py refits the laws under
-          the spread of seeds, sizes.py gives the best size of each budget; near_optimal.py selects
-          runs from any table
+derived/  near_optimal.py lists the runs and marks the near-optimal ones, noise.py refits the laws
+          under the spread of seeds, sizes.py gives the best size of each budget
 figures/  laws.py is F2a, F2b, F7 and F9, maps.py F8
 tables.py sets Table 5 and the coefficients of Eq 5
 claims.py has one rule a claim

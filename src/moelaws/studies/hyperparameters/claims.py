@@ -10,8 +10,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
+from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
 from moelaws.studies.hyperparameters.derived.noise import LIMIT
-from moelaws.studies.hyperparameters.derived.search import WORDS
 
 LEVEL = 0.9
 FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
@@ -119,7 +119,8 @@ def smaller_model(inputs: Inputs) -> Evidence:
     if n < 3:
         return Evidence(f"both minima lie inside the sizes tried at {n} of {budgets} budgets")
     logs = np.log(both["moe"].to_numpy(float)) - np.log(both["dense"].to_numpy(float))
-    low, high = (float(np.exp(end)) for end in mean_interval(logs))
+    mean, error = float(logs.mean()), float(np.std(logs, ddof=1)) / np.sqrt(n)
+    low, high = (float(np.exp(end)) for end in t_interval(mean, error, n - 1, LEVEL))
     ratio = float(np.exp(logs.mean()))
     measured = (
         f"the best mixture's M is {ratio:.2f} {_interval(low, high)} of the best dense model's, at "
@@ -130,12 +131,6 @@ def smaller_model(inputs: Inputs) -> Evidence:
     measured += "; below 1.8e14 FLOPs Table 5 itself makes the mixture's the larger"
     needed = "budgets above 1.8e14 FLOPs: the gpu tier's"
     return Evidence(measured, ratio, low, high, decides=[], needed=needed)
-
-
-def mean_interval(values: Array) -> tuple[float, float]:
-    """Returns Student's 90 % interval of the mean of ``values`` (n,)."""
-    error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-    return t_interval(float(values.mean()), error, len(values) - 1, LEVEL)
 
 
 def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:

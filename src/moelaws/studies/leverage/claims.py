@@ -17,8 +17,8 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
-from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves, leverage_draws
-from moelaws.studies.leverage.derived.series import SERIES, Parabola, regression, slope
+from moelaws.studies.leverage.derived.curves import DENSE, curve, curves, leverage_draws
+from moelaws.studies.leverage.derived.series import SERIES, regression, slope
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
 
 MAX_UNREACHED = 0.1  # share of draws without a leverage beyond which no interval is given
@@ -51,7 +51,8 @@ def trend(
     two architectures, or budgets, to compare.
     """
     dense, mixtures = curve(inputs, DENSE), list(curves(inputs, fit))
-    C = _common(mixtures)
+    budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
+    C = np.array(sorted(set.intersection(*budgets))) if budgets else np.empty(0)
     A = np.array([1 - float(moe.rows["S"].iloc[0]) for moe in mixtures])
     if min(len(C), len(mixtures)) < 2:
         return None
@@ -68,12 +69,6 @@ def trend(
     slope = float(_slopes(best[None], x, axis)[0])
     runs = sum(len(curve.rows) for curve in (dense, *mixtures))
     return Trend(Estimate(slope, low, high, runs), len(mixtures), len(C), unreached)
-
-
-def _common(mixtures: list[Curve]) -> Array:
-    """Budgets (n,) that every one of the architectures was trained at."""
-    budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
-    return np.array(sorted(set.intersection(*budgets))) if budgets else np.empty(0)
 
 
 def _slopes(ln_EL_BAC: Array, x: Array, axis: int) -> Array:
@@ -186,21 +181,17 @@ def _least_loss(inputs: Inputs, sweep: str, name: str, scaled: str, digits: int)
     def x(t: float) -> float:
         return 2.0**t if series.log2 else t
 
-    value, low, high = (x(end) for end in _optimum(parabola))
+    # Endless where it reaches an end of the range.
+    low, high = parabola.optimum_interval(LEVEL)
+    low = -math.inf if low <= parabola.low + 1e-9 else low
+    high = math.inf if high >= parabola.high - 1e-9 else high
+    value, low, high = (x(t) for t in (float(parabola.optimum().x[0]), low, high))
     best = Estimate(value, max(low, 0.0), high, parabola.n)  # no share is below none
     measured = (
         f"Least loss at {name} = {best} of {x(parabola.low):.{digits}g} to "
         f"{x(parabola.high):.{digits}g} measured ({best.n} runs, {parabola.budgets} budgets)."
     )
     return Evidence(measured, *best.interval)
-
-
-def _optimum(parabola: Parabola) -> tuple[float, float, float]:
-    """The place of the least loss and its interval, endless where it reaches the range's end."""
-    low, high = parabola.optimum_interval(LEVEL)
-    low = -math.inf if low <= parabola.low + 1e-9 else low
-    high = math.inf if high >= parabola.high - 1e-9 else high
-    return float(parabola.optimum().x[0]), low, high
 
 
 def _unreached(share: float) -> str:

@@ -71,12 +71,7 @@ def saturates(inputs: FittedInputs) -> Evidence:
 
 
 def best_router(inputs: Inputs, experts: int) -> Evidence:
-    """Returns by how much the losses of the other routers exceed those of S-Base.
-
-    Args:
-        inputs: with the derived table gains.
-        experts: from how many on.
-    """
+    """Returns by how much the other routers' losses exceed S-Base's, from ``experts`` on."""
     runs = inputs.derived("gains").query("E >= @experts")
     losses = runs.pivot_table(index=["N_dense", "E"], columns="router", values="L")
     values, ends, texts = [], [], []

@@ -72,17 +72,12 @@ def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, part = laws.fittable(report.law), report.part({})
-            yield {
-                "router": router.name,
-                "objective": inputs.spec(name).protocol.get("objective", law.protocol.objective),
-                "n": part.n,
-                "log10_N": float(log10_cutoff(part.estimates())),
-                "level": report.level,
-                "low": low,
-                "high": high,
-                "printed": float(log10_cutoff(law.published or {})),
-                "stated": float(np.log10(STATED_CUTOFFS[router.variant])),
-            }
+            objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
+            row = {"router": router.name, "objective": objective, "n": part.n, "low": low}
+            row |= {"high": high, "level": report.level}
+            row["log10_N"] = float(log10_cutoff(part.estimates()))
+            row["printed"] = float(log10_cutoff(law.published or {}))
+            yield row | {"stated": float(np.log10(STATED_CUTOFFS[router.variant]))}
 
 
 @table(

@@ -107,30 +107,16 @@ def effective(inputs: FittedInputs) -> Sheet:
     ends = dense["N_dense"].min(), gains["N_effective"].max()
     N = np.geomspace(ends[0] / 1.3, ends[1] * 1.3, 80)
     law = curve(inputs, "dense", N=N)
-    looks: dict[str, Any]
+    hollow: dict[str, Any] = {"mfc": "none", "mew": 0.8}  # for they lie on each other
     axes = {"N_dense": ("base size", SIZE), "N_effective": ("effective size", EFFECTIVE)}
     for panel, (column, (title, label)) in zip(sheet.panels, axes.items(), strict=True):
         panel.line("dense law", N, law.value, law.low, law.high, color=style.INK, lw=0.9, zorder=1)
         for router, colour in COLOURS.items():
             rows = gains[gains["router"] == router]
-            # Hollow, for they lie on each other.
-            looks = {
-                "color": colour,
-                "marker": MARKS[router],
-                "label": router,
-                "mfc": "none",
-                "mew": 0.8,
-            }
-            panel.points(router, rows[column], rows["L"], **looks)
-        panel.points(
-            "dense",
-            dense["N_dense"],
-            dense["L"],
-            color=style.INK,
-            marker="D",
-            label="dense",
-            **POINT,
-        )
+            look = {"color": colour, "marker": MARKS[router], "label": router, **hollow}
+            panel.points(router, rows[column], rows["L"], **look)
+        look = {"color": style.INK, "marker": "D", "label": "dense", **POINT}
+        panel.points("dense", dense["N_dense"], dense["L"], **look)
         panel.title(f"over the {title}")
         panel.ax.set_xlim(N[0], N[-1])
         style.size_axis(panel.ax.xaxis, label)
@@ -197,10 +183,9 @@ def gains(inputs: FittedInputs) -> Sheet:
             ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
         ):
             ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
-            panel.line(
-                f"cut-off, interval by {name}", ends, [y, y], color=style.WARN, lw=3, alpha=alpha,
-                label=f"cut-off by\n{label}",
-            )  # fmt: skip
+            look: dict[str, Any] = {"color": style.WARN, "lw": 3, "alpha": alpha}
+            look["label"] = f"cut-off by\n{label}"
+            panel.line(f"cut-off, interval by {name}", ends, [y, y], **look)
         panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
         panel.points(
             "cut-off, stated", 10 ** cut["stated"], 0, color=style.INK, marker="D", ms=3, **POINT
@@ -225,15 +210,8 @@ def routers(inputs: FittedInputs) -> Sheet:
             colour, mark = COLOURS[router.name], MARKS[router.name]
             losses = line(inputs, router.fit, N_active=N, E=E)
             panel.line(f"Eq 1, {router.name}", E, losses, color=colour, lw=0.9)
-            panel.points(
-                router.name,
-                own["E"],
-                own["L"],
-                color=colour,
-                marker=mark,
-                label=router.name,
-                **POINT,
-            )
+            look = {"color": colour, "marker": mark, "label": router.name, **POINT}
+            panel.points(router.name, own["E"], own["L"], **look)
         level = float(dense[dense["size"] == size]["L"].mean())
         panel.line("dense", [1, 512], [level] * 2, color=style.INK, lw=0.8, ls=style.DASHES)
         panel.title(f"{size} base parameters")

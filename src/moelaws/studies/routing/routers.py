@@ -13,17 +13,11 @@ from moelaws.tables.column import Column
 
 @dataclass(frozen=True)
 class Router:
-    """A routing technique.
+    """A routing technique."""
 
-    Attributes:
-        name: as the table has it.
-        fit: the fit of Eq 1 by the paper's objective; ``fit_huber`` is the one by ours.
-        variant: of the law ``clark.routing`` that holds the values printed for it.
-    """
-
-    name: str
-    fit: str
-    variant: str
+    name: str  # as the table has it
+    fit: str  # of Eq 1 by the paper's objective
+    variant: str  # of the law ``clark.routing`` that holds the values printed for it
 
     @property
     def huber(self) -> str:
@@ -58,20 +52,10 @@ def main_runs(table: pd.DataFrame) -> pd.DataFrame:
     Column("L", "float", "nats/token", "validation loss"),
 )
 def curves(inputs: Inputs, file: str) -> pd.DataFrame:
-    """Returns one row an evaluation of each run of the study's table that has a loss.
-
-    Args:
-        inputs: with the authors' file among its data.
-        file: its name in the study's package.
-    """
+    """Returns one row an evaluation of each run, from the authors' ``file``, that has a loss."""
     source = inputs.shipped(file)
-    curves = pd.DataFrame(
-        {
-            "run_id": source["hyper_id"].astype(str),
-            "step": source["step"],
-            "L": source["loss_validation"],
-        }
-    )
+    columns = {"step": source["step"], "L": source["loss_validation"]}
+    curves = pd.DataFrame({"run_id": source["hyper_id"].astype(str), **columns})
     runs = inputs.completed.astype({"batch_tokens": "int64", "E": "int64", "k_source": "int64"})
     own = ["run_id", "router", "size", "E", "k_source", "routing_frequency", "batch_tokens"]
     frame = curves.dropna().merge(runs[own], on="run_id", validate="many_to_one")

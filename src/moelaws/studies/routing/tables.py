@@ -110,14 +110,7 @@ def errors(inputs: FittedInputs) -> Tabular:
     rows = []
     for fit, name in ERRORS.items():
         part = inputs.fit(fit).part({})
-        rows.append(
-            {
-                "Fit": name,
-                "Runs": part.n,
-                "Parameters": len(part.params),
-                "RMSE (nats)": number_or_nan(part.metrics["rmse"]),
-                "R2": number_or_nan(part.metrics["r2"]),
-                "BIC": number_or_nan(part.metrics["bic"]),
-            }
-        )
-    return Tabular(pd.DataFrame(rows))
+        metrics = (number_or_nan(part.metrics[key]) for key in ("rmse", "r2", "bic"))
+        rows.append((name, part.n, len(part.params), *metrics))
+    heads = ["Fit", "Runs", "Parameters", "RMSE (nats)", "R2", "BIC"]
+    return Tabular(pd.DataFrame(rows, columns=heads))

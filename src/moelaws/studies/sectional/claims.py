@@ -99,8 +99,8 @@ def one_minimum(inputs: Inputs) -> Evidence:
     """Returns the share of the grid where the cost over real E falls and then rises, once."""
     E = np.geomspace(0.001, 100, 501).reshape(-1, *[1] * L.ndim)
     turns_once = []
-    for function in (cost.printed_cost, cost.cost):
-        rises = np.diff(function(E, L, D0, ALPHA), axis=0) > 0
+    for printed in (True, False):
+        rises = np.diff(cost.cost(E, L, D0, ALPHA, printed), axis=0) > 0
         turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
     share = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]

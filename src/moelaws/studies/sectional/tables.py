@@ -27,6 +27,14 @@ MISPRINTS = (
      "traditional / sectional cost"),
     ("E4.9", "sec 5.1", "LLaMA-7B: feed-forward width 4096", "d_model 4096", "no number"),
 )  # fmt: skip
+# A result of the cost model, what it is, and its equation.
+SECTIONAL = (
+    ("projections", "projections", "6"),
+    ("attention_before", "attention before the experts", "11"),
+    ("attention_experts", "attention of the experts", "13"),
+    ("overhead", "overhead", "19"),
+    ("S", "whole cost", "20"),
+)
 OVERHEADS = (1e6, 1e7, 1e8, 1e9)
 VERDICT = (
     "The whole number of experts of least cost is 1 in both forms, for every shape and overhead: a "
@@ -66,28 +74,19 @@ def costs(inputs: Inputs) -> Tabular:
     rows = []
     for E in (1.0, float(EXPERTS)):
         printed, corrected = (evaluate(form, E=E, **EXAMPLE) for form in (PRINTED, CORRECTED))
-        traditional = 3 * L * d0**2
-        rows += [
-            _cost(
-                E, "traditional: projections of E experts", "1", E * traditional, E * traditional
-            ),
-            _cost(E, "traditional: attention of E experts", "2", E * L**2 * d0, 2 * E * L**2 * d0),
-            *(
-                _cost(E, f"sectional: {name}", equation, printed[term], corrected[term])
-                for term, name, equation in (
-                    ("projections", "projections", "6"),
-                    ("attention_before", "attention before the experts", "11"),
-                    ("attention_experts", "attention of the experts", "13"),
-                    ("overhead", "overhead", "19"),
-                    ("S", "whole cost", "20"),
-                )
-            ),
+        plain, attention = E * (3 * L * d0**2), E * L**2 * d0
+        costs: list[tuple[Any, ...]] = [
+            ("traditional: projections of E experts", "1", plain, plain),
+            ("traditional: attention of E experts", "2", attention, 2 * attention),
+            *((f"sectional: {name}", eq, printed[p], corrected[p]) for p, name, eq in SECTIONAL),
         ]
+        rows += [(E, *words, float(p), float(c), float(c / p)) for *words, p, c in costs]
     notes = (
         f"Multiply-adds at L = {L:g} tokens an expert, d0 = {d0:g}, alpha = "
         f"{EXAMPLE['alpha']:g}. Computed from the cost model; no run is behind it.",
     )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    heads = ["E", "Cost", "Eq", "As printed", "Corrected", "Corrected / printed"]
+    return Tabular(pd.DataFrame(rows, columns=heads), notes=notes)
 
 
 def errata(inputs: Inputs) -> Tabular:
@@ -114,17 +113,6 @@ def errata(inputs: Inputs) -> Tabular:
         VERDICT,
     )
     return Tabular(frame, digits=6, notes=notes)
-
-
-def _cost(E: float, what: str, equation: str, printed: Any, corrected: Any) -> dict[str, Any]:
-    return {
-        "E": E,
-        "Cost": what,
-        "Eq": equation,
-        "As printed": float(printed),
-        "Corrected": float(corrected),
-        "Corrected / printed": float(corrected / printed),
-    }
 
 
 def arms(inputs: Inputs) -> Tabular:

@@ -41,10 +41,7 @@ def loss_falls(inputs: Inputs) -> Evidence:
 
 
 def predicts_unseen(inputs: FittedInputs) -> Evidence:
-    """Returns by how much Chinchilla's error exceeds that of Eq 6 on the runs that both hold out.
-
-    The interval resamples the runs and the draws of both fits.
-    """
+    """Returns Chinchilla's error less that of Eq 6 on the runs that both hold out."""
     holdout = inputs.spec("loss").holdout
     own, other = (predicted(inputs, fit, inputs.table) for fit in ("loss", "chinchilla"))
     more = excess(other, own, inputs.fit("loss").level)

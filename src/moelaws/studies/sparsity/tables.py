@@ -51,14 +51,8 @@ def starts(inputs: FittedInputs) -> Tabular:
     law = laws.fittable(report.law)
     protocol = overridden(law, spec.protocol, spec.name)
     scale = {p.name: f"ln {p.name}" if p.scale == "log" else p.name for p in law.parameters}
-    rows = [
-        {
-            "Parameter": scale[name],
-            "Paper": _listed(law.protocol.grid[name]),
-            "This fit": _listed(protocol.grid[name]),
-        }
-        for name in law.protocol.grid
-    ]
+    grids = law.protocol.grid, protocol.grid
+    rows = [(scale[name], *(_listed(grid[name]) for grid in grids)) for name in law.protocol.grid]
     search = report.part({}).diagnostics.starts
     notes = [f"The grid has {protocol.n_starts:,} starts; L-BFGS in the paper."]
     if search is not None:
@@ -66,7 +60,7 @@ def starts(inputs: FittedInputs) -> Tabular:
             f"{search.run:,} were run here, {search.survived:,} to the end: "
             f"{search.reached:,} of these reached the optimum."
         )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(pd.DataFrame(rows, columns=["Parameter", "Paper", "This fit"]), notes=notes)
 
 
 def coefficients(inputs: FittedInputs) -> Tabular:
@@ -129,26 +123,24 @@ def surfaces(inputs: FittedInputs) -> Tabular:
         for part in inputs.fit(f"isoflop_{size}").parts:
             C = part.where["C"]
             own = at(unseen[(unseen["size"] == size) & (unseen["times"] > 0)], "C", C)
-            rows.append(
-                {
-                    "Size": "N" if size == "total" else "N_a",
-                    "C, FLOPs": C,
-                    "Runs": part.n,
-                    "R2": number_or_nan(part.metrics.get("r2")),
-                    "MSE, fitted": number_or_nan(part.metrics.get("mse")),
-                    "MSE, held out": float(np.average(own["mse"], weights=own["times"]))
-                    if len(own)
-                    else np.nan,
-                    "Pearson r, held out": own["predicted"].corr(own["L"])
-                    if len(own) > 2
-                    else np.nan,
-                }
-            )
+            r2, fitted = (number_or_nan(part.metrics.get(name)) for name in ("r2", "mse"))
+            mse = float(np.average(own["mse"], weights=own["times"])) if len(own) else np.nan
+            r = own["predicted"].corr(own["L"]) if len(own) > 2 else np.nan
+            rows.append(("N" if size == "total" else "N_a", C, part.n, r2, fitted, mse, r))
     notes = (
         "Held out: a random 20 % of the budget's runs, 100 times; MSE over all such predictions, r "
         "between a run's loss and its mean prediction. The paper reports an MSE of 0.0001.",
     )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    heads = [
+        "Size",
+        "C, FLOPs",
+        "Runs",
+        "R2",
+        "MSE, fitted",
+        "MSE, held out",
+        "Pearson r, held out",
+    ]
+    return Tabular(pd.DataFrame(rows, columns=heads), notes=notes)
 
 
 def _implied(runs: str) -> float:

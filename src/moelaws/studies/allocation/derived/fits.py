@@ -98,15 +98,10 @@ def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
             note = "; ".join(filter(None, (note, str(error))))
         for parameter in law.names:
             estimate = params.get(parameter)
-            yield {
-                "selection": name.removeprefix("ratio_"),
-                "coefficient": coefficient,
-                "parameter": parameter,
-                "estimate": estimate.estimate if estimate else None,
-                "low": estimate.low if estimate else None,
-                "high": estimate.high if estimate else None,
-                "published": (law.published or {})[parameter],
-                "level": report.level,
-                "n": len(positive),
-                "note": note,
-            }
+            row: dict[str, Any] = {"selection": name.removeprefix("ratio_")}
+            row |= {"coefficient": coefficient, "parameter": parameter}
+            if estimate:
+                row |= {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high}
+            published = (law.published or {})[parameter]
+            row |= {"published": published, "level": report.level, "n": len(positive)}
+            yield row | {"note": note}

@@ -35,20 +35,14 @@ AT_HIGH_END = "at the largest ratio measured"
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one budget and sparsity, sorted by ratio.
-
-    Attributes:
-        rows: completed runs.
-        r, L: (m,) ratios measured, and the mean loss over the seeds of each.
-        seeds: (m,) runs behind each mean.
-    """
+    """The runs of one budget and sparsity, sorted by ratio."""
 
     C: float
     S: float
-    rows: pd.DataFrame
-    r: Array
-    L: Array
-    seeds: Array
+    rows: pd.DataFrame  # completed runs
+    r: Array  # (m,) ratios measured
+    L: Array  # (m,) the mean loss over the seeds of each
+    seeds: Array  # (m,) runs behind each mean
 
 
 def cells_of(runs: pd.DataFrame) -> list[Cell]:
@@ -57,16 +51,9 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     cells = []
     for _, rows in named.groupby([named["S_shared"].round(12), "C"], sort=True):
         means = rows.groupby("r", sort=True)["L"].agg(["mean", "size"])
-        cells.append(
-            Cell(
-                float(rows["C"].iloc[0]),
-                float(rows["S_shared"].iloc[0]),
-                rows,
-                means.index.to_numpy(float),
-                means["mean"].to_numpy(float),
-                means["size"].to_numpy(float),
-            )
-        )
+        C, S = (float(rows[name].iloc[0]) for name in ("C", "S_shared"))
+        L, seeds = (means[name].to_numpy(float) for name in ("mean", "size"))
+        cells.append(Cell(C, S, rows, means.index.to_numpy(float), L, seeds))
     return cells
 
 
@@ -131,14 +118,8 @@ def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[Index]:
     """Chooses the ratio of each budget, in rising order of C, that rule B.3 takes as r*.
 
     It is that of least loss; where this is below the r* of the budget before, the best of those
-    that are not, if its loss is less than 0.001 nats above the least.
-
-    Args:
-        r: of each budget, its ratios (m,).
-        L: of each budget, their losses (B, m) in B draws.
-
-    Returns:
-        For each budget, indices (B,) among its ratios.
+    that are not, if its loss is less than 0.001 nats above the least. For each budget it takes
+    ratios (m,) and their losses (B, m) in B draws, and returns indices (B,) among the ratios.
     """
     chosen: list[Index] = []
     previous: Array = np.zeros(len(L[0]))
@@ -162,37 +143,21 @@ def _of_sparsity(
     ]
     raw_draws, adjusted_draws = _chosen_draws(cells, noise, rng)
     for i, cell in enumerate(cells):
-        best = int(np.argmin(cell.L))
-        raw_low, raw_high = percentile_interval(raw_draws[i], LEVEL)
-        low, high = percentile_interval(adjusted_draws[i], LEVEL)
+        best, n = int(np.argmin(cell.L)), len(cell.r)
+        note = {0: AT_LOW_END, n - 1: AT_HIGH_END}.get(best, "")
+        row: dict[str, Any] = {"C": cell.C, "S": cell.S, "n_ratios": n, "n": len(cell.rows)}
+        row |= {"r_least": cell.r[0], "r_most": cell.r[-1], "noise": noise, "level": LEVEL}
+        row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen[i]]}
+        row["raw_low"], row["raw_high"] = percentile_interval(raw_draws[i], LEVEL)
+        row["adjusted_low"], row["adjusted_high"] = percentile_interval(adjusted_draws[i], LEVEL)
         yield {
-            "C": cell.C,
-            "S": cell.S,
+            **row,
+            **_parabola(cell),
             "E": int(cell.rows["E"].iloc[0] + cell.rows["E_s"].iloc[0]),
             "N_active": float(cell.rows["N_active_nonemb"].median()),
-            "n_ratios": len(cell.r),
-            "n": len(cell.rows),
-            "r_least": cell.r[0],
-            "r_most": cell.r[-1],
-            "r_raw": cell.r[best],
-            "raw_low": raw_low,
-            "raw_high": raw_high,
-            "L_raw": cell.L[best],
-            "r_adjusted": cell.r[chosen[i]],
-            "adjusted_low": low,
-            "adjusted_high": high,
             "adjusted": chosen[i] != best,
-            **_parabola(cell),
-            "noise": noise,
-            "level": LEVEL,
-            "note": _note(best, len(cell.r)),
+            "note": TOO_FEW if n < MIN_RATIOS else note,
         }
-
-
-def _note(best: int, n: int) -> str:
-    if n < MIN_RATIOS:
-        return TOO_FEW
-    return AT_LOW_END if best == 0 else AT_HIGH_END if best == n - 1 else ""
 
 
 def _chosen_draws(

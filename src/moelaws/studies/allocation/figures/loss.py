@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -57,18 +59,13 @@ def _scatter(
         if not own.any():
             continue
         rows = prediction.rows[own]
-        panel.points(
-            f"{'held out' if hollow else 'runs'}, S={value:.4g}",
-            prediction.value[own],
-            rows["L"],
-            **bars(rows, ALONE),
-            color=colour,
-            marker=marker,
-            markersize=3.2,
-            markerfacecolor="white" if hollow else colour,
-            markeredgewidth=0.7 if hollow else 0.0,
-            label=percent(value) + (" (held out)" if hollow else ""),
-        )
+        face, edge = ("white", 0.7) if hollow else (colour, 0.0)
+        series, label = f"runs, S={value:.4g}", percent(value)
+        if hollow:
+            series, label = f"held out, S={value:.4g}", f"{label} (held out)"
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2}
+        look |= {"markerfacecolor": face, "markeredgewidth": edge, "label": label}
+        panel.points(series, prediction.value[own], rows["L"], **bars(rows, ALONE), **look)
 
 
 def _finish(panel: Panel, prediction: Prediction, mask: Mask, lines: list[str]) -> None:
@@ -105,19 +102,14 @@ def curve(inputs: FittedInputs) -> Sheet:
     D = np.geomspace(max(tokens[-1] / 50, tokens[0]), tokens[-1], 80)
     at_end = {name: float(run[column]) for name, column in spec.mapping.items() if name != "L"}
     fitted = law.predict(report.part({}).estimates(), {**at_end, "D": D})
-    panel.line(
-        "training loss, running mean", tokens, smooth, color=style.ORDERED(0.3), linewidth=0.9,
-        label="training loss, mean\nof 2 % of the steps",
-    )  # fmt: skip
+    colour, label = style.ORDERED(0.3), "training loss, mean\nof 2 % of the steps"
+    series = "training loss, running mean"
+    panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)
     shown = fitted <= 1.05 * smooth.max()  # a law of final losses is lost at the first steps
-    panel.line(
-        "Eq 2", D[shown], fitted[shown], color=style.INK,
-        label="Eq 2 as fitted",
-    )  # fmt: skip
-    panel.points(
-        "validation loss", run["D"], run["L"], color=style.WARN, marker="D", zorder=4,
-        label="validation loss\nat the end",
-    )  # fmt: skip
+    panel.line("Eq 2", D[shown], fitted[shown], color=style.INK, label="Eq 2 as fitted")
+    look: dict[str, Any] = {"color": style.WARN, "marker": "D", "zorder": 4}
+    look["label"] = "validation loss\nat the end"
+    panel.points("validation loss", run["D"], run["L"], **look)
     panel.ax.set(xlabel="training tokens $D$", ylabel="loss (nats/token)", xscale="log")
     panel.ax.set_title(
         f"$N_a$ = {style.short(run['N_active'])}, $N$ = {style.short(run['N_total'])}, "

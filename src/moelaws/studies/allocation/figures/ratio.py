@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,29 +82,14 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
         height = cell.L - cell.L[best] + i * step
         path.append((cell.r[best], height[best]))
         name = f"C={cell.C:g}, S={cell.S:.4g}"
-        panel.line(
-            f"loss above its least, shifted by {i * step:.4g}, {name}",
-            cell.r,
-            height,
-            color=style.ORDERED(norm(float(cell.rows["N_active_nonemb"].median()))),
-            linewidth=0.9,
-            marker="o",
-            markersize=2.8,
-        )
+        series = f"loss above its least, shifted by {i * step:.4g}, {name}"
+        colour = style.ORDERED(norm(float(cell.rows["N_active_nonemb"].median())))
+        look: dict[str, Any] = {"linewidth": 0.9, "marker": "o", "markersize": 2.8}
+        panel.line(series, cell.r, height, color=colour, **look)
         panel.sheet.record(panel.name, f"loss, {name}", x=cell.r, y=cell.L)
-    r_path, heights = np.array(path).T
-    panel.line(
-        "r*, least loss measured",
-        r_path,
-        heights,
-        color=style.INK,
-        linewidth=1.0,
-        linestyle=style.DASHES,
-        marker="*",
-        markersize=5,
-        zorder=4,
-        label="$r^*$: least loss measured",
-    )
+    star: dict[str, Any] = {"color": style.INK, "linewidth": 1.0, "linestyle": style.DASHES}
+    star |= {"marker": "*", "markersize": 5, "zorder": 4, "label": "$r^*$: least loss measured"}
+    panel.line("r*, least loss measured", *np.array(path).T, **star)
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
     panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
@@ -159,15 +145,10 @@ def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: f
     """Marks adjusted r*, hollow at an end of the grid, and raw ones where they differ."""
     end = (rows["r_adjusted"] == rows["r_least"]) | (rows["r_adjusted"] == rows["r_most"])
     for at_end, group in rows.groupby(end, sort=True):
-        panel.points(
-            f"adjusted r*, S={S:.4g}" + (" (end of the grid)" if at_end else ""),
-            group["C"] * shift,
-            group["r_adjusted"],
-            group["adjusted_low"],
-            group["adjusted_high"],
-            color=colour,
-            markerfacecolor="white" if at_end else colour,
-        )
+        series = f"adjusted r*, S={S:.4g}" + (" (end of the grid)" if at_end else "")
+        ends = (group[name] for name in ("r_adjusted", "adjusted_low", "adjusted_high"))
+        face = "white" if at_end else colour
+        panel.points(series, group["C"] * shift, *ends, color=colour, markerfacecolor=face)
     other = rows[rows["adjusted"]]
     if len(other):
         panel.points(
@@ -214,8 +195,8 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     panel.line("published", grid, published, **style.PUBLISHED, linewidth=0.8, label=label)
     for note in sorted(set(line["note"]) - {""}):
         sheet.warn(f"{coefficient}: {note}")
-    _fraction_axis(panel, x)
-    panel.ax.set_ylabel(SYMBOLS[coefficient])
+    style.fixed_ticks(panel.ax.xaxis, sorted(x), "{:.3g}".format)
+    panel.ax.set(xlabel="active fraction $1 - S$", ylabel=SYMBOLS[coefficient])
     panel.legend()
     return sheet
 
@@ -229,9 +210,3 @@ def _estimates(report: FitReport, coefficient: str) -> tuple[np.ndarray, ...]:
 
 def _power(prefactor: float, exponent: float) -> str:
     return f"{style.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"
-
-
-def _fraction_axis(panel: Panel, x: np.ndarray) -> None:
-    axis = panel.ax.xaxis
-    style.fixed_ticks(axis, sorted(x), "{:.3g}".format)
-    axis.set_label_text("active fraction $1 - S$")

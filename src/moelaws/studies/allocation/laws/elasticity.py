@@ -61,39 +61,20 @@ def optimal_ratio(
     return np.exp(bisect(excess, -width, width))
 
 
-def local_exponent(r: ArrayLike, a: ArrayLike, e: ArrayLike) -> Array:
-    """d ln r / d ln C at an optimum ``r`` of Eq 3: the local beta_r. Source: App A.2, corrected."""
-    r, a, e = (np.asarray(value, float) for value in (r, a, e))
-    return np.asarray((a - e) * (1 + r) / ((1 + e) + (1 + a) * r))
-
-
-def printed_ratio(
-    C: ArrayLike, alpha_A: ArrayLike, alpha_E: ArrayLike, a: ArrayLike, e: ArrayLike
-) -> Array:
-    """r by the paper's Eq 4 as printed, which does not minimise Eq 3 (erratum E0.1)."""
-    C, alpha_A, alpha_E, a, e = (np.asarray(value, float) for value in (C, alpha_A, alpha_E, a, e))
-    prefactor = np.exp(_ln_pull(alpha_A, alpha_E, a, e) / (a + e + 1))
-    return np.asarray(prefactor * C ** printed_exponent(a, e))
-
-
-def printed_exponent(a: ArrayLike, e: ArrayLike) -> Array:
-    """beta_r by the paper's Eq 4 as printed (erratum E0.1)."""
-    a, e = np.asarray(a, float), np.asarray(e, float)
-    return np.asarray((e - a) / (a + e + 1))
-
-
 def _ln_pull(alpha_A: Array, alpha_E: Array, a: Array, e: Array) -> Array:
     return np.asarray(np.log(alpha_E * e) - np.log(alpha_A * a))
 
 
 def _exact(columns: Columns) -> Mapping[str, Any]:
-    r = optimal_ratio(*(columns[v.name] for v in _VARIABLES))
-    return {"r": r, "slope": local_exponent(r, columns["a"], columns["e"])}
+    r, a, e = optimal_ratio(**columns), columns["a"], columns["e"]
+    return {"r": r, "slope": (a - e) * (1 + r) / ((1 + e) + (1 + a) * r)}
 
 
 def _printed(columns: Columns) -> Mapping[str, Any]:
-    r = printed_ratio(*(columns[v.name] for v in _VARIABLES))
-    return {"r": r, "slope": printed_exponent(columns["a"], columns["e"])}
+    """Gives the paper's Eq 4 as printed, which does not minimise Eq 3 (erratum E0.1)."""
+    C, alpha_A, alpha_E, a, e = (columns[v.name] for v in _VARIABLES)
+    slope = (e - a) / (a + e + 1)
+    return {"r": np.exp(_ln_pull(alpha_A, alpha_E, a, e) / (a + e + 1)) * C**slope, "slope": slope}
 
 
 def _formula(

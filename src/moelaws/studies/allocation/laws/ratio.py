@@ -183,18 +183,8 @@ def compute_for(r: ArrayLike, S: ArrayLike, params: Mapping[str, float] = PUBLIS
 
 def crossing(S1: ArrayLike, S2: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
     """C (FLOPs) at which both sparsities have the same r*; NaN where their beta_r are equal."""
-    return compute_for_ratio(S1, S2, 1.0, params)
-
-
-def compute_for_ratio(
-    S1: ArrayLike, S2: ArrayLike, q: ArrayLike, params: Mapping[str, float] = PUBLISHED
-) -> Array:
-    """C (FLOPs) at which r*(C, S1) / r*(C, S2) = ``q``; NaN where their beta_r are equal.
-
-    Source: allocation, Eq 1 at two sparsities.
-    """
     prefactor = alpha_r(S1, params) / alpha_r(S2, params)
-    return _power(np.asarray(q, float) / prefactor, beta_r(S1, params) - beta_r(S2, params))
+    return _power(1 / prefactor, beta_r(S1, params) - beta_r(S2, params))
 
 
 def least_ratio_sparsity(C: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:

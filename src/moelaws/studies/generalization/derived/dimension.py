@@ -32,19 +32,12 @@ MIDDLE = (0.4, 0.6)  # relative depth of the layers that stand for a model (App 
 
 @dataclass(frozen=True)
 class Dimension:
-    """The dimension of a cloud over random subsamples.
-
-    Attributes:
-        median, mad: median over the subsamples and its median absolute deviation; NaN where the
-            cloud is too small.
-        points: number of distinct points of the cloud.
-        subsample: number of points of each subsample.
-    """
+    """The dimension of a cloud over random subsamples; NaN where it is too small."""
 
     median: float
-    mad: float
-    points: int
-    subsample: int
+    mad: float  # median absolute deviation
+    points: int  # distinct ones of the cloud
+    subsample: int  # points of each subsample
 
 
 def local_dimension(distances: Array, unbiased: bool = False) -> Array:
@@ -136,16 +129,8 @@ def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
             states = hidden.loc[hidden["layer"] == layer, "state"]
             cloud = over_subsamples(np.stack(states.to_list()))
             depth = layer / run["n_layers"]
-            yield {
-                **about,
-                "layer": layer,
-                "depth": depth,
-                "middle": MIDDLE[0] <= depth <= MIDDLE[1],
-                "points": cloud.points,
-                "subsample": cloud.subsample,
-                "dimension": cloud.median,
-                "mad": cloud.mad,
-            }
+            own = {"layer": layer, "depth": depth, "middle": MIDDLE[0] <= depth <= MIDDLE[1]}
+            yield {**about, **own, **vars(cloud), "dimension": cloud.median}
 
 
 def of_models(frame: pd.DataFrame) -> pd.DataFrame:

@@ -169,10 +169,7 @@ def slopes_warnings(frame: pd.DataFrame) -> list[str]:
     Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
 )
 def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each number of experts of the fit by_experts, then the published ones.
-
-    A row whose exponents are not above 0 has no identities: its cells are missing.
-    """
+    """Gives a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:
         point = consistency(fit.params["alpha"], fit.params["beta"])
@@ -207,10 +204,7 @@ def identities_warnings(frame: pd.DataFrame) -> list[str]:
     Column("points", "int", "1", "numbers of experts behind it"),
 )
 def amplification(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each parameter of each form, by the fit by_experts and as published.
-
-    The own values are missing where the fit has fewer than two numbers of experts.
-    """
+    """Gives a row for each parameter of each form, by the fit by_experts and as published."""
     fits = estimates(inputs, "by_experts")
     E = np.array([fit.result.where["M"] for fit in fits])
     point_E = consistency(*([fit.params[name] for fit in fits] for name in ("alpha", "beta")))

@@ -104,18 +104,11 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     y = (rows["L"] - groups["L"].transform("mean")).to_numpy(float)
     freedom, spread = len(rows) - groups.ngroups - 1, float(x @ x)
     slope = float(x @ y) / spread if spread > 0 else float("nan")
-    low = high = float("nan")
+    row: dict[str, Any] = {"level": LEVEL, "n": len(rows), "series": groups.ngroups}
     if freedom > 0 and spread > 0:
         error = float(np.sqrt(np.sum((y - slope * x) ** 2) / freedom / spread))
-        low, high = t_interval(slope, error, freedom, LEVEL)
-    return {
-        "slope": slope,
-        "slope_low": low,
-        "slope_high": high,
-        "level": LEVEL,
-        "n": len(rows),
-        "series": groups.ngroups,
-    }
+        row["slope_low"], row["slope_high"] = t_interval(slope, error, freedom, LEVEL)
+    return row | {"slope": slope}
 
 
 @table(

@@ -17,10 +17,7 @@ NOTHING = "no hidden states:\nno completed run's weights are kept"
 
 
 def routing(inputs: Inputs) -> Sheet:
-    """Draws a panel for the least and the largest budget, with a line for each k.
-
-    M stands beside each point.
-    """
+    """Draws a panel for the least and the largest budget, a line for each k, M at each point."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, "routing")]
     budgets = sorted(float(D) for D in runs["D"].unique())
@@ -32,8 +29,8 @@ def routing(inputs: Inputs) -> Sheet:
         for k, colour in zip(active, style.ordered_colours(len(active)), strict=True):
             _series(panel, rows[rows["k"] == k], k, colour, error_among(rows))
         panel.title(f"$D$ = {style.short(D)} tokens")
-        panel.ax.set_xlabel(r"routing term $R = k L_T\,l\,\ln(eM/k)$ (nats)")
-        panel.ax.set_ylabel("validation loss (nats/token)")
+        R = r"routing term $R = k L_T\,l\,\ln(eM/k)$ (nats)"
+        panel.ax.set(xlabel=R, ylabel="validation loss (nats/token)")
         panel.ax.margins(0.08, 0.14)
     if not budgets:
         sheet.panels[0].message("no completed run of the sweep routing")
@@ -49,15 +46,9 @@ def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any, error: str) -
     panel.ax.plot(mean["R"], mean["L"], color=colour, linewidth=0.9, zorder=2)
     ends = bars(mean, error)
     panel.points(f"k={k}", mean["R"], mean["L"], **ends, color=colour, label=f"{k}", zorder=3)
+    beside = {"textcoords": "offset points", "xytext": (4, 3), "fontsize": 5.5}
     for row in mean.itertuples():
-        panel.ax.annotate(
-            f"{row.M}",
-            (row.R, row.L),
-            textcoords="offset points",
-            xytext=(4, 3),
-            fontsize=5.5,
-            color=style.INK,
-        )
+        panel.ax.annotate(f"{row.M}", (row.R, row.L), **beside, color=style.INK)
 
 
 def dimension(inputs: Inputs, x: str) -> Sheet:

@@ -23,30 +23,19 @@ _ITERATION_LIMIT = 100_000
 
 @dataclass(frozen=True)
 class Bound:
-    """Phi over k for arrays of its constants, which have one shape; Eq 9.
+    """Phi over k for arrays of its constants, which have one shape; Eq 9."""
 
-    Attributes:
-        p: exponent of the approximation error, 2s/d.
-        A: its coefficient.
-        B: active parameters that one more active expert adds.
-        T: routing choices of a sequence, MoE layers times tokens.
-        M: total experts.
-        n: samples.
-    """
-
-    p: Array
-    A: Array
-    B: Array
-    T: Array
-    M: Array
-    n: Array
+    p: Array  # exponent of the approximation error, 2s/d
+    A: Array  # its coefficient
+    B: Array  # active parameters that one more active expert adds
+    T: Array  # routing choices of a sequence, MoE layers times tokens
+    M: Array  # total experts
+    n: Array  # samples
 
     @classmethod
-    def of(cls, *, s: ArrayLike, d: ArrayLike, **constants: ArrayLike) -> Bound:
-        """The bound at smoothness ``s`` and intrinsic dimension ``d``; arguments broadcast."""
-        values = {"p": 2 * np.asarray(s, float) / np.asarray(d, float), **constants}
-        arrays = np.broadcast_arrays(*(np.asarray(x, float) for x in values.values()))
-        return cls(**dict(zip(values, arrays, strict=True)))
+    def of(cls, columns: Columns) -> Bound:
+        """The bound by the law's variables."""
+        return cls(2 * columns["s"] / columns["d"], *(columns[name] for name in "ABTMn"))
 
     def value(self, k: ArrayLike) -> Array:
         """Phi(k)."""
@@ -103,7 +92,7 @@ class Bound:
         return lower, upper
 
     def contraction(self, k: ArrayLike) -> Array:
-        """Slope of the iterate of :func:`fixed_point` at k, in ln k; it settles where below 1.
+        """Slope at k, in ln k, of k <- (pAn/(B + T ln(M/k)))^(1/(p+1)); it settles where below 1.
 
         1 / ((p+1) y) with y = B/T + ln(M/k): below 1 at the minimum, above at the local maximum.
         """
@@ -134,43 +123,25 @@ class Bound:
             return (self.p + 1) * ln_k + np.log(self._price(ln_k)) - self.ln_gain
 
 
-def fixed_point(bound: Bound) -> tuple[Array, Array]:
-    """k <- (pAn/(B + T ln(M/k)))^(1/(p+1)), at most M, from Eq 10: where it ends, iterations.
+def paper_fixed_point(bound: Bound) -> tuple[Array, Array, Array]:
+    """k <- (pAn/(B + T ln(eM/k)))^(1/(p+1)), at most M: where it ends, iterations, first step.
 
-    It ends at the minimum where it starts below the local maximum. Source: Eq 47, 48.
+    ln(eM/k) is no derivative of Phi: it ends below the minimum. It ends when k moves by less than
+    1e-12, relatively; NaN where that takes over 100,000 steps. Source: Eq 10, 12, 49, 50.
     """
-    return _iterate(bound, np.log(bound.M))
-
-
-def paper_fixed_point(bound: Bound) -> tuple[Array, Array]:
-    """The same with ln(eM/k), which is no derivative of Phi: below the minimum. Source: Eq 49."""
-    return _iterate(bound, np.log(bound.M) + 1)
-
-
-def paper_first_step(bound: Bound) -> Array:
-    """One step of :func:`paper_fixed_point`, the paper's closed form. Source: Eq 12, 50."""
-    start = np.minimum(np.log(bound.without_log), np.log(bound.M))
-    return np.exp(_step(bound, np.log(bound.M) + 1, start))
-
-
-def _step(bound: Bound, ln_top: Array, ln_k: Array) -> Array:
-    with np.errstate(divide="ignore"):  # price 0 at k = M, B = 0: the cap holds it there
-        ln_price = np.log(bound.B + bound.T * (ln_top - ln_k))
-    return np.minimum((bound.ln_gain - ln_price) / (bound.p + 1), np.log(bound.M))
-
-
-def _iterate(bound: Bound, ln_top: Array) -> tuple[Array, Array]:
-    """Steps until k moves by less than 1e-12, relatively; NaN where that takes over 100,000."""
     u = np.minimum(np.log(bound.without_log), np.log(bound.M))
-    count, done = np.zeros(u.shape), np.zeros(u.shape, bool)
-    for _ in range(_ITERATION_LIMIT):
-        new = _step(bound, ln_top, u)
+    first, count, done = u, np.zeros(u.shape), np.zeros(u.shape, bool)
+    for i in range(_ITERATION_LIMIT):
+        ln_price = np.log(bound.B + bound.T * (np.log(bound.M) + 1 - u))
+        new = np.minimum((bound.ln_gain - ln_price) / (bound.p + 1), np.log(bound.M))
+        first = first if i else new
         count += ~done
         done = done | ~(np.abs(new - u) > 1e-12)
         u = new
         if done.all():
             break
-    return np.where(done, np.exp(u), np.nan), np.where(done, count, np.nan)
+    k, count = (np.where(done, x, np.nan) for x in (np.exp(u), count))
+    return k, count, np.exp(first)
 
 
 def _root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
@@ -178,12 +149,8 @@ def _root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -
         return rising_root(function, low, high)
 
 
-def _bound(columns: Columns) -> Bound:
-    return Bound.of(**{name: columns[name] for name in ("s", "d", "A", "B", "T", "M", "n")})
-
-
 def _optimum(columns: Columns) -> dict[str, Array]:
-    bound = _bound(columns)
+    bound = Bound.of(columns)
     k = bound.minimum()
     inside = (k >= 1) & (k < bound.M)
     lower, upper = bound.sandwich()
@@ -203,12 +170,12 @@ def _optimum(columns: Columns) -> dict[str, Array]:
 
 
 def _paper(columns: Columns) -> dict[str, Array]:
-    bound = _bound(columns)
-    k, count = paper_fixed_point(bound)
+    bound = Bound.of(columns)
+    k, count, first = paper_fixed_point(bound)
     return {
         "k_star": k,
         "iterations": count,
-        "k_first": paper_first_step(bound),
+        "k_first": first,
         "k_without_log": np.minimum(bound.without_log, bound.M),
         "Phi": bound.value(k),
     }

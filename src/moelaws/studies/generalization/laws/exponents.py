@@ -23,82 +23,29 @@ _ALPHA_D = Variable("alpha_D", "1", "exponent of the risk in samples", _BELOW_1)
 _ALPHA_C = Variable("alpha_C", "1", "exponent of the risk in compute")
 
 
-def alpha_N(s: ArrayLike, d: ArrayLike) -> Array:
-    """2s/d, the model exponent: risk ~ N^-alpha_N in active parameters. Source: Eq 6."""
-    return np.asarray(2 * np.asarray(s, float) / np.asarray(d, float))
-
-
 def predicted_alpha_D(alpha_N: ArrayLike) -> Array:
     """alpha_N / (1 + alpha_N) = 2s/(2s+d): the data exponent that goes with it. Eq 4, 24."""
     a = np.asarray(alpha_N, float)
     return np.asarray(a / (1 + a))
 
 
-def predicted_alpha_C(alpha_N: ArrayLike) -> Array:
+def _predicted_alpha_C(a: Array) -> Array:
     """alpha_N / (2 + alpha_N) = s/(s+d): the compute exponent at C ~ N n. Source: Eq 19, 20."""
-    a = np.asarray(alpha_N, float)
     return np.asarray(a / (2 + a))
-
-
-def separable_alpha_C(alpha_N: ArrayLike, alpha_D: ArrayLike) -> Array:
-    """alpha_N alpha_D / (alpha_N + alpha_D): compute exponent of a/N^alpha_N + b/n^alpha_D.
-
-    Equal to :func:`predicted_alpha_C` where alpha_D is the predicted one. Source: Eq 23.
-    """
-    a, b = np.asarray(alpha_N, float), np.asarray(alpha_D, float)
-    return np.asarray(a * b / (a + b))
-
-
-def slow_rate_alpha_D(alpha_N: ArrayLike) -> Array:
-    """2s/(4s+d): the data exponent of an estimation error sqrt(N/n) in place of N/n (E3.1)."""
-    a = np.asarray(alpha_N, float)
-    return np.asarray(a / (1 + 2 * a))
-
-
-def smoothness_from_N(alpha_N: ArrayLike, d: ArrayLike) -> Array:
-    """s = d alpha_N / 2: smoothness seen by a model-scaling slope. Source: App B, Eq 6 inverted."""
-    return np.asarray(np.asarray(d, float) * np.asarray(alpha_N, float) / 2)
-
-
-def smoothness_from_D(alpha_D: ArrayLike, d: ArrayLike) -> Array:
-    """s = d alpha_D / (2 (1 - alpha_D)): smoothness seen by a data-scaling slope.
-
-    NaN unless alpha_D < 1, which every smoothness keeps to. Source: App B, Eq 4 inverted.
-    """
-    a = np.asarray(alpha_D, float)
-    possible = a < 1
-    return np.where(possible, np.asarray(d, float) * a / (2 * np.where(possible, 1 - a, 1)), np.nan)
-
-
-def compute_optimal_N(
-    s: ArrayLike, d: ArrayLike, C: ArrayLike, A: ArrayLike = 1, B: ArrayLike = 1
-) -> Array:
-    """N* = ((s/d) (A/B) C)^(d/(2(s+d))), the least A N^(-2s/d) + B N/n at N n = C.
-
-    Args:
-        s, d: smoothness and intrinsic dimension.
-        C: active parameters times samples; multiply by 6 for FLOPs where samples are tokens.
-        A, B: coefficients of the approximation and the estimation error.
-
-    Returns:
-        Active parameters; the optimal number of samples is C / N*. Source: Eq 18, 54.
-    """
-    s, d = np.asarray(s, float), np.asarray(d, float)
-    ratio = np.asarray(A, float) / np.asarray(B, float)
-    return np.asarray((s / d * ratio * np.asarray(C, float)) ** (d / (2 * (s + d))))
 
 
 def _from_smoothness(columns: Columns) -> dict[str, Array]:
     s, d, C = columns["s"], columns["d"], columns["C"]
-    a = alpha_N(s, d)
-    N = compute_optimal_N(s, d, C, columns["A"], columns["B"])
+    a = 2 * s / d  # Eq 6
+    # The least A N^(-2s/d) + B N/n at N n = C (Eq 18, 54).
+    N = (s / d * (columns["A"] / columns["B"]) * C) ** (d / (2 * (s + d)))
     return {
         "alpha_N": a,
         "alpha_D": predicted_alpha_D(a),
-        "alpha_C": predicted_alpha_C(a),
+        "alpha_C": _predicted_alpha_C(a),
         "N_exponent": d / (2 * (s + d)),
         "n_exponent": (2 * s + d) / (2 * (s + d)),
-        "alpha_D_slow": slow_rate_alpha_D(a),
+        "alpha_D_slow": a / (1 + 2 * a),  # 2s/(4s+d): an estimation error sqrt(N/n) (E3.1)
         "N_star": N,
         "n_star": C / N,
     }
@@ -106,23 +53,22 @@ def _from_smoothness(columns: Columns) -> dict[str, Array]:
 
 def _from_N(columns: Columns) -> dict[str, Array]:
     a = columns["alpha_N"]
-    return {
-        "s": smoothness_from_N(a, columns["d"]),
-        "alpha_D": predicted_alpha_D(a),
-        "alpha_C": predicted_alpha_C(a),
-    }
+    s = columns["d"] * a / 2  # App B, Eq 6 inverted
+    return {"s": s, "alpha_D": predicted_alpha_D(a), "alpha_C": _predicted_alpha_C(a)}
 
 
 def _from_D(columns: Columns) -> dict[str, Array]:
-    s = smoothness_from_D(columns["alpha_D"], columns["d"])
-    a = alpha_N(s, columns["d"])
-    return {"s": s, "alpha_N": a, "alpha_C": predicted_alpha_C(a)}
+    """App B, Eq 4 inverted: NaN unless alpha_D < 1, which every smoothness keeps to."""
+    b, d = columns["alpha_D"], columns["d"]
+    s = np.where(b < 1, d * b / (2 * np.where(b < 1, 1 - b, 1)), np.nan)
+    a = 2 * s / d
+    return {"s": s, "alpha_N": a, "alpha_C": _predicted_alpha_C(a)}
 
 
 def _consistency(columns: Columns) -> dict[str, Array]:
     a, b = columns["alpha_N"], columns["alpha_D"]
-    D, C = predicted_alpha_D(a), predicted_alpha_C(a)
-    separable = separable_alpha_C(a, b)
+    D, C = predicted_alpha_D(a), _predicted_alpha_C(a)
+    separable = a * b / (a + b)  # of a/N^alpha_N + b/n^alpha_D, Eq 23
     return {
         "alpha_C": separable,
         "alpha_D_predicted": D,

@@ -30,63 +30,6 @@ def routing_term(k: ArrayLike, M: ArrayLike, L_T: ArrayLike, l: ArrayLike) -> Ar
     return np.asarray(k * np.asarray(L_T, float) * np.asarray(l, float) * (1 + ln_ratio))
 
 
-def ln_patterns(k: ArrayLike, M: ArrayLike, L_T: ArrayLike, l: ArrayLike) -> Array:  # noqa: E741
-    """L_T l ln C(M, k): nats of choice exactly, in place of its bound R.
-
-    Arguments as of :func:`routing_term`; NaN unless 0 < k <= M. Source: Eq 34, 56.
-    """
-    k, M = np.broadcast_arrays(np.asarray(k, float), np.asarray(M, float))
-    return np.asarray(np.asarray(L_T, float) * np.asarray(l, float) * _ln_binomial(M, k))
-
-
-def routing_threshold(R: ArrayLike, s: ArrayLike, d: ArrayLike) -> Array:
-    """n_route = R^((2s+d)/d): samples below which routing dominates. Source: Eq 13, 14."""
-    s, d = np.asarray(s, float), np.asarray(d, float)
-    return np.asarray(np.asarray(R, float) ** ((2 * s + d) / d))
-
-
-def crossover(n: ArrayLike, s: ArrayLike, d: ArrayLike) -> Array:
-    """N_cross = n^(d/(2s+d)): active parameters where N^(-2s/d) = N/n. Source: Eq 7, Remark 4.3."""
-    s, d = np.asarray(s, float), np.asarray(d, float)
-    return np.asarray(np.asarray(n, float) ** (d / (2 * s + d)))
-
-
-def routing_cap(n: ArrayLike, R: ArrayLike, s: ArrayLike, d: ArrayLike) -> Array:
-    """(n/R)^(d/(2s)): active parameters where N^(-2s/d) = R/n. Source: Eq 7."""
-    s, d = np.asarray(s, float), np.asarray(d, float)
-    return np.asarray((np.asarray(n, float) / np.asarray(R, float)) ** (d / (2 * s)))
-
-
-def bound_terms(
-    N_active: ArrayLike, n: ArrayLike, R: ArrayLike, s: ArrayLike, d: ArrayLike
-) -> tuple[Array, Array, Array]:
-    """Approximation N^(-2s/d), estimation N/n and routing R/n, whose sum is Eq 3."""
-    N, n = np.asarray(N_active, float), np.asarray(n, float)
-    exponent = 2 * np.asarray(s, float) / np.asarray(d, float)
-    return np.asarray(N**-exponent), np.asarray(N / n), np.asarray(np.asarray(R, float) / n)
-
-
-def sample_complexity(eps: ArrayLike, s: ArrayLike, d: ArrayLike) -> tuple[Array, Array]:
-    """Samples eps^(-(2s+d)/(2s)) and active parameters eps^(-d/(2s)) for a squared risk eps.
-
-    Where routing is negligible; where it dominates, R/eps samples (Eq 16). Source: Eq 15.
-    """
-    eps, s, d = np.asarray(eps, float), np.asarray(s, float), np.asarray(d, float)
-    return np.asarray(eps ** -((2 * s + d) / (2 * s))), np.asarray(eps ** -(d / (2 * s)))
-
-
-def routing_overhead(
-    k: ArrayLike, M: ArrayLike, M_new: ArrayLike, T: ArrayLike, n: ArrayLike
-) -> Array:
-    """(k T / n) ln(M_new/M): what M_new experts in place of M add to the bound at fixed k.
-
-    ``T`` = L_T l. It is the whole difference between the two bounds. Source: App G.2, Cor G.2.
-    """
-    ratio = np.asarray(M_new, float) / np.asarray(M, float)
-    scale = np.asarray(k, float) * np.asarray(T, float) / np.asarray(n, float)
-    return np.asarray(scale * np.log(ratio))
-
-
 def _binomial(M: float, k: float) -> float:
     if not 0 < k <= M:
         return math.nan
@@ -104,14 +47,15 @@ def _evaluate(c: Columns) -> dict[str, Array]:
         raise UserError(
             f"generalization.routing: k is {k:g} at M = {M:g}; active experts k must be at most M"
         )
-    s, d, n, T = c["s"], c["d"], c["n"], c["L_T"] * c["l"]
+    s, d, n, T, eps, N = c["s"], c["d"], c["n"], c["L_T"] * c["l"], c["eps"], c["N_active"]
     R = routing_term(c["k"], c["M"], c["L_T"], c["l"])
-    n_route, N_cross, cap = routing_threshold(R, s, d), crossover(n, s, d), routing_cap(n, R, s, d)
-    approximation, estimation, routing = bound_terms(c["N_active"], n, R, s, d)
-    n_target, N_target = sample_complexity(c["eps"], s, d)
+    n_route = R ** ((2 * s + d) / d)  # Eq 13, 14
+    N_cross = n ** (d / (2 * s + d))  # N^(-2s/d) = N/n, Eq 7
+    cap = (n / R) ** (d / (2 * s))  # N^(-2s/d) = R/n, Eq 7
+    approximation, estimation, routing = N ** -(2 * s / d), N / n, R / n  # Eq 3
     return {
         "R": R,
-        "ln_patterns": ln_patterns(c["k"], c["M"], c["L_T"], c["l"]),
+        "ln_patterns": c["L_T"] * c["l"] * _ln_binomial(c["M"], c["k"]),  # Eq 34, 56
         "n_route": n_route,
         "N_cross": N_cross,
         "N_cap": cap,
@@ -120,14 +64,13 @@ def _evaluate(c: Columns) -> dict[str, Array]:
         "estimation": estimation,
         "routing": routing,
         "bound": approximation + estimation + routing,
-        "model_scaling": _flag(
-            c["N_active"] <= np.minimum(N_cross, cap), c["N_active"] + N_cross + cap
-        ),
-        "routing_share": R / c["N_active"],
-        "n_target": n_target,
-        "N_target": N_target,
-        "n_target_routing": R / c["eps"],
-        "overhead": routing_overhead(c["k"], c["M"], c["M_new"], T, n),
+        "model_scaling": _flag(N <= np.minimum(N_cross, cap), N + N_cross + cap),
+        "routing_share": R / N,
+        "n_target": eps ** -((2 * s + d) / (2 * s)),  # Eq 15
+        "N_target": eps ** -(d / (2 * s)),
+        "n_target_routing": R / eps,  # Eq 16
+        # All that the bounds of M_new and of M experts differ in, at fixed k (Cor G.2).
+        "overhead": c["k"] * T / n * np.log(c["M_new"] / c["M"]),
     }
 
 

@@ -1,13 +1,22 @@
-"""The best and the near-optimal runs of each budget, to which laws of the best are fitted."""
+"""The best and the near-optimal runs of each budget, to which laws of the best are fitted.
+
+``derive`` lists the runs of the search with their distance from the best of their budget.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.contrasts import seed_sd
+from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+from moelaws.tables.sweeps import in_sweep
 
 TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
 OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
@@ -22,28 +31,20 @@ def argmin(frame: pd.DataFrame, groups: Sequence[str] = ("C",), loss: str = "L")
     Raises:
         UserError: for a missing column, no rows, a group without a value or without any loss.
     """
-    check_groups(frame, groups, loss)
+    _check_groups(frame, groups, loss)
     return frame.loc[frame.groupby(list(groups))[loss].idxmin()]
 
 
-def check_groups(
+def _check_groups(
     frame: pd.DataFrame, groups: Sequence[str], loss: str, others: Sequence[str] = ()
 ) -> None:
-    """Refuses a table in which some group has no least loss.
-
-    Raises:
-        UserError: for a missing column, no rows, a group without a value or without any loss.
-    """
+    """Refuses a table in which some group has no least loss, as ``argmin`` says."""
     missing = [name for name in (*groups, loss, *others) if name not in frame.columns]
     if missing:
         known = ", ".join(map(str, frame.columns))
         raise UserError(f"the table has no column {', '.join(missing)}; it has {known}")
-    if not groups:
-        raise UserError("no column to group by; give at least one, such as C")
     if not len(frame):
         raise UserError("the table has no rows")
-    if not frame.index.is_unique:
-        raise UserError("the table's index repeats; reset it")
     for name in groups:
         if frame[name].isna().any():
             n = int(frame[name].isna().sum())
@@ -51,11 +52,7 @@ def check_groups(
     best = frame.groupby(list(groups))[loss].min()
     empty = best[best.isna()]
     if len(empty):
-        key = empty.index[0] if len(groups) > 1 else (empty.index[0],)
-        where = ", ".join(
-            f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in zip(groups, key, strict=True)
-        )
+        where = f"{', '.join(groups)} = {empty.index[0]}"
         raise UserError(f"no run with a value of {loss} at {where}; leave these rows out")
 
 
@@ -77,16 +74,10 @@ def near_optimal(
     none. Source: leverage, App E.1.
 
     Raises:
-        UserError: for a missing column, no rows, a group without a value or without any loss, a
-            loss or a setting that is not above 0, or a negative ``tolerance`` or ``outlier``.
+        UserError: as ``argmin``, and for a setting that is not above 0.
     """
-    check_groups(frame, groups, loss, settings)
-    for name, value in (("tolerance", tolerance), ("outlier", outlier)):
-        if not value >= 0:
-            raise UserError(f"{name} is {value}; it must be at least 0")
+    _check_groups(frame, groups, loss, settings)
     losses = frame[loss].astype(float)
-    if (losses <= 0).any():
-        raise UserError(f"column {loss} holds {losses.min():g}; a loss must be above 0")
     by = [frame[name] for name in groups]
     near = losses <= (1 + tolerance) * losses.groupby(by).transform("min")
     mask = near.to_numpy(bool)
@@ -115,3 +106,71 @@ def modified_z(x: pd.Series) -> pd.Series:
     # Differences of equal logarithms are exactly 0; a spread of rounding errors is none.
     scale = mad / 0.6745 if mad > 1e-12 else 1.2533 * mean
     return from_median / scale if scale > 1e-12 else from_median * 0.0
+
+
+SWEEPS = ("moe", "dense", "activation")
+SETTINGS = ("lr", "batch_tokens")
+GROUPS = ["A", "C"]  # a budget of one architecture: where losses are compared
+END_WORDS = {"low": "the lowest", "high": "the highest", "only": "the only one"}
+WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
+
+
+@table(
+    *of_runs("run_id", "kind", "A", "E", "k", "C", "lr", "batch_tokens", "L"),
+    Column("excess", "float", "1", "loss over the least of the same A and C, less 1"),
+    Column("near", "int", "1", "1: excess within the tolerance, and no outlier; 0: not"),
+    Column("tolerance", "float", "1", "of the excess (leverage, App E.1)"),
+    Column("seed_sd", "float", "nats/token", "spread of L between seeds in this study", True),
+)
+def derive(inputs: Inputs) -> Rows:
+    """Lists the completed runs of the study's searches, a row each."""
+    table = inputs.completed
+    searched = np.logical_or.reduce([in_sweep(table, name) for name in SWEEPS])
+    frame = table[searched].reset_index(drop=True)
+    frame["near"] = near_optimal(frame, SETTINGS, GROUPS).astype(int)
+    frame["excess"] = frame["L"] / frame.groupby(GROUPS)["L"].transform("min") - 1
+    frame["kind"] = np.where(frame["A"] == 1, "dense", "moe")
+    frame["tolerance"] = TOLERANCE
+    frame["seed_sd"] = seed_sd(table)
+    return frame.sort_values(["A", "C", "lr", "batch_tokens"], ignore_index=True)
+
+
+@derive.limits
+def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says where the search ends at a best run, and which differences are within noise."""
+    lines = [
+        f"A={A:.3g}: the best {WORDS[setting]} is {END_WORDS[end]} tried at C = "
+        f"{', '.join(f'{C:.3g}' for C in budgets)}: bounds, no optima"
+        for A, rows in frame.groupby("A")
+        for setting in SETTINGS
+        for end, budgets in bounds(rows, setting).items()
+    ]
+    sd, tolerance = float(frame["seed_sd"].iloc[0]), float(frame["tolerance"].iloc[0])
+    allowed = tolerance * float(frame["L"].min())
+    if math.isnan(sd):
+        lines.append("no run was repeated with another seed: what is chance is not known")
+    elif math.sqrt(2) * sd > allowed:
+        lines.append(
+            f"runs that differ in their seed alone differ by {math.sqrt(2) * sd:.2g} nats, more "
+            f"than the tolerance of {allowed:.2g}: which runs are near-optimal is partly chance"
+        )
+    return lines
+
+
+def bounds(rows: pd.DataFrame, setting: str) -> dict[str, list[float]]:
+    """Returns the budgets of one A whose best run is at an end of the search, by that end."""
+    budgets: dict[str, list[float]] = {}
+    for C in sorted(rows["C"].unique()):
+        if end := end_of_search(rows[rows["C"] == C], setting):
+            budgets.setdefault(end, []).append(float(C))
+    return budgets
+
+
+def end_of_search(group: pd.DataFrame, setting: str) -> str:
+    """Returns the end of a setting's values, low or high, that the best run of one (A, C) has.
+
+    The text is empty where the best run lies between, and ``only`` where one value was tried.
+    """
+    best = group[setting].iloc[int(np.argmin(group["L"]))]
+    low, high = best == group[setting].min(), best == group[setting].max()
+    return "only" if low and high else "low" if low else "high" if high else ""

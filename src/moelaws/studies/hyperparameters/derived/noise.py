@@ -21,7 +21,7 @@ from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.laws.base import Mask
-from moelaws.studies.hyperparameters.derived.search import GROUPS, SETTINGS
+from moelaws.studies.hyperparameters.derived.near_optimal import GROUPS, SETTINGS
 from moelaws.tables.column import Column
 
 DRAWS = 400
@@ -97,9 +97,7 @@ def _laws(
 ) -> Iterator[dict[str, Any]]:
     """Yields the law of one kind of models, a row a draw; none below two budgets.
 
-    Args:
-        near: which runs are used in each draw (B, n).
-        values: ln of the setting in each draw (B, n).
+    ``near`` are the runs used in each draw (B, n), ``values`` ln of the setting in it (B, n).
     """
     own = np.ones(len(search), bool) if kind == "both" else (search["kind"] == kind).to_numpy()
     rows, near = search[own], near[:, own]
@@ -108,17 +106,10 @@ def _laws(
     C = rows["C"].to_numpy(float)
     lines = zip(*log_lines(C, values[:, own], near), strict=True)
     for draw, (exponent, value) in enumerate(lines):
-        yield {
-            "kind": kind,
-            "setting": setting,
-            "draw": draw,
-            "coefficient": float(np.exp(value - exponent * np.log(C.max()))),
-            "exponent": float(exponent),
-            "C_low": C.min(),
-            "C_high": C.max(),
-            "at_high": float(np.exp(value)),
-            "n": int(near[draw].sum()),
-        }
+        law = {"exponent": float(exponent), "at_high": float(np.exp(value))}
+        law["coefficient"] = float(np.exp(value - exponent * np.log(C.max())))
+        about = {"kind": kind, "setting": setting, "draw": draw, "n": int(near[draw].sum())}
+        yield {**about, **law, "C_low": C.min(), "C_high": C.max()}
 
 
 def log_lines(C: Array, log_y: Array, chosen: Mask) -> tuple[Array, Array]:

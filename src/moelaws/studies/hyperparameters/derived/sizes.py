@@ -59,17 +59,9 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
     C, M = float(best["C"]), group["M"].to_numpy(float)
-    record = {
-        "C": C,
-        "M_argmin": best["M"],
-        "D_argmin": best["D"],
-        "L_argmin": best["L"],
-        "end": bool(best["M"] in (M.min(), M.max())),
-        "n": len(group),
-        **dict.fromkeys(("M_star", "M_low", "M_high", "D_star", "D_low", "D_high"), np.nan),
-        "inside": False,
-        "note": TOO_FEW,
-    }
+    record: dict[str, Any] = {f"{name}_argmin": best[name] for name in "MDL"}
+    record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}
+    record |= {"inside": False, "note": TOO_FEW}
     if len(np.unique(M)) < 3:
         return record
     u_3 = abscissae(float(np.log(M.min())), float(np.log(M.max())))
@@ -78,13 +70,6 @@ def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
     M_star = float(np.exp(lowest.x[0]))
     spread = minima(drawn, u_3[0], u_3[2]).x if len(drawn) else np.empty(0)
     low, high = percentile_interval(np.exp(spread), LEVEL)
-    return record | {
-        "M_star": M_star,
-        "M_low": low,
-        "M_high": high,
-        "D_star": C / M_star,
-        "D_low": C / high,
-        "D_high": C / low,
-        "inside": bool(lowest.inside[0]),
-        "note": lowest.notes[0],
-    }
+    record |= {"M_star": M_star, "M_low": low, "M_high": high}
+    record |= {"D_star": C / M_star, "D_low": C / high, "D_high": C / low}
+    return record | {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}

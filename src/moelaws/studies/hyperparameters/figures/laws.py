@@ -17,7 +17,7 @@ from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport
 from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation, hyperparameters
-from moelaws.studies.hyperparameters.derived.search import end_of_search
+from moelaws.studies.hyperparameters.derived.near_optimal import end_of_search
 
 LABELS = {"moe": "mixture of experts", "dense": "dense"}
 COLOURS = {"moe": "#2a6fa8", "dense": "#c0504d"}
@@ -44,14 +44,8 @@ def fitted_line(panel: Panel, fit: FitReport, drawn: pd.DataFrame, kind: str, C:
         log_k, exponents = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"].to_numpy()
         low, high = percentiles(log_k[:, None] + np.outer(exponents, np.log(C)), fit.level)
         band = {"low": np.exp(low), "high": np.exp(high)}
-    panel.line(
-        f"fit, {kind}",
-        C,
-        law["coefficient"] * C ** law["exponent"],
-        **band,
-        color=COLOURS[kind],
-        label=f"fitted, {LABELS[kind]}",
-    )
+    y, label = law["coefficient"] * C ** law["exponent"], f"fitted, {LABELS[kind]}"
+    panel.line(f"fit, {kind}", C, y, **band, color=COLOURS[kind], label=label)
     return f"{kind} $C^{{{law['exponent']:z.2f}}}$"
 
 
@@ -77,13 +71,9 @@ def legend_below(sheet: Sheet, title: str = "", ncols: int = 4) -> None:
         handles, labels = panel.ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     if entries:
-        sheet.figure.legend(
-            list(entries.values()),
-            list(entries),
-            title=title or None,
-            loc="outside lower center",
-            ncols=ncols,
-        )
+        labels, marks = list(entries), list(entries.values())
+        below: Any = {"loc": "outside lower center", "title": title or None, "ncols": ncols}
+        sheet.figure.legend(marks, labels, **below)
 
 
 def span(C: ArrayLike) -> Array:
@@ -118,15 +108,9 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
     draws = inputs.derived("noise")
     draws = draws[draws["draw"] > 0]
     for panel, (column, fit) in zip(sheet.panels, SETTINGS.items(), strict=True):
+        look: dict[str, Any] = {"color": "#d4d4d4", "markersize": 2.2, "zorder": 1}
         if all_runs:
-            panel.points(
-                "search",
-                *_shifted(search, column),
-                color="#d4d4d4",
-                markersize=2.2,
-                zorder=1,
-                label="run of the search",
-            )
+            panel.points("search", *_shifted(search, column), **look, label="run of the search")
         C = span(search["C"])
         powers = []
         for kind in LABELS:
@@ -136,7 +120,10 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
             name = fit if kind == "moe" else f"{fit}_dense"
             own = draws[(draws["kind"] == kind) & (draws["setting"] == column)]
             powers.append(fitted_line(panel, inputs.fit(name), own, kind, C))
-            _near_optimal(panel, rows, kind, column)
+            hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 0.8}
+            look = {**hollow, "color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
+            label = f"near-optimal, {LABELS[kind]}"
+            panel.points(f"near-optimal, {kind}", *_shifted(rows, column), **look, label=label)
         published_line(panel, hyperparameters.VARIANTS[fit], C, "published (mixtures, Eq 5)")
         as_text = style.short if column == "batch_tokens" else "{:.3g}".format
         log_axes(panel, search["C"], as_text)
@@ -153,19 +140,6 @@ def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series[float], pd.Seri
     return rows["C"] * rows["kind"].map(SHIFTS).astype(float), rows[column].astype(float)
 
 
-def _near_optimal(panel: Panel, rows: pd.DataFrame, kind: str, column: str) -> None:
-    panel.points(
-        f"near-optimal, {kind}",
-        *_shifted(rows, column),
-        color=COLOURS[kind],
-        marker=MARKERS[kind],
-        markerfacecolor="none",
-        markeredgewidth=0.8,
-        zorder=3,
-        label=f"near-optimal, {LABELS[kind]}",
-    )
-
-
 def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
     """Marks the best run of each budget, with an arrow where the search ends there."""
     arrows = {"low": "v", "high": "^"}
@@ -174,14 +148,8 @@ def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
         best = group.iloc[[int(np.argmin(group["L"]))]]
         kind, end = str(best["kind"].iloc[0]), end_of_search(group, column)
         label = "best, at an end of the search" if end else "best of its budget"
-        panel.points(
-            label,
-            *_shifted(best, column),
-            color=COLOURS[kind],
-            marker=arrows.get(end, "*"),
-            markersize=5 if end else 7,
-            zorder=4,
-        )
+        look: dict[str, Any] = {"marker": arrows.get(end, "*"), "markersize": 5 if end else 7}
+        panel.points(label, *_shifted(best, column), color=COLOURS[kind], **look, zorder=4)
         if label not in explained:
             marker = "^" if end else "*"
             panel.ax.plot([], [], marker, color=style.GREY, label=label)
@@ -218,33 +186,22 @@ def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
 def _best(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
     """Marks the best run of each budget, hollow where its size is an end of those tried."""
     for end, group in rows.groupby("end"):
-        panel.points(
-            f"best run, {kind}" + (", a bound" if end else ""),
-            group["C"] * SHIFTS[kind],
-            group[f"{x}_argmin"],
-            color=COLOURS[kind],
-            marker=MARKERS[kind],
-            markerfacecolor="white" if end else COLOURS[kind],
-            zorder=3,
-            label=f"best run, {LABELS[kind]}" + (" (a bound)" if end else ""),
-        )
+        series, label = f"best run, {kind}", f"best run, {LABELS[kind]}"
+        look: dict[str, Any] = {"color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
+        if end:
+            series, label = series + ", a bound", label + " (a bound)"
+            look["markerfacecolor"] = "white"
+        C = group["C"] * SHIFTS[kind]
+        panel.points(series, C, group[f"{x}_argmin"], **look, label=label)
 
 
 def _minima(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
     """Marks the minimum of each budget's parabola, without an interval where it is a bound."""
     minima = rows[rows[f"{x}_star"].notna()]
-    panel.points(
-        f"minimum of a parabola, {kind}",
-        minima["C"] * SHIFTS[kind] ** 2.2,
-        minima[f"{x}_star"],
-        minima[f"{x}_low"].where(minima["inside"], np.nan),
-        minima[f"{x}_high"].where(minima["inside"], np.nan),
-        color=COLOURS[kind],
-        marker="D",
-        markersize=3,
-        alpha=0.55,
-        zorder=2.5,
-        label=f"parabola, {LABELS[kind]}",
-    )
+    C = minima["C"] * SHIFTS[kind] ** 2.2
+    ends = (minima[f"{x}_{end}"].where(minima["inside"], np.nan) for end in ("low", "high"))
+    look: dict[str, Any] = {"marker": "D", "markersize": 3, "alpha": 0.55, "zorder": 2.5}
+    look |= {"color": COLOURS[kind], "label": f"parabola, {LABELS[kind]}"}
+    panel.points(f"minimum of a parabola, {kind}", C, minima[f"{x}_star"], *ends, **look)
     for row in minima[~minima["inside"]].itertuples():
         panel.sheet.warn(f"{kind}, C={row.C:.3g}: the parabola's minimum is a bound: {row.note}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
@@ -84,22 +86,14 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
     settings = zip(rows["lr"], rows["batch_tokens"], rows["near"], percent, strict=True)
     for lr, batch, near, excess in settings:
         (left, right), (low, high) = edges["lr"][lr], edges["batch_tokens"][batch]
-        panel.ax.add_patch(
-            Rectangle(
-                (left, low),
-                right - left,
-                high - low,
-                facecolor=SHADES(NORM(excess)),
-                edgecolor=FRAME if near else "white",
-                linewidth=1.4 if near else 0.5,
-                zorder=2.5 if near else 2,
-            )
-        )
+        edge, width, order = (FRAME, 1.4, 2.5) if near else ("white", 0.5, 2)
+        look = {"facecolor": SHADES(NORM(excess)), "edgecolor": edge, "linewidth": width}
+        cell = Rectangle((left, low), right - left, high - low, **look, zorder=order)
+        panel.ax.add_patch(cell)
     best = rows.iloc[[int(np.argmin(rows["L"]))]]
-    panel.points(
-        "best run", best["lr"], best["batch_tokens"], marker="*", markersize=7, color="white",
-        markeredgecolor=style.INK, markeredgewidth=0.5, zorder=4, label="best run",
-    )  # fmt: skip
+    star: dict[str, Any] = {"marker": "*", "markersize": 7, "color": "white", "zorder": 4}
+    star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.5, "label": "best run"}
+    panel.points("best run", best["lr"], best["batch_tokens"], **star)
     panel.ax.plot(
         [], [], "s", markerfacecolor="none", color=FRAME, label="near-optimal ($\\leq$ 0.25 %)"
     )
@@ -127,11 +121,9 @@ def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
         ("fitted law (mixtures)", fitted, {"marker": "X", "color": "#e07b00"}),
         ("published (Eq 5)", printed, {"marker": "P", "color": style.GREY}),
     )
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "markersize": 6}
     for label, law_at, look in marks:
-        panel.points(
-            label, law_at["lr"], law_at["batch"], markersize=6, markeredgecolor="white",
-            markeredgewidth=0.5, zorder=5, label=label, **look,
-        )  # fmt: skip
+        panel.points(label, law_at["lr"], law_at["batch"], **edge, **look, zorder=5, label=label)
 
 
 def _axes(panel: Panel, rows: pd.DataFrame) -> None:
@@ -147,11 +139,7 @@ def _axes(panel: Panel, rows: pd.DataFrame) -> None:
         high = max(max(ends), float(marks[column].max()) * pad)
         axis.axes.set(**{f"{column}lim": (low / 1.03, high * 1.03)})
         values = np.sort(rows[name].astype(float).unique())
-        as_text = style.short if name == "batch_tokens" else _thousandths
+        as_text = style.short if name == "batch_tokens" else lambda lr: f"{1e3 * lr:.2g}"
         style.fixed_ticks(axis, values[:: 2 if len(values) > 4 else 1], as_text)
     ax.grid(False)
     ax.set_xlabel(r"peak rate $\eta$ ($10^{-3}$)")
-
-
-def _thousandths(value: float) -> str:
-    return f"{1e3 * value:.2g}"

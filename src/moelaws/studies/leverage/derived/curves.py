@@ -26,23 +26,14 @@ DENSE = "curve_dense"  # the study's fit of the dense counterpart
 
 @dataclass(frozen=True)
 class Curve:
-    """The loss L = alpha C^beta + b of one architecture (App K, leverage).
+    """The loss L = alpha C^beta + b of one architecture (App K, leverage)."""
 
-    Attributes:
-        params: alpha, beta and b.
-        draws: a row a draw of the bootstrap, with a column for each parameter.
-        rows: the runs that the curve was fitted to.
-        level: of its intervals.
-        delta: threshold of the fit's Huber losses, as of ``Minimum``.
-        at_bounds: parameters that a bound holds.
-    """
-
-    params: dict[str, float]
-    draws: pd.DataFrame
-    rows: pd.DataFrame
-    level: float
-    delta: float = LAW.protocol.delta
-    at_bounds: Sequence[str] = ()
+    params: dict[str, float]  # alpha, beta and b
+    draws: pd.DataFrame  # a row a draw of the bootstrap, with a column for each parameter
+    rows: pd.DataFrame  # the runs that the curve was fitted to
+    level: float  # of its intervals
+    delta: float = LAW.protocol.delta  # threshold of the fit's Huber losses, as of ``Minimum``
+    at_bounds: Sequence[str] = ()  # parameters that a bound holds
 
     def loss(self, C: Array) -> Array:
         """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
@@ -113,12 +104,8 @@ def _curve(part: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float)
 
 def _working(draws: pd.DataFrame) -> Array:
     """Returns the draws (B, P) on the scale that the law works on."""
-    return np.column_stack(
-        [
-            np.log(draws[p.name]) if p.scale == "log" else draws[p.name].to_numpy(float)
-            for p in LAW.parameters
-        ]
-    )
+    own = ((p, draws[p.name].to_numpy(float)) for p in LAW.parameters)
+    return np.column_stack([np.log(x) if p.scale == "log" else x for p, x in own])
 
 
 def _compute_for(params: dict[str, Array] | dict[str, float], L: Array) -> Array:
@@ -134,28 +121,16 @@ def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
 
     Columns are C; L_star (nats/token), C_dense (FLOP) and EL, the last two NaN where the dense
     curve never comes down to L_star; EL_low and EL_high; level, the dense curve's; unreached, the
-    share of draws in which the dense curve never comes down.
-
-    Raises:
-        UserError: where one of the curves has no draws.
+    share of draws in which the dense curve never comes down. Curves without draws are refused.
     """
     EL = leverage_draws(dense, moe, C)
     if not len(EL):
         raise UserError("efficiency leverage: no bootstrap draws; fit both curves with a bootstrap")
     best = efficiency_leverage(dense.params, moe.params, C)
     low, high = open_interval(EL, dense.level)
-    return pd.DataFrame(
-        {
-            "C": C,
-            "L_star": best.L,
-            "C_dense": best.C_dense,
-            "EL": best.EL,
-            "EL_low": low,
-            "EL_high": high,
-            "level": dense.level,
-            "unreached": np.isnan(EL).mean(axis=0),
-        }
-    )
+    points = {"C": C, "L_star": best.L, "C_dense": best.C_dense, "EL": best.EL}
+    ends = {"EL_low": low, "EL_high": high, "level": dense.level}
+    return pd.DataFrame({**points, **ends, "unreached": np.isnan(EL).mean(axis=0)})
 
 
 def leverage_errors(
@@ -180,10 +155,7 @@ def leverage_errors(
         weights[:, places[run_id]] += column
     weights = np.where(reached[:, None], weights / dense.slope(at)[:, None], np.nan)
     errors = contrast_errors(inputs, places)
-    return {
-        "ln_EL_paired_se": errors.documents(weights),
-        "ln_EL_seed_se": errors.seeds(weights),
-    }
+    return {"ln_EL_paired_se": errors.documents(weights), "ln_EL_seed_se": errors.seeds(weights)}
 
 
 def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:

@@ -139,14 +139,11 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
         points = points.assign(EL=1.0, EL_low=1.0, EL_high=1.0, C_dense=C, unreached=0.0)
     E, k, E_s = (int(first[name]) for name in ("E", "k", "E_s"))
     largest_dense = dense.rows["C_leverage"].max() * (1 + 1e-6)
+    own_columns = {"E": E, "k": k, "E_s": E_s, "A": float(first["A"]), "A_routed": k / E}
     return points.assign(
+        **own_columns,
         sweep=sweep,
         architecture=f"E{E} k{k} s{E_s}",
-        E=E,
-        k=k,
-        E_s=E_s,
-        A=float(first["A"]),
-        A_routed=k / E,
         G=float(moe.rows["G"].median()),
         measured=(np.arange(len(C)) < len(own)).astype(int),
         extrapolated=(points["C_dense"] > largest_dense).astype(int),

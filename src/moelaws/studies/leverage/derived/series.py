@@ -157,17 +157,12 @@ def activation_ratio(frame: pd.DataFrame) -> pd.Series:
     return 1 - frame["S"]
 
 
-def dense_share(frame: pd.DataFrame) -> pd.Series:
-    """Returns the share of layers that are dense."""
-    return frame["n_dense_layers"] / frame["n_layers"]
-
-
 _SERIES = (
     Series("activation", "activation ratio $A = E_a/E$", activation_ratio, log2=True),
     Series("granularity", "granularity $G$", itemgetter("G"), log2=True),
     Series("granularity_weak", "granularity $G$", itemgetter("G"), log2=True),
     Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio),
-    Series("dense_layers", "share of dense layers", dense_share),
+    Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"]),
     Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_share),
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
 )
@@ -204,18 +199,12 @@ def optima_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def _optimum(series: Series, runs: pd.DataFrame, C: float) -> dict[str, Any]:
-    base = {"sweep": series.sweep, "C": C, "level": LEVEL, "n": len(runs), "inside": False}
+    base = {"sweep": series.sweep, "C": C, "level": LEVEL, "n": len(runs)}
     parabola = series.parabola(runs)
     if parabola is None:
-        return {**base, "note": TOO_FEW}
+        return {**base, "inside": False, "note": TOO_FEW}
     best = parabola.optimum()
     ends = (float(best.x[0]), *parabola.optimum_interval(LEVEL))
-    x_star, x_low, x_high = np.exp2(ends) if series.log2 else np.array(ends)
-    return {
-        **base,
-        "x_star": float(x_star),
-        "x_low": float(x_low),
-        "x_high": float(x_high),
-        "inside": bool(best.inside[0]),
-        "note": best.notes[0],
-    }
+    numbers = (np.exp2(ends) if series.log2 else np.array(ends)).tolist()
+    own = dict(zip(("x_star", "x_low", "x_high"), numbers, strict=True))
+    return {**base, **own, "inside": bool(best.inside[0]), "note": best.notes[0]}

@@ -87,10 +87,9 @@ def leverage_points(
     panel.ax.update_datalim(np.column_stack([x[shown], EL[shown]]))
     top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
     bars = shown & ~np.isnan(low)
-    panel.ax.vlines(
-        x[bars], np.maximum(low[bars], 1e-6), top[bars], color=marks.get_color(), linewidth=0.7,
-        alpha=0.7, zorder=marks.get_zorder() - 0.1, transform=place,
-    )  # fmt: skip
+    look = {"color": marks.get_color(), "linewidth": 0.7, "alpha": 0.7, "transform": place}
+    ends = np.maximum(low[bars], 1e-6), top[bars]
+    panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
 
 
 def points_of(

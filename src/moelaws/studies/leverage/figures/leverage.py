@@ -90,10 +90,8 @@ def over_compute(inputs: FittedInputs) -> Sheet:
         label = percent(A)
         leverage_points(panel, label, rows["C"][inside], rows[inside], color=colour, label=label)
         hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3.2}
-        panel.points(
-            f"{label}, curves extrapolated",
-            rows["C"][~inside], rows["EL"][~inside], color=colour, **hollow,
-        )  # fmt: skip
+        beyond = rows["C"][~inside], rows["EL"][~inside]
+        panel.points(f"{label}, curves extrapolated", *beyond, color=colour, **hollow)
         C = np.geomspace(rows["C"].min(), rows["C"].max(), 41)
         params = _estimates(report, "E", float(rows["E"].iloc[0]))
         if params is not None:
@@ -105,10 +103,8 @@ def over_compute(inputs: FittedInputs) -> Sheet:
             panel.line(f"{label}, published", C, y, **PUBLISHED_LINE)
     if PUBLISHED_BUDGETS[0] <= points["C"].max():
         panel.ax.plot([], [], label="published", **PUBLISHED_LINE)
-    panel.ax.plot(
-        [], [], color=style.GREY, marker="o", markerfacecolor="white", ls="none",
-        label="curves\nextrapolated",
-    )  # fmt: skip
+    look = {"color": style.GREY, "marker": "o", "markerfacecolor": "white", "ls": "none"}
+    panel.ax.plot([], [], **look, label="curves\nextrapolated")
     leverage_axis(panel, np.concatenate([points["EL"][points["measured"] == 1], *fitted]))
     compute_axis(panel)
     panel.legend("$A = E_a/E$")
@@ -147,9 +143,8 @@ def contrasts(inputs: Inputs) -> Sheet:
     points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
     palette = style.palette(points["C"])
     for i, (C, colour) in enumerate(palette.items()):
-        shift = offset_copy(
-            panel.ax.transData, sheet.figure, SPREAD * (i - (len(palette) - 1) / 2), units="points"
-        )
+        aside = SPREAD * (i - (len(palette) - 1) / 2)
+        shift = offset_copy(panel.ax.transData, sheet.figure, aside, units="points")
         options = {"color": colour, "label": style.power(C), "transform": shift}
         rows = at(points, "C", C)
         contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
@@ -178,13 +173,10 @@ def single_runs(inputs: Inputs, sweep: str, baseline: str) -> Sheet:
     colours = style.palette(values)
     for i, x in enumerate(values):
         rows = at(table, "x", x).sort_values("C")
-        aside = SPREAD_OF_RUNS * (
-            i / max(len(values) - 1, 1) - 0.5
-        )  # bars of one budget side by side
-        leverage_points(
-            panel, f"{SERIES[sweep].label} {x:g}", rows["C"], rows, label=f"{x:.2g}", aside=aside,
-            color=colours[x], markersize=3,
-        )  # fmt: skip
+        # Bars of one budget stand side by side.
+        aside = SPREAD_OF_RUNS * (i / max(len(values) - 1, 1) - 0.5)
+        series, look = f"{SERIES[sweep].label} {x:g}", {"color": colours[x], "label": f"{x:.2g}"}
+        leverage_points(panel, series, rows["C"], rows, aside, **look, markersize=3)
     leverage_axis(panel, np.asarray(table["EL"], float))
     panel.ax.set_ylabel(f"EL against {baseline}")
     compute_axis(panel)

@@ -40,11 +40,6 @@ def smoothed(loss: Array) -> Array:
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
 
 
-def target_loss(dense: Array) -> float:
-    """Returns the loss to reach: the dense model's at a share of its steps, smoothed."""
-    return float(smoothed(dense)[round(TARGET * len(dense)) - 1])
-
-
 def steps_to_target(loss: Array, target: float) -> float:
     """Returns the first step whose smoothed loss is at most ``target``; infinity where none is."""
     below = np.flatnonzero(smoothed(loss) <= target)
@@ -133,11 +128,7 @@ class Spread:
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
 def arms(inputs: Inputs) -> Rows:
-    """Makes a row for each architecture and size of each arm.
-
-    Raises:
-        UserError: if two runs of a cell have one seed.
-    """
+    """Makes a row for each architecture and size of each arm."""
     cells = [
         Cell(arm, runs, inputs)
         for arm in ARMS
@@ -153,10 +144,8 @@ def _rows(cells: list[Cell]) -> Iterator[dict[Any, Any]]:
     loss = Spread.of([cell.losses for cell in cells])
     steps = [cell.log_steps(base) if base else {} for cell in cells]
     pace = Spread.of([{s: v for s, v in of.items() if math.isfinite(v)} for of in steps])
-    spreads = {
-        "seed_sd": loss.sd, "freedom": loss.freedom,
-        "steps_sd": pace.sd, "steps_freedom": pace.freedom,
-    }  # fmt: skip
+    spreads = {"seed_sd": loss.sd, "freedom": loss.freedom}
+    spreads |= {"steps_sd": pace.sd, "steps_freedom": pace.freedom}
     for cell, own in zip(cells, steps, strict=True):
         row = cell.row() | spreads
         if base:
@@ -216,7 +205,10 @@ class Cell:
 
     def log_steps(self, base: Cell) -> dict[int, float]:
         """Returns ln of the steps to the loss that is the dense model's target, by seed."""
-        targets = {seed: target_loss(curve) for seed, curve in base.curves.items()}
+        targets = {
+            seed: float(smoothed(curve)[round(TARGET * len(curve)) - 1])
+            for seed, curve in base.curves.items()
+        }
         return {
             seed: math.log(steps_to_target(curve, targets[seed]))
             for seed, curve in self.curves.items()
@@ -226,19 +218,12 @@ class Cell:
     def row(self) -> dict[str, Any]:
         """Returns what the runs have by themselves."""
         runs, first = self.runs, self.runs.iloc[0]
-        L = float(runs["L"].mean())
-        return {
-            **first,
-            "arm": self.arm,
-            "n_seeds": len(runs),
-            "seeds": " ".join(map(str, sorted(runs["seed"]))),
-            "L": L,
-            "perplexity": math.exp(L),
-            "flops_per_token": float(first["C_leverage"] / first["D"]),
-            "tokens_per_second": float(runs["tokens_per_second"].median()),
-            "peak_memory": float(runs["peak_memory"].median()),
-            "spikes": float(np.mean([spikes(curve) for curve in self.curves.values()])),
-        }
+        L, seeds = float(runs["L"].mean()), " ".join(map(str, sorted(runs["seed"])))
+        row = {**first, "arm": self.arm, "n_seeds": len(runs), "seeds": seeds}
+        row |= {name: float(runs[name].median()) for name in ("tokens_per_second", "peak_memory")}
+        row["flops_per_token"] = float(first["C_leverage"] / first["D"])
+        row["spikes"] = float(np.mean([spikes(curve) for curve in self.curves.values()]))
+        return row | {"L": L, "perplexity": math.exp(L)}
 
 
 @table(

@@ -55,18 +55,14 @@ def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
         by_factor = {factor: metrics(counts_RE, factor) for factor in CAPACITY_FACTORS}
         even = by_factor[CAPACITY_FACTORS[0]]
         for place, (_, window) in enumerate(load.iterrows()):
-            yield {
-                **run,
-                "held_out": bool(window["validation"]),
-                "step": window["step"],
-                "layer": window["layer"],
-                **{name: even[name][place] for name in ("cv", "entropy", "kl", "never_used")},
-                **{
-                    f"{name}_{factor:g}": by_factor[factor][name][place]
-                    for factor in CAPACITY_FACTORS
-                    for name in ("overflow", "unused")
-                },
+            own = {name: even[name][place] for name in ("cv", "entropy", "kl", "never_used")}
+            own |= {
+                f"{name}_{factor:g}": values[name][place]
+                for factor, values in by_factor.items()
+                for name in ("overflow", "unused")
             }
+            own |= {name: window[name] for name in ("step", "layer")}
+            yield {**run, **own, "held_out": bool(window["validation"])}
 
 
 @table(
@@ -106,13 +102,8 @@ def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
                 continue
             units_EUX = units(weights, name.removesuffix("w_gate_up"))
             normal = np.random.default_rng(SEED).normal(size=units_EUX.shape)
-            yield {
-                **run,
-                "layer": int(match[1]),
-                "cosine": cosine(units_EUX),
-                "matched": matched(units_EUX),
-                "random": matched(normal),
-            }
+            own = {"cosine": cosine(units_EUX), "matched": matched(units_EUX)}
+            yield {**run, "layer": int(match[1]), **own, "random": matched(normal)}
 
 
 def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:

@@ -103,16 +103,10 @@ def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
     }
     for place, E in enumerate(numbers):
         flops = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
-        yield {
-            "d_model": d,
-            "context": n,
-            "E": E,
-            **flops,
-            "all_ratio": flops["slice_all"] / one["slice_all"],
-            "chunks_ratio": flops["slice_chunks"] / one["slice_chunks"],
-            "printed_ratio": S[PRINTED][place] / S[PRINTED][0],
-            "corrected_ratio": S[CORRECTED][place] / S[CORRECTED][0],
-        }
+        ratios = {f"{arm.removeprefix('slice_')}_ratio": flops[arm] / one[arm] for arm in READINGS}
+        ratios["printed_ratio"] = S[PRINTED][place] / S[PRINTED][0]
+        ratios["corrected_ratio"] = S[CORRECTED][place] / S[CORRECTED][0]
+        yield {"d_model": d, "context": n, "E": E, **flops, **ratios}
 
 
 def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:

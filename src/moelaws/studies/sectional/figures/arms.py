@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -134,15 +135,10 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
 
 
 def _costs(panel: Panel, rows: pd.DataFrame) -> None:
+    counted = [(f"{ARMS[a]} (counted)", {"color": LOOKS[a], "marker": "o"}) for a in SLICES]
     curves = {
-        "all_ratio": (
-            f"{ARMS['slice_all']} (counted)",
-            {"color": LOOKS["slice_all"], "marker": "o"},
-        ),
-        "chunks_ratio": (
-            f"{ARMS['slice_chunks']} (counted)",
-            {"color": LOOKS["slice_chunks"], "marker": "o"},
-        ),
+        "all_ratio": counted[0],
+        "chunks_ratio": counted[1],
         "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
         "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
     }
@@ -154,11 +150,9 @@ def _costs(panel: Panel, rows: pd.DataFrame) -> None:
 def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
     for arm, sweep in WIDTHS.items():
         rows = table[table["sweep"] == sweep].sort_values("E")
-        ends = {"low": rows["low"], "high": rows["high"]}
-        panel.points(
-            sweep, rows["E"], rows["ratio"], **ends, color=LOOKS[arm], marker="x", linestyle=":",
-            linewidth=0.8, label=f"{ARMS[arm]} (time)",
-        )  # fmt: skip
+        columns = (rows[name] for name in ("E", "ratio", "low", "high"))
+        look: dict[str, Any] = {"color": LOOKS[arm], "marker": "x", "linestyle": ":"}
+        panel.points(sweep, *columns, **look, linewidth=0.8, label=f"{ARMS[arm]} (time)")
 
 
 def _experts_axis(panel: Panel, numbers: list[float]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -132,10 +134,8 @@ def similarity(inputs: Inputs) -> Sheet:
         layers, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])
         plain.line(arm, layers, means["cosine"], color=colour, marker="o", label=name)
         units.line(arm, layers, means["matched"], color=colour, marker="o", label=name)
-        units.line(
-            f"{arm}, random", layers, means["random"], color=colour, alpha=PALE, linestyle="--",
-            linewidth=0.8,
-        )  # fmt: skip
+        pale: dict[str, Any] = {"color": colour, "alpha": PALE, "linestyle": "--"}
+        units.line(f"{arm}, random", layers, means["random"], **pale, linewidth=0.8)
     plain.ax.set_ylabel("cosine of two experts' weights")
     units.ax.set_ylabel("cosine of matched hidden units")
     for panel in sheet.panels:

@@ -34,6 +34,7 @@ VARIANTS = (
 )
 RATIOS = (4, 1, 0.125)  # d0 / L, all that the factor of both depends on
 DASHES: dict[str, Any] = {"color": style.GREY, **FORMS[PRINTED]}
+DOTTED: dict[str, Any] = {"color": style.WARN, "linestyle": (0, (1, 1.5))}
 
 
 def shape_name(L: float, d0: float) -> str:
@@ -72,17 +73,11 @@ def _terms(panel: Panel) -> None:
             if form == PRINTED and term not in ("attention_before", "S"):
                 continue  # the same in both
             whole = term == "S"
-            panel.line(
-                f"{term}, {form}",
-                EXPERTS_DRAWN,
-                costs[term],
-                color=style.GREY if form == PRINTED else style.INK if whole else colour,
-                linewidth=1.6 if whole else 1.0,
-                label=name if form == CORRECTED else None,
-                **look,
-            )
-    panel.ax.set_yscale("log")
-    panel.ax.set_ylabel("cost (multiply-adds)")
+            own: dict[str, Any] = {"linewidth": 1.6 if whole else 1.0, "color": style.GREY}
+            if form == CORRECTED:
+                own |= {"color": style.INK if whole else colour, "label": name}
+            panel.line(f"{term}, {form}", EXPERTS_DRAWN, costs[term], **own, **look)
+    panel.ax.set(yscale="log", ylabel="cost (multiply-adds)")
     experts_axis(panel)
     shape = shape_name(EXAMPLE["L"], EXAMPLE["d0"])
     panel.title(rf"{shape}, $\alpha$ = {style.power(EXAMPLE['alpha'])}")
@@ -95,26 +90,15 @@ def _relative(panel: Panel) -> None:
     for (L, d0), colour in zip(SHAPES, style.ordered_colours(len(SHAPES)), strict=True):
         for form, look in FORMS.items():
             cost = evaluate(form, E=EXPERTS_DRAWN, L=L, d0=d0, alpha=EXAMPLE["alpha"])["S"]
-            panel.line(
-                f"L={L}, d0={d0}, {form}",
-                EXPERTS_DRAWN,
-                cost / cost[0],
-                color=style.GREY if form == PRINTED else colour,
-                label=shape_name(L, d0) if form == CORRECTED else None,
-                **look,
-            )
+            own: dict[str, Any] = {"color": style.GREY}
+            if form == CORRECTED:
+                own = {"color": colour, "label": shape_name(L, d0)}
+            panel.line(f"L={L}, d0={d0}, {form}", EXPERTS_DRAWN, cost / cost[0], **own, **look)
     # Without overhead S(1) is twice the cost of one traditional expert, for any shape.
-    panel.line(
-        "E traditional experts, no overhead",
-        EXPERTS_DRAWN,
-        EXPERTS_DRAWN / 2,
-        color=style.WARN,
-        linewidth=0.9,
-        linestyle=(0, (1, 1.5)),
-        label="$E$ traditional experts",
-    )
-    panel.ax.set_yscale("log")
-    panel.ax.set_ylabel("$S(E)$ / $S(1)$")
+    traditional = {"linewidth": 0.9, **DOTTED, "label": "$E$ traditional experts"}
+    series = "E traditional experts, no overhead"
+    panel.line(series, EXPERTS_DRAWN, EXPERTS_DRAWN / 2, **traditional)
+    panel.ax.set(yscale="log", ylabel="$S(E)$ / $S(1)$")
     experts_axis(panel)
     explain_forms(panel)
     panel.legend()
@@ -126,19 +110,13 @@ def optimum(inputs: Inputs) -> Sheet:
     alpha = np.geomspace(1e6, 1e15, 181)
     for panel, (form, result, title) in zip(sheet.panels, VARIANTS, strict=True):
         for (L, d0), colour in zip(SHAPES, style.ordered_colours(len(SHAPES)), strict=True):
-            panel.line(
-                f"{title}, L={L}, d0={d0}",
-                alpha,
-                evaluate(form, L=L, d0=d0, alpha=alpha)[result],
-                color=colour,
-                label=shape_name(L, d0),
-                **FORMS[form],
-            )
+            y = evaluate(form, L=L, d0=d0, alpha=alpha)[result]
+            look = {"color": colour, "label": shape_name(L, d0), **FORMS[form]}
+            panel.line(f"{title}, L={L}, d0={d0}", alpha, y, **look)
         for height, name in ((BOUND, "$2^{1/3}$"), (1.0, "$E$ = 1")):
-            panel.ax.axhline(height, color=style.WARN, linewidth=0.8, linestyle=(0, (1, 1.5)))
-            panel.ax.text(
-                1e15, height + 0.012, name, fontsize=6, color=style.WARN, va="bottom", ha="right"
-            )
+            panel.ax.axhline(height, linewidth=0.8, **DOTTED)
+            place = {"color": style.WARN, "va": "bottom", "ha": "right"}
+            panel.ax.text(1e15, height + 0.012, name, fontsize=6, **place)
         panel.ax.set_xscale("log")
         panel.ax.xaxis.set_major_formatter(FuncFormatter(style.power))
         panel.ax.set(ylim=(0.0, 1.42), xlabel=r"overhead $\alpha$ (multiply-adds)")
@@ -155,15 +133,14 @@ def reduction(inputs: Inputs) -> Sheet:
     printed = evaluate(PRINTED, E=E, **EXAMPLE)
     corrected = evaluate(CORRECTED, E=E, **EXAMPLE)
     projections, attention, total = sheet.panels
-    projections.line(
-        "Eq 15 as printed", E, printed["projection_factor"], label="published (Eq 15)", **DASHES
-    )
+    factor, label = printed["projection_factor"], "published (Eq 15)"
+    projections.line("Eq 15 as printed", E, factor, label=label, **DASHES)
     _corrected(projections, E, corrected["projection_factor"])
     for result, label in (
         ("attention_factor", "published (Eq 16,\n$L$ = 4.1k)"),
         ("attention_factor_eq14", "published (from\nEq 14)"),
     ):
-        dotted = {**DASHES, "linestyle": (0, (1, 1.5))} if result.endswith("eq14") else DASHES
+        dotted = {**DOTTED, "color": style.GREY} if result.endswith("eq14") else DASHES
         attention.line(label.replace("\n", " "), E, printed[result], label=label, **dotted)
     _corrected(attention, E, corrected["attention_factor"])
     for ratio, colour in zip(RATIOS, style.ordered_colours(len(RATIOS)), strict=True):
@@ -171,7 +148,7 @@ def reduction(inputs: Inputs) -> Sheet:
         name = f"$d_0/L$ = {ratio:g}"
         total.line(f"corrected, d0/L={ratio:g}", E, factor, color=colour, label=name)
     for panel, title in zip(sheet.panels, ("projections", "attention", "both"), strict=True):
-        panel.ax.axhline(1, color=style.WARN, linewidth=0.8, linestyle=(0, (1, 1.5)))
+        panel.ax.axhline(1, linewidth=0.8, **DOTTED)
         panel.ax.set_yscale("log")
         experts_axis(panel)
         panel.title(f"{title}")

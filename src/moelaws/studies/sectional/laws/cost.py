@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, Array, Columns, Formula, Variable
 from moelaws.laws.roots import bisect
@@ -23,154 +22,81 @@ _LARGEST_OPTIMUM = 2 ** (1 / 3)
 Number = Array | float
 
 
-def projections(E: Number, L: Number, d0: Number) -> Array:
-    """3 L d0^2 (E + 1/E^2): query, key and value projections before and in the experts. Eq 6."""
-    return np.asarray(3 * L * d0**2 * (E + E**-2))
-
-
-def attention_before(E: Number, L: Number, d0: Number) -> Array:
-    """2 (L E)^2 d0: attention of the pre-expert block. Source: Eq 11 before its misprint (E4.4)."""
-    return np.asarray(2 * (L * E) ** 2 * d0)
-
-
-def printed_attention_before(E: Number, L: Number, d0: Number) -> Array:
-    """2 E L^2 d0, as printed in Eq 11, 14, 17, 20 and 22 (E4.4)."""
-    return np.asarray(2 * E * L**2 * d0)
-
-
-def attention_experts(E: Number, L: Number, d0: Number) -> Array:
-    """2 L^2 d0 / E^2: attention of the experts. Source: Eq 13."""
-    return np.asarray(2 * L**2 * d0 / E**2)
-
-
-def cost(E: Number, L: Number, d0: Number, alpha: Number) -> Array:
-    """S(E) with E4.4 corrected: projections, both attentions and alpha E^2, in operations.
+def parts(
+    E: Number, L: Number, d0: Number, alpha: Number, printed: bool = False
+) -> dict[str, Number]:
+    """Returns the parts of S, in operations; ``printed`` keeps the misprint E4.4.
 
     Args:
         E: experts.
         L, d0: tokens an expert, width of an embedding.
         alpha: overhead, operations; half of what each pair of experts costs (Eq 19).
+        printed: whether attention before the experts is that of Eq 11, 14, 17, 20 and 22.
     """
-    return _cost(attention_before, E, L, d0, alpha)
+    return {
+        "projections": 3 * L * d0**2 * (E + E**-2),  # Eq 6
+        "attention_before": 2 * E * L**2 * d0 if printed else 2 * (L * E) ** 2 * d0,
+        "attention_experts": 2 * L**2 * d0 / E**2,  # Eq 13
+        "overhead": alpha * E**2,
+    }
 
 
-def printed_cost(E: Number, L: Number, d0: Number, alpha: Number) -> Array:
-    """S(E) as printed; arguments as of :func:`cost`. Source: Eq 20, 22."""
-    return _cost(printed_attention_before, E, L, d0, alpha)
-
-
-def optimal_experts(L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
-    """E_opt: the real E > 0 of the least :func:`cost`, which is below 2^(1/3).
-
-    The positive root of (4 L^2 d0 + 2 alpha) E^4 + 3 L d0^2 E^3 = 6 L d0^2 + 4 L^2 d0; above 1
-    where alpha < 1.5 L d0^2.
-    """
-    L, d0, alpha = _arrays(L, d0, alpha)
-    a = alpha / (L * d0)
-    return _root(lambda E: (4 * L + 2 * a) * E**4 + 3 * d0 * E**3 - (6 * d0 + 4 * L), L)
-
-
-def printed_optimal_experts(L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
-    """E_opt of :func:`printed_cost`: at most 2^(1/3), its value at alpha = 0.
-
-    The positive root of 2 alpha E^4 + q (E^3 - 2) = 0 with q = 3 L d0^2 + 2 L^2 d0, a quartic.
-    """
-    L, d0, alpha = _arrays(L, d0, alpha)
-    a = alpha / (L * d0)
-    return _root(lambda E: 2 * a * E**4 + (3 * d0 + 2 * L) * (E**3 - 2), L)
-
-
-def eq_21_root(L: ArrayLike, d0: ArrayLike, alpha: ArrayLike) -> Array:
-    """The positive root of Eq 21 as printed, which minimises neither cost (E4.7)."""
-    L, d0, alpha = _arrays(L, d0, alpha)
-    a = alpha / (L * d0)
-    return _root(
-        lambda E: 2 * a * E**5 + (3 * d0 + 2 * L) * E**4 - 4 * L * E - 6 * d0,
-        L,
-    )
-
-
-def projection_factor(E: Number) -> Array:
-    """E^3/(E^3+1) < 1: projections of E traditional experts over the sectional ones. E4.5."""
-    cube = E**3
-    return np.asarray(cube / (cube + 1))
-
-
-def attention_factor(E: Number) -> Array:
-    """E^3/(E^4+1) < 1: attention of E traditional experts over the sectional one. E4.6."""
-    return np.asarray(E**3 / (E**4 + 1))
-
-
-def total_factor(E: Number, L: Number, d0: Number) -> Array:
-    """E traditional experts over sectional ones without overhead: below 1 at every E >= 1. E4.8."""
-    return np.asarray(E**3 * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * E**3 + 2 * L + 3 * d0))
-
-
-def printed_projection_factor(E: Number) -> Array:
-    """E^5/(3 (E^3+1)), as printed in Eq 15 (E4.5)."""
-    return np.asarray(E**5 / (3 * (E**3 + 1)))
-
-
-def printed_attention_factor(E: Number, L: Number) -> Array:
-    """E^3/(2 + 3 E^3 L), as printed in Eq 16 (E4.6)."""
-    return np.asarray(E**3 / (2 + 3 * E**3 * L))
-
-
-def eq_14_attention_factor(E: Number) -> Array:
-    """E^3/(2 (E^3+1)), which Eq 2 and 14 as printed give in place of Eq 16 (E4.6)."""
-    return projection_factor(E) / 2
-
-
-def _arrays(*values: ArrayLike) -> tuple[Array, ...]:
-    return np.broadcast_arrays(*(np.asarray(value, float) for value in values))
+def cost(E: Number, L: Number, d0: Number, alpha: Number, printed: bool = False) -> Array:
+    """Returns S(E), the sum of its ``parts``. Source: Eq 20, 22."""
+    return np.asarray(sum(parts(E, L, d0, alpha, printed).values()))
 
 
 def _root(slope: Callable[[Array], Array], like: Array) -> Array:
     return bisect(slope, np.zeros(like.shape), np.full(like.shape, _LARGEST_OPTIMUM))
 
 
-def _cost(before: Callable[..., Array], E: Number, L: Number, d0: Number, alpha: Number) -> Array:
-    total = projections(E, L, d0) + before(E, L, d0) + attention_experts(E, L, d0)
-    return np.asarray(total + alpha * E**2)
+def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict[str, Number]:
+    """What both forms have: S, its parts, and the optimum over whole E of a convex S.
 
-
-def _results(
-    c: Columns, before: Callable[..., Array], total: Callable[..., Array], E_opt: Array
-) -> dict[str, Array]:
-    """What both forms have: S, its parts, and the optimum over whole E of a convex S."""
+    ``slope`` is zero where dS/dE is.
+    """
     E, L, d0, alpha = c["E"], c["L"], c["d0"], c["alpha"]
-    step = total(2, L, d0, alpha) - total(1, L, d0, alpha)
+    step = cost(2, L, d0, alpha, printed) - cost(1, L, d0, alpha, printed)
     return {
-        "S": total(E, L, d0, alpha),
-        "projections": projections(E, L, d0),
-        "attention_before": before(E, L, d0),
-        "attention_experts": attention_experts(E, L, d0),
-        "overhead": alpha * E**2,
-        "E_opt": E_opt,
+        "S": cost(E, L, d0, alpha, printed),
+        **parts(E, L, d0, alpha, printed),
+        "E_opt": _root(slope, L),
         "E_whole": np.where(step > 0, 1.0, 2.0),  # S is convex and E_opt below 2
         "S_step": step,
     }
 
 
-def _corrected(c: Columns) -> dict[str, Array]:
+def _corrected(c: Columns) -> dict[str, Number]:
+    """E_opt is the root of (4 L^2 d0 + 2 alpha) E^4 + 3 L d0^2 E^3 = 6 L d0^2 + 4 L^2 d0.
+
+    It is above 1 where alpha < 1.5 L d0^2.
+    """
     E, L, d0 = c["E"], c["L"], c["d0"]
+    a, cube = c["alpha"] / (L * d0), E**3
     return {
-        **_results(c, attention_before, cost, optimal_experts(L, d0, c["alpha"])),
-        "projection_factor": projection_factor(E),
-        "attention_factor": attention_factor(E),
-        "total_factor": total_factor(E, L, d0),
+        **_results(c, False, lambda E: (4 * L + 2 * a) * E**4 + 3 * d0 * E**3 - (6 * d0 + 4 * L)),
+        "projection_factor": cube / (cube + 1),  # E4.5
+        "attention_factor": E**3 / (E**4 + 1),  # E4.6
+        # Below 1 at every E >= 1 (E4.8).
+        "total_factor": E**3 * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * E**3 + 2 * L + 3 * d0),
     }
 
 
-def _printed(c: Columns) -> dict[str, Array]:
+def _printed(c: Columns) -> dict[str, Number]:
+    """E_opt is the root of 2 alpha E^4 + q (E^3 - 2) = 0 with q = 3 L d0^2 + 2 L^2 d0.
+
+    It is 2^(1/3) at alpha = 0. The root of Eq 21 minimises neither cost (E4.7).
+    """
     E, L, d0 = c["E"], c["L"], c["d0"]
-    E_opt = printed_optimal_experts(L, d0, c["alpha"])
+    a, cube = c["alpha"] / (L * d0), E**3
     return {
-        **_results(c, printed_attention_before, printed_cost, E_opt),
-        "E_opt_eq21": eq_21_root(L, d0, c["alpha"]),
-        "projection_factor": printed_projection_factor(E),
-        "attention_factor": printed_attention_factor(E, L),
-        "attention_factor_eq14": eq_14_attention_factor(E),
+        **_results(c, True, lambda E: 2 * a * E**4 + (3 * d0 + 2 * L) * (E**3 - 2)),
+        "E_opt_eq21": _root(
+            lambda E: 2 * a * E**5 + (3 * d0 + 2 * L) * E**4 - 4 * L * E - 6 * d0, L
+        ),
+        "projection_factor": E**5 / (3 * (E**3 + 1)),  # Eq 15
+        "attention_factor": E**3 / (2 + 3 * E**3 * L),  # Eq 16
+        "attention_factor_eq14": cube / (cube + 1) / 2,  # by Eq 2 and 14 as printed
     }
 
 

@@ -67,12 +67,7 @@ def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
             continue
         weights = np.zeros(len(rows))
         weights[[place, 0]] = 1.0, -1.0
-        yield {
-            **row,
-            "against": densest["run_id"],
-            "S_against": densest["S"],
-            "difference": row["L"] - densest["L"],
-            "paired_se": float(errors.documents(weights)),
-            "unpaired_se": float(np.hypot(row["L_se"], densest["L_se"])),
-            "seed_se": float(errors.seeds(weights)),
-        }
+        own = {"against": densest["run_id"], "S_against": densest["S"]}
+        own |= {"difference": row["L"] - densest["L"], "seed_se": float(errors.seeds(weights))}
+        own["paired_se"] = float(errors.documents(weights))
+        yield {**row, **own, "unpaired_se": float(np.hypot(row["L_se"], densest["L_se"]))}

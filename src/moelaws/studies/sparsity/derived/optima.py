@@ -48,11 +48,7 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
 )
 def optima(inputs: FittedInputs) -> Rows:
-    """Returns the optima of every isoFLOP surface fit that the study's entry declares.
-
-    Raises:
-        UserError: where a fit is missing or not split by C.
-    """
+    """Returns the optima of every isoFLOP surface fit that the study's entry declares."""
     return sorted(
         (
             optimum
@@ -88,10 +84,7 @@ def surface_optima(surface: Surface) -> Iterator[dict[str, Any]]:
 
 
 def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
-    """Yields the optimum at each S of one budget's runs by a parabola of L in ln N.
-
-    Of the surface only the runs are read.
-    """
+    """Yields the optimum at each S of one budget's runs by a parabola of L in ln N."""
     for S, rows in _by_sparsity(surface):
         u_3, both = log_sizes(rows[surface.size]), None
         if u_3 is not None:
@@ -148,34 +141,19 @@ def _optimum(
     surface: Surface, method: str, S: float, n: int, minimum: tuple[Minima, Minima] | None
 ) -> dict[str, Any]:
     """A row of the table: the ``minimum`` by the estimates with the interval of its draws."""
-    row = {
-        "C": surface.C,
-        "S": S,
-        "size": surface.size.removeprefix("N_"),
-        "method": method,
-        "interval": "fit" if method == "surface" else "student",
-        "level": surface.level,
-        "n": n,
-    }
+    row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
+    row |= {"method": method, "interval": "fit" if method == "surface" else "student"}
+    row |= {"level": surface.level, "n": n}
     if minimum is None:
         missing = ("N_star", "N_low", "N_high", "L_star", "L_low", "L_high")
         none = dict.fromkeys(missing, float("nan"))
         return {**row, **none, "inside": False, "convex": False, "note": TOO_FEW}
     best, draws = minimum
-    N_low, N_high = percentile_interval(np.exp(draws.x), surface.level)
-    L_low, L_high = percentile_interval(draws.y, surface.level)
-    return {
-        **row,
-        "N_star": float(np.exp(best.x[0])),
-        "N_low": N_low,
-        "N_high": N_high,
-        "L_star": float(best.y[0]),
-        "L_low": L_low,
-        "L_high": L_high,
-        "inside": bool(best.inside[0]),
-        "convex": bool(best.convex[0]),
-        "note": best.notes[0],
-    }
+    row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
+    row["N_low"], row["N_high"] = percentile_interval(np.exp(draws.x), surface.level)
+    row["L_low"], row["L_high"] = percentile_interval(draws.y, surface.level)
+    row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
+    return row | {"note": best.notes[0]}
 
 
 @table(
@@ -190,11 +168,7 @@ def _optimum(
     Column("note", "string", "1", "why S_star is not inside; empty where it is"),
 )
 def sparsity_optima(inputs: FittedInputs) -> Rows:
-    """Returns the optimal sparsities of every isoFLOP surface fit that the study's entry declares.
-
-    Raises:
-        UserError: where a fit is missing or not split by C.
-    """
+    """Returns the optimal sparsities of every isoFLOP surface fit that the entry declares."""
     return [
         optimum
         for fit in inputs.fits
@@ -230,17 +204,8 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
             inside, note = True, ""
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED
-        S_low, S_high = percentile_interval(-np.expm1(-draws.x), surface.level)
-        yield {
-            "C": surface.C,
-            "size": surface.size.removeprefix("N_"),
-            "N": float(np.exp(u)),
-            "S_star": -float(np.expm1(-v)),
-            "S_low": S_low,
-            "S_high": S_high,
-            "L_star": float(best.y[0]),
-            "level": surface.level,
-            "inside": inside,
-            "convex": bool(best.convex[0]),
-            "note": note,
-        }
+        row: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
+        row |= {"N": float(np.exp(u)), "S_star": -float(np.expm1(-v)), "L_star": float(best.y[0])}
+        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-draws.x), surface.level)
+        row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}
+        yield row | {"note": note}

@@ -105,16 +105,9 @@ def relation(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
         for measure in MEASURES:
-            yield {
-                "by": by,
-                "skill": skill,
-                "group": rows["group"].iloc[0],
-                "measure": measure,
-                "unit": UNITS[measure],
-                "n": len(rows),
-                "level": LEVEL,
-                **_relation(rows, measure),
-            }
+            about = {"by": by, "skill": skill, "group": rows["group"].iloc[0], "n": len(rows)}
+            about |= {"measure": measure, "unit": UNITS[measure], "level": LEVEL}
+            yield about | _relation(rows, measure)
 
 
 def regress(rows: pd.DataFrame, measure: str) -> tuple[Design, Regression] | None:
@@ -143,16 +136,12 @@ def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     flat = not ends["slope"][0] * ends["slope"][1] > 0
     if flat:
         del quantities["equivalent"]
-    numbers = {name: float(values[0]) for name, values in quantities.items()}
+    numbers: dict[str, Any] = {name: float(values[0]) for name, values in quantities.items()}
     numbers |= {f"{name}_low": ends[name][0] for name in quantities}
     numbers |= {f"{name}_high": ends[name][1] for name in quantities}
-    return {
-        **numbers,
-        "L_middle": design.middle,
-        "S_densest": float(rows["S"].min()),
-        "S_sparsest": float(rows["S"].max()),
-        "note": "the score is not told to follow the loss" if flat else "",
-    }
+    numbers |= {"S_densest": float(rows["S"].min()), "S_sparsest": float(rows["S"].max())}
+    note = "the score is not told to follow the loss" if flat else ""
+    return numbers | {"L_middle": design.middle, "note": note}
 
 
 @relation.limits

@@ -30,25 +30,15 @@ MIN_SIZES = 3  # that determine a minimum over size
 
 @dataclass(frozen=True)
 class Surface:
-    """The surface fitted at one budget, with the runs that it was fitted to.
+    """The surface fitted at one budget, with the runs that it was fitted to."""
 
-    Attributes:
-        law: the law's id, of which form the surface is.
-        C: the budget, FLOPs.
-        size: the table's column that the fit calls N.
-        params: the coefficients.
-        draws: a row for each draw of the coefficients.
-        level: coverage of the intervals.
-        rows: the budget's runs.
-    """
-
-    law: str
-    C: float
-    size: str
+    law: str  # the law's id, of which form the surface is
+    C: float  # the budget, FLOPs
+    size: str  # the table's column that the fit calls N
     params: Mapping[str, float]
-    draws: pd.DataFrame
-    level: float
-    rows: pd.DataFrame
+    draws: pd.DataFrame  # a row for each draw of the coefficients
+    level: float  # coverage of the intervals
+    rows: pd.DataFrame  # the budget's runs
 
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
@@ -110,11 +100,7 @@ class Surface:
 
 
 def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
-    """Yields the surfaces of the fit ``fit``, one for each budget, in the order of the report.
-
-    Raises:
-        UserError: where the fit is not split by C.
-    """
+    """Yields the surfaces of the fit ``fit``, one for each budget, in the order of the report."""
     report, spec, rows = inputs.fit(fit), inputs.spec(fit), inputs.rows(fit)
     if spec.split_by != "C":
         raise UserError(
@@ -123,24 +109,14 @@ def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
         )
     draws = inputs.draws(fit)
     for part in report.parts:
-        C = float(part.where["C"])
-        yield Surface(
-            law=report.law,
-            C=C,
-            size=spec.mapping.get("N", "N"),
-            params=part.estimates(),
-            draws=at(draws, "C", C),
-            level=report.level,
-            rows=at(rows, "C", C),
-        )
+        C, size = float(part.where["C"]), spec.mapping.get("N", "N")
+        own_draws, own_rows = (at(frame, "C", C) for frame in (draws, rows))
+        params = part.estimates()
+        yield Surface(report.law, C, size, params, own_draws, report.level, own_rows)
 
 
 def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
-    """Returns the surface of the fit ``fit`` at the middle budget, the upper of two.
-
-    Raises:
-        UserError: where no budget has a surface.
-    """
+    """Returns the surface of the fit ``fit`` at the middle budget, the upper of two."""
     known = sorted(surfaces(inputs, fit), key=lambda surface: surface.C)
     if not known:
         raise UserError(f"fit {fit!r}: it has no part; no budget had enough completed runs")
@@ -172,9 +148,6 @@ def subsamples(inputs: FittedInputs) -> Rows:
     """Returns the predictions of every isoFLOP surface fit that the study's entry declares.
 
     A budget whose subsamples do not determine the surface has no rows.
-
-    Raises:
-        UserError: where a fit is missing or not split by C.
     """
     frames = [
         predictions(surface)
@@ -205,16 +178,6 @@ def predictions(surface: Surface) -> pd.DataFrame:
     with np.errstate(invalid="ignore"):  # a run that was never held out has no prediction
         mean = np.bincount(held, predicted, len(L)) / times
         mse = np.bincount(held, (predicted - L[held]) ** 2, len(L)) / times
-    return pd.DataFrame(
-        {
-            "C": surface.C,
-            "size": surface.size.removeprefix("N_"),
-            "run_id": rows["run_id"].to_numpy(),
-            "N": N,
-            "S": S,
-            "L": L,
-            "predicted": mean,
-            "mse": mse,
-            "times": times,
-        }
-    )
+    own = {"C": surface.C, "size": surface.size.removeprefix("N_"), "run_id": rows["run_id"]}
+    unseen = {"predicted": mean, "mse": mse, "times": times}
+    return pd.DataFrame({**own, "N": N, "S": S, "L": L, **unseen}).reset_index(drop=True)

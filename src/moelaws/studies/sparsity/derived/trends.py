@@ -63,11 +63,7 @@ class Slope:
     Column("note", "string", "1", "why there is no slope; empty where there is one"),
 )
 def derive(inputs: FittedInputs) -> Rows:
-    """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``.
-
-    Raises:
-        UserError: where a fit is missing or not split by C.
-    """
+    """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``."""
     total = sorted(surfaces(inputs, "isoflop_total"), key=lambda s: s.C)
     active = sorted(surfaces(inputs, "isoflop_active"), key=lambda s: s.C)
     level = inputs.fit("isoflop_total").level
@@ -191,14 +187,5 @@ def _few(n: int, what: str) -> str:
 def _record(trend: str, slope: Slope, level: float) -> dict[str, Any]:
     none = np.empty(0)
     low, high = percentile_interval(none if slope.draws is None else slope.draws, level)
-    return {
-        "trend": trend,
-        "at": slope.at,
-        "slope": slope.value,
-        "low": low,
-        "high": high,
-        "unit": UNITS[trend],
-        "level": level,
-        "n": slope.n,
-        "note": slope.note,
-    }
+    row = {"trend": trend, "at": slope.at, "slope": slope.value, "low": low, "high": high}
+    return row | {"unit": UNITS[trend], "level": level, "n": slope.n, "note": slope.note}

@@ -29,9 +29,7 @@ def explain_bounds(panel: Panel, optima: pd.DataFrame) -> None:
     notes, missing = set(optima["note"]), int(optima["N_star"].isna().sum())
     for note, (marker, label) in BOUNDS.items():
         if note in notes:
-            panel.ax.plot(
-                [], [], color=style.GREY, ls="none", label=label, marker=marker,
-                markerfacecolor="white",
-            )  # fmt: skip
+            look = {"color": style.GREY, "marker": marker, "markerfacecolor": "white"}
+            panel.ax.plot([], [], ls="none", label=label, **look)
     if missing:
         panel.ax.plot([], [], ls="none", label=f"{missing} without optimum:\nfewer than 3 sizes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -63,14 +65,10 @@ def _draw(
         if regressed is not None:
             design, fit = regressed
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
-            panel.line(
-                f"S={S:.4g}, fitted", L, design.matrix(L, S) @ fit.coefficients, color=colour,
-                linewidth=0.8,
-            )  # fmt: skip
+            y = design.matrix(L, S) @ fit.coefficients
+            panel.line(f"S={S:.4g}, fitted", L, y, color=colour, linewidth=0.8)
     chance = rows["chance"].iloc[0]
     if measure == "error" and chance < 1:
-        low, high = rows["L"].min(), rows["L"].max()
-        panel.line(
-            "guessing", [low, high], [chance, chance], color=style.GREY, linewidth=0.8,
-            linestyle="--", label="guessing",
-        )  # fmt: skip
+        L = np.array([rows["L"].min(), rows["L"].max()])
+        look: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
+        panel.line("guessing", L, [chance, chance], label="guessing", **look)

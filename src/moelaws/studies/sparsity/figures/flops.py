@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet, one_panel
@@ -16,16 +18,9 @@ def draw(inputs: Inputs) -> Sheet:
     sparsities = sorted(inputs.completed["S"].unique())
     for S, colour in zip(sparsities, style.ordered_colours(len(sparsities)), strict=True):
         rows = runs[runs["S"] == S].sort_values("N_total")
-        panel.line(
-            f"S={S:g}",
-            rows["N_total"],
-            rows["ratio"],
-            color=colour,
-            marker="o",
-            markersize=2.5,
-            label=f"{S:g}",
-            linewidth=0.9,
-        )
+        look: dict[str, Any] = {"marker": "o", "markersize": 2.5, "linewidth": 0.9}
+        look |= {"color": colour, "label": f"{S:g}"}
+        panel.line(f"S={S:g}", rows["N_total"], rows["ratio"], **look)
     panel.ax.axhline(1, color=style.GREY, linewidth=0.8, linestyle=style.DASHES)
     style.size_axis(panel.ax.xaxis, style.size_label("N_total"))
     panel.ax.set_ylabel("FLOPs by Eq 9 / $6 N_a D$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -60,19 +61,12 @@ def observed_over_predicted(
 
     Both axes are the same.
     """
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
     for value, colour in palette.items():
         group = at(rows, column, value)
         if len(group):
-            panel.points(
-                f"{column}={value:g}",
-                group["predicted"],
-                group["L"],
-                **bars(group, ALONE),
-                color=colour,
-                markeredgecolor="white",
-                markeredgewidth=0.3,
-                label=label(value),
-            )
+            look = {**bars(group, ALONE), **edge, "color": colour, "label": label(value)}
+            panel.points(f"{column}={value:g}", group["predicted"], group["L"], **look)
     equal_axes(panel, rows["predicted"].to_numpy(float), rows["L"].to_numpy(float), 0.05, 6)
 
 

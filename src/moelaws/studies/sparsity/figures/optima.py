@@ -8,7 +8,7 @@ corpus and tokenizer: beside runs of other budgets its curves say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import contrast_points
 from moelaws.figures.sheet import Panel, Sheet, one_panel
@@ -29,33 +30,15 @@ PUBLISHED_POINTS = 61
 SPREAD = 3.6  # points between the bars of the first and the last budget
 
 
-def published_over_sparsity(panel: Panel, rows: pd.DataFrame, size: str, y: str) -> None:
-    """Draws N*, N_a* (``size`` total or active) or L* over S, a line for each budget."""
-    for C in _budgets(rows):
-        densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
-        S = -np.expm1(-np.linspace(densest, sparsest, PUBLISHED_POINTS))
-        best = loss.optimal_size(COEFFICIENTS, S, C)
-        sizes = best.N if size == "total" else best.N_active
-        y_S = best.L if y == "L_star" else sizes
-        panel.line(f"{PUBLISHED}, C={C:g}", S, y_S, **style.PUBLISHED, linewidth=0.8, zorder=1)
-    if _budgets(rows):
-        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
-
-
-def published_sparsity_over_size(panel: Panel, table: pd.DataFrame) -> None:
-    """Draws S* over N within the table's sparsities, a line for each budget."""
-    for C in _budgets(table):
-        N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
-        S = loss.optimal_sparsity(COEFFICIENTS, N, C)
-        S = np.minimum(S, table["S_star"].max())
-        panel.line(f"{PUBLISHED}, C={C:g}", N, S, **style.PUBLISHED, linewidth=0.8, zorder=1)
-    if _budgets(table):
-        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
-
-
-def _budgets(rows: pd.DataFrame) -> list[float]:
+def _published(panel: Panel, rows: pd.DataFrame, curve: Callable[[float], Sequence[Array]]) -> None:
+    """Draws ``curve``, its x and y at a budget, for each of the paper's budgets among ``rows``."""
     within = rows["C"].between(PUBLISHED_BUDGETS[0] * 0.99, PUBLISHED_BUDGETS[1] * 1.01)
-    return sorted({float(C) for C in rows.loc[within, "C"]})
+    budgets = sorted({float(C) for C in rows.loc[within, "C"]})
+    for C in budgets:
+        series = f"{PUBLISHED}, C={C:g}"
+        panel.line(series, *curve(C), **style.PUBLISHED, linewidth=0.8, zorder=1)
+    if budgets:
+        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
 
 
 def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
@@ -122,7 +105,11 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
         panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=style.power(C))
     if not table["inside"].all():
         panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
-    published_sparsity_over_size(panel, table)
+    N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
+    most = table["S_star"].max()
+    _published(
+        panel, table, lambda C: (N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), most))
+    )
     style.size_axis(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
     panel.legend(BUDGET)
@@ -150,7 +137,15 @@ def _draw_optima(
                 _optima_line(panel, style.power(C), budget, y, colour, place)
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
-    published_over_sparsity(panel, rows, size, y)
+    densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
+    S = -np.expm1(-np.linspace(densest, sparsest, PUBLISHED_POINTS))
+
+    def best(C: float) -> tuple[Array, Array]:
+        optimum = loss.optimal_size(COEFFICIENTS, S, C)
+        sizes = optimum.N if size == "total" else optimum.N_active
+        return S, optimum.L if y == "L_star" else sizes
+
+    _published(panel, rows, best)
     if y == "N_star":
         style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     else:
@@ -171,19 +166,13 @@ def _optima_line(
     optima = rows[rows[y].notna()].sort_values("S")
     panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
     for note in sorted(set(optima["note"].astype(str))):
-        group = optima[optima["note"] == note]
-        panel.points(
-            label if not note else f"{label} ({note})",
-            group["S"],
-            group[y],
-            group[low],
-            group[high],
-            color=colour,
-            marker=BOUNDS[note][0] if note else "o",
-            markerfacecolor=colour if not note else "white",
-            zorder=3,
-            transform=place,
-        )
+        series = label
+        look: dict[str, Any] = {"color": colour, "zorder": 3, "transform": place}
+        if note:
+            series = f"{label} ({note})"
+            look |= {"marker": BOUNDS[note][0], "markerfacecolor": "white"}
+        columns = (optima.loc[optima["note"] == note, name] for name in ("S", y, low, high))
+        panel.points(series, *columns, **look)
     panel.ax.plot([], [], color=colour, marker="o", linewidth=0.9, label=label)
     for row in rows[rows[y].isna()].itertuples():
         panel.sheet.warn(f"C={row.C:.3g}, S={row.S:g}: no optimum: {row.note}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.transforms import offset_copy
@@ -62,17 +64,11 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     for place, (_, group) in enumerate(groups):
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
         shift = APART * (place - (len(groups) - 1) / 2)
-        colour = palette[d]
-        panel.points(
-            f"d={d:g}, seed {seed:g}",
-            group["S"],
-            group["difference"],
-            **bars(group, error, "difference"),
-            color=colour,
-            markerfacecolor=colour if seed == rows["seed"].min() else "white",
-            markersize=3,
-            transform=offset_copy(panel.ax.transData, panel.sheet.figure, shift, units="points"),
-        )
+        aside = offset_copy(panel.ax.transData, panel.sheet.figure, shift, units="points")
+        look: dict[str, Any] = {"color": palette[d], "markersize": 3, "transform": aside}
+        look["markerfacecolor"] = palette[d] if seed == rows["seed"].min() else "white"
+        ends = bars(group, error, "difference")
+        panel.points(f"d={d:g}, seed {seed:g}", group["S"], group["difference"], **ends, **look)
 
 
 def time(inputs: Inputs) -> Sheet:
@@ -93,8 +89,7 @@ def time(inputs: Inputs) -> Sheet:
             ends = bars(rows, error_among(best))
             panel.line(f"S={S:.4g}", rows[x], rows["L"], color=colour, linewidth=0.8)
             panel.points(f"S={S:.4g}", rows[x], rows["L"], **ends, color=colour, label=f"{S:.4g}")
-        panel.ax.set_xscale("log")
-        panel.ax.set_xlabel(label)
+        panel.ax.set(xscale="log", xlabel=label)
     budgets = sorted(best["C"].unique())
     style.fixed_ticks(sheet.panels[0].ax.xaxis, budgets, style.power)
     if best["time"].notna().any():

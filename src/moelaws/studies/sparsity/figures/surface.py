@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,17 +63,8 @@ def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> 
     N, S, L = mesh
     rows, ax = surface.rows, panel.ax
     sparsities = style.apart(sorted(rows["S"].unique()), 0.13)
-    ax.plot_surface(
-        np.log10(N),
-        -np.log1p(-S),
-        L,
-        cmap=style.ORDERED,
-        norm=norm,
-        alpha=0.75,
-        linewidth=0,
-        rcount=MESH,
-        ccount=MESH,
-    )
+    look = {"cmap": style.ORDERED, "norm": norm, "alpha": 0.75, "linewidth": 0}
+    ax.plot_surface(np.log10(N), -np.log1p(-S), L, rcount=MESH, ccount=MESH, **look)
     u, v = np.log10(rows[surface.size]), -np.log1p(-rows["S"])
     fitted = surface.loss(rows[surface.size].to_numpy(float), rows["S"].to_numpy(float))
     for x, y, low, high in zip(u, v, fitted, rows["L"], strict=True):
@@ -101,17 +93,8 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     ax.set_xscale("log")
     filled = ax.contourf(N, S, L, levels=14, cmap=style.ORDERED, norm=norm)
     ax.contour(N, S, L, levels=filled.levels, colors="white", linewidths=0.3)
-    ax.scatter(
-        rows[surface.size],
-        rows["S"],
-        c=rows["L"],
-        cmap=style.ORDERED,
-        norm=norm,
-        s=16,
-        edgecolors="white",
-        linewidths=0.6,
-        zorder=3,
-    )
+    look = {"cmap": style.ORDERED, "norm": norm, "edgecolors": "white", "linewidths": 0.6}
+    ax.scatter(rows[surface.size], rows["S"], c=rows["L"], s=16, **look, zorder=3)
     ax.plot([], [], "o", color=style.GREY, label="runs")
     optima = [o for o in surface_optima(surface) if np.isfinite(o["N_star"])]
     for inside, face, label in (
@@ -120,18 +103,10 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     ):
         chosen = [o for o in optima if o["inside"] is inside]
         if chosen:
-            panel.points(
-                label,
-                [o["N_star"] for o in chosen],
-                [o["S"] for o in chosen],
-                marker="*",
-                markersize=8,
-                markerfacecolor=face,
-                markeredgecolor=style.INK,
-                markeredgewidth=0.7,
-                zorder=4,
-                label=label,
-            )
+            x, y = ([o[name] for o in chosen] for name in ("N_star", "S"))
+            star: dict[str, Any] = {"marker": "*", "markersize": 8, "zorder": 4}
+            star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.7, "label": label}
+            panel.points(label, x, y, **star, markerfacecolor=face)
     ax.grid(False)
     stretch = (N.max() / N.min()) ** 0.04
     ax.set_xlim(N.min() / stretch, N.max() * stretch)
@@ -163,29 +138,18 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
     style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
     N = rows[surface.size].to_numpy(float)
     norm = LogNorm(N.min(), N.max())
-    curves = {size: _sparsities_measured_at(surface, size) for size in _round_quantiles(N)}
+    quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
+    sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
+    curves = {size: _sparsities_measured_at(surface, size) for size in sizes}
     curves = {size: S for size, S in curves.items() if len(S) > 1}
     for size, S in curves.items():
-        at_size = np.full(len(S), size)
-        panel.line(
-            f"surface, N={size:g}",
-            S,
-            surface.loss(at_size, S),
-            **_band(surface, at_size, S),
-            color=style.ORDERED(norm(size)),
-        )
+        L, band = _with_band(surface, np.full(len(S), size), S)
+        panel.line(f"surface, N={size:g}", S, L, **band, color=style.ORDERED(norm(size)))
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "zorder": 3}
     for size in sorted(rows[surface.size].unique()):
-        group = rows[rows[surface.size] == size]
-        panel.points(
-            f"runs, N={size:g}",
-            group["S"],
-            group["L"],
-            **bars(group, error_among(rows)),
-            color=style.ORDERED(norm(size)),
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-            zorder=3,
-        )
+        group, colour = rows[rows[surface.size] == size], style.ORDERED(norm(size))
+        ends = bars(group, error_among(rows))
+        panel.points(f"runs, N={size:g}", group["S"], group["L"], **ends, color=colour, **edge)
     bar = panel.sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
     style.size_axis(bar.ax.yaxis, style.size_label(surface.size))
     bar.ax.yaxis.set_major_locator(FixedLocator(list(curves)))  # the curves' own sizes
@@ -206,34 +170,19 @@ def draw_along_size(
         rows = at(surface.rows, "S", S)
         u = np.log(rows[surface.size].to_numpy(float))
         N = np.exp(np.linspace(u.min(), u.max(), POINTS))
-        at_S = np.full(POINTS, S)
-        panel.line(
-            f"surface, S={S:g}",
-            N,
-            surface.loss(N, at_S),
-            **_band(surface, N, at_S),
-            color=colour,
-            label=f"{S:g}",
-        )
-        panel.points(
-            f"runs, S={S:g}",
-            rows[surface.size],
-            rows["L"],
-            **bars(rows, error_among(surface.rows)),
-            color=colour,
-            markersize=3,
-        )
-        panel.points(
-            f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
-            best["N_star"],
-            best["L_star"],
-            markersize=8 if best["inside"] else 5,
-            marker="*" if best["inside"] else BOUNDS.get(best["note"], ("s", ""))[0],
-            zorder=4,
-            markerfacecolor=colour if best["inside"] else "white",
-            markeredgecolor=style.INK if best["inside"] else colour,
-            markeredgewidth=0.6,
-        )
+        L, band = _with_band(surface, N, np.full(POINTS, S))
+        panel.line(f"surface, S={S:g}", N, L, **band, color=colour, label=f"{S:g}")
+        ends = bars(rows, error_among(surface.rows))
+        runs = rows[surface.size], rows["L"]
+        panel.points(f"runs, S={S:g}", *runs, **ends, color=colour, markersize=3)
+        look: dict[str, Any] = {"marker": BOUNDS.get(best["note"], ("s", ""))[0], "markersize": 5}
+        look |= {"markerfacecolor": "white", "markeredgecolor": colour}
+        if best["inside"]:
+            look = {"marker": "*", "markersize": 8, "markerfacecolor": colour}
+            look |= {"markeredgecolor": style.INK}
+        look |= {"zorder": 4, "markeredgewidth": 0.6}
+        series = f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else "")
+        panel.points(series, best["N_star"], best["L_star"], **look)
     style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
@@ -247,19 +196,11 @@ def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
     explain_bounds(panel, optima)
 
 
-def _band(surface: Surface, N: Array, S: Array) -> dict[str, Array]:
-    """The interval of the surface at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-    draws = surface.loss_draws(N, S)
-    if not len(draws):
-        return {}
-    low, high = percentiles(draws, surface.level)
-    return {"low": low, "high": high}
-
-
-def _round_quantiles(N: Array) -> list[float]:
-    """Five sizes spread over the measured ones, to two digits."""
-    quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
-    return sorted({float(f"{q:.1e}") for q in quantiles})
+def _with_band(surface: Surface, N: Array, S: Array) -> tuple[Array, dict[str, Array]]:
+    """The surface at sizes ``N`` (n,) and sparsities ``S`` (n,), and the ends of its interval."""
+    loss, draws = surface.loss(N, S), surface.loss_draws(N, S)
+    ends = percentiles(draws, surface.level) if len(draws) else ()
+    return loss, dict(zip(("low", "high"), ends, strict=False))
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Parameter
+from moelaws.laws.base import FitProtocol, Parameter
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.terms import Feature, one
 from moelaws.laws.vocabulary import LOSS, variable
@@ -20,19 +20,11 @@ DEGREES: tuple[Degrees, ...] = tuple(
 )  # the paper's candidates, by alpha_1..3
 
 
-def _u(columns: Columns) -> Array:
-    return np.asarray(np.log(columns["N"]))
-
-
-def _v(columns: Columns) -> Array:
-    return np.asarray(-np.log1p(-columns["S"]))
-
-
-def _uv(columns: Columns) -> Array:
-    return _u(columns) * _v(columns)
-
-
-_BASES: Mapping[str, tuple[str, Feature]] = {"a": ("u", _u), "b": ("v", _v), "c": ("(u*v)", _uv)}
+_BASES: Mapping[str, tuple[str, Feature]] = {
+    "a": ("u", lambda columns: np.log(columns["N"])),
+    "b": ("v", lambda columns: -np.log1p(-columns["S"])),
+    "c": ("(u*v)", lambda columns: np.log(columns["N"]) * -np.log1p(-columns["S"])),
+}
 
 
 def _power(base: Feature, degree: int) -> Feature:
