@@ -45,7 +45,7 @@ def test_equal_losses_give_the_first_and_diverged_runs_are_passed_over():
         ({"C": [], "L": []}, ["C"], "no rows"),
         ({"C": [1.0, None], "L": [2.0, 2.0]}, ["C"], "column C is empty in 1 of 2 rows"),
         ({"C": [1e18, 3e18], "L": [2.0, None]}, ["C"], "no run with a value of L at C = 3e+18"),
-        ({"C": [1e18], "k": [2], "L": [np.nan]}, ["C", "k"], "at C, k = (1e+18, 2)"),
+        ({"C": [1e18], "k": [2], "L": [np.nan]}, ["C", "k"], "at C = 1e+18, k = 2"),
     ],
 )
 def test_what_has_no_best_run(frame, groups, message):

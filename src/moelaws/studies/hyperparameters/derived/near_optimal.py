@@ -52,7 +52,8 @@ def _check_groups(
     best = frame.groupby(list(groups))[loss].min()
     empty = best[best.isna()]
     if len(empty):
-        where = f"{', '.join(groups)} = {empty.index[0]}"
+        key = empty.index[0] if len(groups) > 1 else (empty.index[0],)
+        where = ", ".join(f"{name} = {value}" for name, value in zip(groups, key, strict=True))
         raise UserError(f"no run with a value of {loss} at {where}; leave these rows out")
 
 
