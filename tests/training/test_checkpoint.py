@@ -105,7 +105,7 @@ def test_a_full_disk_keeps_the_one_before(saved):
 
 
 def test_what_a_killed_writer_left_is_cleared(saved):
-    leftover = saved.with_name(".latest.0123abcd.tmp.json")
+    leftover = saved.with_name(".latest.000000000000-1-0-0123abcd.tmp.json")
     leftover.write_bytes(b"half")
     assert checkpoint.load(saved, IDENTITY)[1] == ""
     assert not leftover.exists()

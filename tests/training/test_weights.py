@@ -76,7 +76,9 @@ def test_weights_go_with_the_record_that_they_belong_to(configure, train, result
     config = configure(steps=2)
     train(config, keep_weights=True)
     folder = results.weights(config.run_id)
-    (folder / ".model.0123abcd.tmp.safetensors").write_text("of a trainer that was killed")
+    (folder / ".model.000000000000-1-0-0123abcd.tmp.safetensors").write_text(
+        "of a trainer that was killed"
+    )
     retry(results, read_record(results, config.run_id))
     assert not folder.exists()
     train(config, keep_weights=True)
