@@ -139,7 +139,7 @@ def test_two_studies_share_a_run(finished):
 
 def test_one_grid_point_more_trains_one_run_and_refits_where_snakemake_remembers_nothing(moved):
     shutil.rmtree(moved.root / ".snakemake")  # as people do to get rid of a lock
-    assert moved.planned() == {}
+    assert "train" not in moved.planned()
     study = moved.study()
     study["grids"]["demo"]["sweeps"].append({"axes": {"C": 4e8, "S": 0.5, "d_model": 8, "seed": 1}})
     moved.write_study(study)
