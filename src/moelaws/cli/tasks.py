@@ -16,7 +16,6 @@ from moelaws.cli.common import (
     print_table,
 )
 from moelaws.spec.errors import UserError
-from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.item import by_task, write_items
 from moelaws.tasks.olmo import available
 from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
@@ -66,6 +65,8 @@ def command(
         write_items(out, items)
     files = [out] if out else []
     if harness:
+        from moelaws.tasks.harness import write_for_harness
+
         files += write_for_harness(harness, items)
     if as_json:
         print_json({"tasks": rows, "files": list(map(str, files))})
