@@ -134,7 +134,7 @@ def test_no_process_outlives_the_command(batch, results):
     trainers = [wait_for(lambda run=run: trainer_of(results, run)) for run in runs]
     process.kill()
     process.wait()
-    wait_for(lambda: not any(trainer.is_running() for trainer in trainers))
+    assert wait_for(lambda: not any(trainer.is_running() for trainer in trainers))
 
 
 @pytest.fixture

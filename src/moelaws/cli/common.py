@@ -69,10 +69,16 @@ def gathered(
             built = build(**{name: values.pop(name) for name in names})
             return command(*arguments, **values, **{keyword: built})
 
-        decorated: Command = wrapped
-        return functools.reduce(lambda made, add: add(made), options[::-1], decorated)
+        return with_options(wrapped, options)
 
     return decorate
+
+
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """Returns ``command`` with click's ``options``, which its help shows in this order."""
+    for add in reversed(options):
+        command = add(command)
+    return command
 
 
 def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:

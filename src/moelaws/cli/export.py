@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from moelaws.cli.common import (
     option,
     print_json,
     results_option,
+    with_options,
 )
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
@@ -120,8 +120,7 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
     def export_to(to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
         _export(name, to, scope, selection, as_json)
 
-    made = functools.reduce(lambda made, add: add(made), options[::-1], export_to)
-    command.command(name=name, short_help=short_help, help=help)(made)
+    command.command(name=name, short_help=short_help, help=help)(with_options(export_to, options))
 
 
 _tracker(

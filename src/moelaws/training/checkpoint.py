@@ -80,9 +80,8 @@ def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE)
     plain = _plain(state, "", tensors, ranks)
     held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
     starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
-    number = ranks.broadcast(
-        secrets.randbits(62)
-    )  # no other process, dead or alive, takes these names
+    # No other process, dead or alive, takes these names.
+    number = ranks.broadcast(secrets.randbits(62))
     trouble: UserError | None = None
     try:
         write_tensors(_file(path, number, ranks.rank), held, {seal.KEY: seal.BLANK, **starts})

@@ -47,6 +47,11 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
     return closure(*modules)
 
 
+def of_study(study: Study) -> tuple[Path, ...]:
+    """Returns the files of the code of all entries of a study."""
+    return closure(*(module_of(study.home, entry.code) for entry in study.readers))
+
+
 def of_fit(law: str) -> tuple[Path, ...]:
     """Returns the files behind a fit of ``law``: the engine's and the law's, not other laws'."""
     return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))
@@ -66,10 +71,14 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
     return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 
 
-def of_explore(studies: Iterable[Study]) -> tuple[Path, ...]:
-    """Returns the files behind the page of a tier: its code, its template and scripts, its laws."""
-    modules = {_law(fit.law) for study in studies for fit in study.fits}
-    own = closure("moelaws.explore.page", *modules)
+def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[Path, ...]:
+    """Returns the files behind the page of a tier: its code, its template and scripts.
+
+    With what says which files it shows, which checks all laws that the configuration names.
+    """
+    laws = {fit.law for study in studies for fit in study.fits} | {*(advice.laws if advice else ())}
+    laws |= {law for study in studies for entry in study.contests for law in entry.laws}
+    own = closure("moelaws.explore.page", "moelaws.workflow.jobs", *map(_law, laws))
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 

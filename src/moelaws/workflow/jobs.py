@@ -19,7 +19,6 @@ from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
-from moelaws.records.code import closure
 from moelaws.records.files import write_text
 from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
@@ -27,7 +26,6 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
-from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
 from moelaws.tables.kept_weights import kept_runs
 from moelaws.tasks.sources import check_sources, is_file
@@ -281,8 +279,7 @@ class Jobs:
 
     def study_code(self, study: str) -> list[str]:
         """Returns the source files behind all entries of a study."""
-        spec = self.studies[study]
-        return relative(closure(*(module_of(spec.home, entry.code) for entry in spec.readers)))
+        return relative(code.of_study(self.studies[study]))
 
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
@@ -290,7 +287,7 @@ class Jobs:
 
     def explore_code(self) -> list[str]:
         """Returns the source files behind the page of the tier."""
-        return relative(code.of_explore(self.studies.values()))
+        return relative(code.of_explore(self.studies.values(), self.advice))
 
     # ---- specifications: what the configuration asks for, as files
 

@@ -106,9 +106,9 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     if not table["inside"].all():
         panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
     N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
-    most = table["S_star"].max()
+    largest = table["S_star"].max()
     _published(
-        panel, table, lambda C: (N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), most))
+        panel, table, lambda C: (N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), largest))
     )
     style.size_axis(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
