@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
 from corpus_helpers import corpus_of, documents
+from hub_server import serving
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.rows import joined
@@ -216,23 +216,30 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
     assert [p.name for p in (tmp_path / "results/corpora").iterdir() if p.is_dir()] == []
 
 
-def test_the_hub_is_asked_by_name_and_commit(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_the_hub_by_name_and_commit(tmp_path):
     write(tmp_path / "set", "parquet", STORIES)
-    load, asked = datasets.load_dataset, []
-
-    def from_the_hub(where, *words, revision, **keywords):
-        asked.append((where, revision))
-        return load(str(tmp_path / "set"), *words, **keywords)
-
-    monkeypatch.setattr(datasets, "load_dataset", from_the_hub)
-    setting = Dataset(dataset="owner/stories", commit=COMMIT, bytes=15_000)
-    source = resolve(setting, tmp_path)
-    prepare(corpus_of(source, validation=0.2), source, tmp_path / "hub")
-    assert asked == [("owner/stories", COMMIT)]
-    hub = PreparedCorpus.open(tmp_path / "hub")
-    assert hub.corpus.source.commit == COMMIT
+    write(tmp_path / "set", "parquet", ["held", "out"], split="validation")
+    choice = {"dataset": "owner/stories", "commit": COMMIT, "bytes": 15_000}
+    with serving(tmp_path / "set", "owner/stories", COMMIT) as address:
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
+        done = call(tmp_path, choice, env=environment)
+        wrong = [
+            call(tmp_path, choice | change, env=environment)
+            for change in ({"commit": "a" * 40}, {"dataset": "owner/tales"})
+        ]
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["corpus"]["source"]["commit"] == COMMIT
+    assert data["sources"]["name"] == "owner/stories"
     local = prepared(tmp_path / "set", tmp_path / "local", bytes=15_000)
-    assert local.shard_hashes == hub.shard_hashes
+    assert local.shard_hashes == {name: file["sha256"] for name, file in data["files"].items()}
+    told = (f"Revision '{'a' * 40}' doesn't exist", "'owner/tales' doesn't exist")
+    for failed, says in zip(wrong, told, strict=True):
+        assert failed.returncode == 2
+        assert failed.stderr.startswith("moelaws: corpus: dataset ")
+        assert says in failed.stderr
+        assert failed.stderr.count("\n") == 1
 
 
 def test_no_network_is_one_message(tmp_path):
