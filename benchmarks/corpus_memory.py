@@ -27,7 +27,7 @@ from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import META
 from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Pretrained
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.records.memory import peak_memory
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.project import Dataset

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from moelaws.cli.common import print_table
-from moelaws.records.files import write_json
+from moelaws.files.atomic import write_json
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect
 from speed.commands import measure_commands

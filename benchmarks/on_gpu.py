@@ -46,7 +46,7 @@ def main(words: list[str] | None = None) -> int:
         return 0
     needs.check(args.device)
     from gpu.parts import Setting, measure
-    from moelaws.records.files import read_json, write_json
+    from moelaws.files.atomic import read_json, write_json
 
     setting = Setting(args.device, args.out, args.small)
     whole = [
@@ -62,7 +62,7 @@ def main(words: list[str] | None = None) -> int:
 
 def write_report(out: Path) -> None:
     """Writes docs/speed.md from what was measured, and keeps the numbers beside the evidence."""
-    from moelaws.records.files import read_json, write_json
+    from moelaws.files.atomic import read_json, write_json
 
     source = out / "all.json"
     if not source.exists():

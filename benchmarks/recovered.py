@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from moelaws.analysis.plan import Coefficient, coefficients, fitted_table
+from moelaws.files.atomic import write_text
+from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.report import FitReport, read_fit
-from moelaws.records.files import write_text
-from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import notes

@@ -31,10 +31,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from moelaws import laws
+from moelaws.files.atomic import write_json, write_text
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict
 from moelaws.laws.base import Array, FittableLaw
-from moelaws.records.files import write_json, write_text
 from moelaws.spec.fit import Fit
 from recovery_designs import DESIGNS
 

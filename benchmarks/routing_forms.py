@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
+from moelaws.files.parquet import read_parquet
 from moelaws.laws.base import Array
 from moelaws.laws.clark.routing import effective_experts
-from moelaws.records.parquet import read_parquet
 from moelaws.spec.project import load_study
 from moelaws.studies.routing.routers import main_runs
 

@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.spec.run import RunConfig
 from speed.clock import take_turns
 

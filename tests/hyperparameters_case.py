@@ -1,7 +1,5 @@
 """A simulated search: runs of the study's own grid with losses that are bowls about known laws."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

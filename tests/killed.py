@@ -1,7 +1,5 @@
 """Work in a process of its own that is killed by SIGKILL where it renames, links or unlinks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

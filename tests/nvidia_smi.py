@@ -1,7 +1,5 @@
 """A program called nvidia-smi that lists what a test says, for machines without a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ order, with `...` for anything. A comment `not run: why` before a block leaves i
 marks what CI runs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.sources import resolve
+from moelaws.files.layout import Results
 from moelaws.model.transformer import Transformer
-from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.run import RunConfig

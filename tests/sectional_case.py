@@ -1,7 +1,5 @@
 """The sectional study's grids with results that a test chooses, in files as trainings leave."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,11 +10,11 @@ from safetensors.numpy import save_file
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.judge import judged
+from moelaws.files.layout import WEIGHTS, Results
 from moelaws.grids.expand import architectures, expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
 from moelaws.probing.speed import write_rows
-from moelaws.records.layout import WEIGHTS, Results
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.arms import RATES

@@ -1,7 +1,5 @@
 """A simulated study of the sparsity paper: its law's losses on a grid, fits, derived tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

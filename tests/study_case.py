@@ -1,7 +1,5 @@
 """A study whose losses a test simulates: its table, fits and derived tables, in files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +11,9 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.figures.draw import make
 from moelaws.figures.sheet import Sheet
+from moelaws.files.layout import Results
 from moelaws.fitting.diagnostics import Diagnostics
 from moelaws.fitting.report import FitPart, FitReport, write_fit
-from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Study
@@ -73,7 +71,7 @@ class Case:
     sheets: dict[str, Sheet] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, root: Path, frame: pd.DataFrame) -> Case:
+    def of(cls, study: Study, root: Path, frame: pd.DataFrame) -> "Case":
         case = cls(study, root)
         write_table(frame, COLUMNS, case.table, {"study": study.study})
         return case

@@ -1,7 +1,5 @@
 """A copy of the repository with a small text and a small sweep, driven by real Snakemake."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

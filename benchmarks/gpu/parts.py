@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from moelaws.records.files import read_json, write_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.records.provenance import collect
 
 REPOSITORY = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from gpu.parts import Item, Setting
+from moelaws.files.layout import Results
 from moelaws.model.backends import choose_backend
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training.plan import TrainingOptions

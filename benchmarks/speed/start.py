@@ -15,7 +15,7 @@ from typing import Any
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.sources import Sources, resolve
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.run import RunConfig
 

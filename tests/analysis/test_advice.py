@@ -1,7 +1,5 @@
 """Advice against closed forms, a brute search, the papers' printed optima and its own promises."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Minima of quadratics over a measured range."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -6,8 +6,8 @@ import pytest
 from moelaws import laws
 from moelaws.analysis.plan import coefficients, fits_of, plan
 from moelaws.cli.simulate import simulated, write
+from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
-from moelaws.records.layout import Results
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Simulation
 from moelaws.tables.simulate import simulation_entry

@@ -1,7 +1,5 @@
 """Which of two fitted laws predicts better, and how a number with its interval reads."""
 
-from __future__ import annotations
-
 from math import inf, nan
 
 import numpy as np

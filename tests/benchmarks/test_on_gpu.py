@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from moelaws.records.files import read_json, write_json
+from moelaws.files.atomic import read_json, write_json
 from repository import REPOSITORY
 
 BENCHMARKS = REPOSITORY / "benchmarks"

@@ -1,7 +1,5 @@
 """Verdicts follow from what a rule measures, and the page says what they rest on."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

@@ -1,7 +1,5 @@
 """`moelaws advise` as people call it: budgets and limits in their units, fits, plans, mistakes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -20,10 +18,10 @@ from moelaws.cli.advise import command
 from moelaws.cli.outlook import command as outlook
 from moelaws.cli.plan import command as planning
 from moelaws.cli.simulate import command as simulate
+from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
-from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.training.evaluation import DocumentLosses
 

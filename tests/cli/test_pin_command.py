@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from hyperparameters_case import DEMO, table, write_case
 from moelaws.cli import grid as grid_command
 from moelaws.cli import pin as pin_command
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import read_pinned
 from repository import REPOSITORY

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_origin
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_origin
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from moelaws.cli import cli
 from moelaws.cli.watch_text import BARS, drawn
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.records import watching
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.training.columns import write_columns
 from moelaws.training.history import COLUMNS

@@ -1,7 +1,5 @@
 """A Hugging Face hub of one data set on this machine, as far as the ``datasets`` library asks."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from killed import killed_at
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
-from moelaws.records.lock import STALE
+from moelaws.files.lock import STALE
 from moelaws.spec.project import Dataset
 
 

@@ -1,7 +1,5 @@
 """docs/coverage.md names every figure and table of the papers: where it is made, or why not."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,8 +4,6 @@ A `python` or `yaml` block whose first line is `# PATH` is that file; `# PATH, u
 the file behind the line `KEY:`. Another `python` block is a program.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -14,7 +12,7 @@ from click import Context, Group
 
 from moelaws import laws
 from moelaws.cli import COMMANDS, cli
-from moelaws.records.layout import WEIGHTS, Results
+from moelaws.files.layout import WEIGHTS, Results
 from moelaws.spec.grid import Derivations
 from moelaws.spec.hyperparameters import read_pinned
 from moelaws.tables.schema import TRAINED_COLUMNS

@@ -8,11 +8,11 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs
+from moelaws.files import seal
+from moelaws.files.layout import DOCUMENTS, Results
+from moelaws.files.parquet import read_origin
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import read_fit
-from moelaws.records import seal
-from moelaws.records.layout import DOCUMENTS, Results
-from moelaws.records.parquet import read_origin
 from moelaws.records.runs import all_records
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.derived.arms import arms

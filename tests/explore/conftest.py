@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from moelaws.explore.material import Material
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
 

@@ -15,11 +15,11 @@ from moelaws import laws
 from moelaws.explore.material import Material
 from moelaws.explore.page import gather, render
 from moelaws.explore.studies import pages
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet, write_parquet
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import annotate
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet, write_parquet
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY, moelaws
 

@@ -5,8 +5,8 @@ import shutil
 import pytest
 from export_records import copy_run, id_of, replace_column
 
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.training.plan import TrainingOptions
 from moelaws.training.run import train
 from random_corpus import EXPERTS, random_corpus, run_of

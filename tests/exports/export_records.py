@@ -4,8 +4,8 @@ import shutil
 
 import pyarrow as pa
 
-from moelaws.records.files import read_json, write_json
-from moelaws.records.parquet import read_parquet, write_parquet
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.parquet import read_parquet, write_parquet
 
 
 def id_of(results, kind):

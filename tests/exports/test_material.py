@@ -11,9 +11,9 @@ from export_records import copy_run, id_of, replace_column
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.cli import cli
 from moelaws.exports.material import Place, TrackedRun, export, places_of
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.parquet import read_parquet
 from moelaws.records.annotations import annotate
-from moelaws.records.files import read_json, write_json
-from moelaws.records.parquet import read_parquet
 from moelaws.records.runs import all_records, read_record
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError

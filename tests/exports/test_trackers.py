@@ -26,9 +26,9 @@ from tracker_readers import READERS, need
 from wandb_server import server
 
 from moelaws.cli import cli
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.parquet import read_parquet
 from moelaws.records.annotations import annotate
-from moelaws.records.files import read_json, write_json
-from moelaws.records.parquet import read_parquet
 from moelaws.spec.errors import UserError
 from waiting import wait_for
 

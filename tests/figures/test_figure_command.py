@@ -1,7 +1,5 @@
 """``moelaws derive`` and ``moelaws figure``: paths by default and given, mistakes in words."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -10,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli.entries import derive, figure
-from moelaws.records import seal
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.files import seal
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from repository import REPOSITORY
 from sparsity_case import DEMO, Case, simulate, write_case

@@ -1,7 +1,5 @@
 """What figures and papers' tables are made of: cells as text, panels of losses, bars of errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

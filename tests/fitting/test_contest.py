@@ -1,7 +1,5 @@
 """Contests of laws: on losses whose law is known, and what chance leaves open of a ranking."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from dataclasses import replace

@@ -10,10 +10,10 @@ from fitting_case import fitted
 
 from moelaws import laws
 from moelaws.cli import cli
+from moelaws.files import seal
+from moelaws.files.atomic import read_json
 from moelaws.fitting.cores import using_cores
 from moelaws.fitting.report import read_fit
-from moelaws.records import seal
-from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.cli import cli
+from moelaws.files.atomic import read_json, write_json
 from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
-from moelaws.records.files import read_json, write_json
 from moelaws.spec.errors import UserError
 
 

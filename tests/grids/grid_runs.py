@@ -1,7 +1,5 @@
 """Grids that a test writes out, expanded to runs of one text, and the paper's table of widths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moelaws.grids.expand import Run, expand

@@ -6,10 +6,10 @@ from grid_runs import TEXT
 
 from moelaws.accounting.cost import CPU, H100, estimate
 from moelaws.accounting.parameters import count_parameters
+from moelaws.files.layout import Results
 from moelaws.grids.budget import AT_ONCE, budget, over_limit
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep
-from moelaws.records.layout import Results
 from moelaws.spec.project import Project, load_project, load_study
 from repository import REPOSITORY
 

@@ -1,7 +1,5 @@
 """Models of all kinds at the same FLOPs a token, by their hidden width."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Widths at a ratio of expert to attention FLOPs, at constant FLOPs a token (allocation, B.1)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from moelaws.accounting.cost import CPU, H100
 from moelaws.cli import cli
+from moelaws.files.atomic import write_json, write_text
+from moelaws.files.layout import Results
+from moelaws.files.parquet import write_parquet
 from moelaws.grids.timings import timings
-from moelaws.records.files import write_json, write_text
-from moelaws.records.layout import Results
-from moelaws.records.parquet import write_parquet
 from moelaws.records.provenance import collect
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig

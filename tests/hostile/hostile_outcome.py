@@ -1,7 +1,5 @@
 """What a command comes to on hostile files: the same answer, one clear line, or a defect."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hostile_outcome import CASES, TALLY
 
-from moelaws.records.leftovers import temporaries
+from moelaws.files.leftovers import temporaries
 from repository import REPOSITORY
 
 pytestmark = pytest.mark.slow

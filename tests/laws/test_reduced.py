@@ -1,7 +1,5 @@
 """What is left of a law where a variable is constant: all that rows can tell, and no more."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from moelaws.cli.kept import bench as command
 from moelaws.cli.tasks import command as tasks_command
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_origin
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_origin
 from moelaws.spec.errors import UserError
 from moelaws.tables.query import query
 from random_corpus import keep_weights, random_corpus, run_of

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from moelaws.cli.kept import probe as command
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.training import weights
 from random_corpus import keep_weights, random_corpus, run_of

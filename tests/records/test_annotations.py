@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
+from moelaws.files.lock import acquire
 from moelaws.records.annotations import Annotations, annotate, of
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
-from moelaws.records.lock import acquire
 from moelaws.records.runs import all_records, find_record, retry
 from moelaws.spec.errors import UserError
 

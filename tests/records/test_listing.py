@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 
 LOSSES = {1: (3.0, 3.2, 3.4), 2: (2.5, 2.7)}  # by width: one a seed

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
+from moelaws.files.parquet import write_parquet
 from moelaws.records.paired import PairedLosses, UnpairedError, paired_losses
-from moelaws.records.parquet import write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.training.evaluation import DocumentLosses, clustered_se
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moelaws.files.atomic import read_json, replacing, write_json
+from moelaws.files.layout import Results
+from moelaws.files.lock import acquire
 from moelaws.records.code import PACKAGE, closure, digest, training_code
-from moelaws.records.files import read_json, replacing, write_json
-from moelaws.records.layout import Results
-from moelaws.records.lock import acquire
 from moelaws.records.runs import all_records, differences, find_record
 from moelaws.spec.errors import UserError
 from repository import moelaws
@@ -116,7 +116,7 @@ def test_an_error_of_another_file_is_not_told_as_one_of_this_write(tmp_path, mon
 FULL = """
 import resource, sys
 from pathlib import Path
-from moelaws.records.files import write_json
+from moelaws.files.atomic import write_json
 from moelaws.spec.errors import UserError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # as a disk with no more room
 try:

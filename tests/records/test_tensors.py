@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from moelaws.records.leftovers import sweep
+from moelaws.files.leftovers import sweep
 
 WRITE = """
 import sys

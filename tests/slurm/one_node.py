@@ -7,8 +7,6 @@ them it says so and ends with exit code 77. Keys, sockets, ports, logs and state
 temporary folder, so that a Slurm which this machine may already have stays as it is.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """`snakemake --profile slurm` on a real Slurm: a job trains a batch, and one job is cut off."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

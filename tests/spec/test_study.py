@@ -1,7 +1,5 @@
 """A study's entries: what may name what, and what is left where losses are simulated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from moelaws.files.layout import Results
+from moelaws.files.parquet import write_parquet
 from moelaws.grids.expand import Run
 from moelaws.records.chain import changed_runs, link
-from moelaws.records.layout import Results
 from moelaws.records.paired import PairedLosses
-from moelaws.records.parquet import write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.tables.aggregate import aggregate, origin, rates_at_the_edge

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.records import seal
+from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.imported import import_table

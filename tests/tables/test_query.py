@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from moelaws.cli import main
-from moelaws.records.files import write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from moelaws.tables.query import LOCKED, RefusedError, answer, query

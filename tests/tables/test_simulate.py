@@ -16,12 +16,12 @@ from moelaws.analysis.inputs import completed, read_runs
 from moelaws.cli import cli
 from moelaws.cli.simulate import simulated as from_entry
 from moelaws.cli.simulate import write
+from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.grids.text import CorpusChoice
-from moelaws.records.layout import Results
 from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit

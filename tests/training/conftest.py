@@ -8,8 +8,8 @@ import torch
 
 from moelaws.corpus.batches import Batches
 from moelaws.corpus.shards import PreparedCorpus
+from moelaws.files.layout import Results
 from moelaws.model.transformer import Transformer
-from moelaws.records.layout import Results
 from moelaws.training import checkpoint, run
 from moelaws.training.loop import Trainer
 from moelaws.training.plan import TrainingOptions

@@ -9,9 +9,9 @@ import sys
 import psutil
 import pytest
 
+from moelaws.files.atomic import read_json
 from moelaws.gpus.listing import held, list_gpus
 from moelaws.records.batches import Order, Orders
-from moelaws.records.files import read_json
 from nvidia_smi import nvidia_smi
 from waiting import wait_for
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from full_disk import files_of_at_most
-from moelaws.records import seal
+from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint
 

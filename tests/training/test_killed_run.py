@@ -4,8 +4,8 @@ import os
 from functools import partial
 
 from killed import killed_at
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
 
 # `make hostile` takes a run of more checkpoints, and so more kills.
 STEPS = 32 if "MOELAWS_HOSTILE" in os.environ else 2

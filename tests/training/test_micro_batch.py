@@ -13,7 +13,7 @@ from calls import Calls
 from killed import killed_at
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.training import job, loop
 from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
@@ -111,7 +111,7 @@ LIMITED = """
 import resource, sys
 import pyarrow.parquet
 from pathlib import Path
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from moelaws.training.loop import Trainer

@@ -11,16 +11,16 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from moelaws.files.atomic import read_json, write_json
 from moelaws.records import provenance
 from moelaws.records.code import training_code
-from moelaws.records.files import read_json, write_json
 from moelaws.records.summary import RunSummary
 
 # A checkpoint after every step, then as a user's process would be.
 EVERY_STEP = """
 import sys
 from pathlib import Path
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from moelaws.training.plan import TrainingOptions

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.spec.errors import UserError
 from moelaws.training import checkpoint
 from moelaws.training import job as module

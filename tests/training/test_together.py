@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.spec.errors import UserError
 from moelaws.training.together import Node, _exit_code, node_of, together
 

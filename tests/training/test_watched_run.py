@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.records.watching import Planned, Watching
 from moelaws.training.history import COLUMNS
 

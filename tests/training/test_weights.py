@@ -5,9 +5,9 @@ import torch
 
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.records import seal
-from moelaws.records.files import read_json
-from moelaws.records.layout import WEIGHTS
+from moelaws.files import seal
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import WEIGHTS
 from moelaws.records.runs import read_record, retry
 from moelaws.records.tensors import are_kept
 from moelaws.spec.errors import UserError

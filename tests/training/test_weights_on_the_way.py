@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.records.tensors import are_kept
 from moelaws.training import weights
 from moelaws.training.loop import Trainer

@@ -1,7 +1,5 @@
 """A contest of laws from its entry to the page: checked first, judged, sealed, set in words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -10,8 +8,8 @@ import yaml
 from click.testing import CliRunner
 
 from moelaws.cli import cli
+from moelaws.files.layout import Results
 from moelaws.records.chain import link
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.workflow.check import check_study

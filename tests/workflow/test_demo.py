@@ -28,8 +28,8 @@ SIMULATED = ("--config", "source=simulated", "tier=demo", "studies=all")
 # is made. The entry itself is a parameter of its rule, and Snakemake compares it by content.
 COMMAND_LINE = (
     *("__main__.py", "cli/", "spec/", "studies/__init__.py"),
-    *("records/__init__.py", "records/files.py", "records/layout.py", "records/progress.py"),
-    *("records/batches.py", "records/leftovers.py", "records/memory.py", "records/seal.py"),
+    *("records/__init__.py", "files/atomic.py", "files/layout.py", "records/progress.py"),
+    *("records/batches.py", "files/leftovers.py", "records/memory.py", "files/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
     # A contest's entry is checked before its fits: this refuses, and decides no number.
     *("workflow/check.py", "tables/mapping.py"),

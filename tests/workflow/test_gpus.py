@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from nvidia_smi import nvidia_smi
 from repository import REPOSITORY
 from sweep_copy import GRID

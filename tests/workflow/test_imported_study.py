@@ -1,7 +1,5 @@
 """A study of published runs in the workflow: its table is taken, checked, and verified."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import count
 from pathlib import Path
@@ -11,8 +9,8 @@ import yaml
 from click.testing import CliRunner
 
 from moelaws.cli import cli
+from moelaws.files.layout import Results
 from moelaws.records.chain import link
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.tables.parquet import read_study

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings

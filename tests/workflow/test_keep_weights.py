@@ -6,7 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.spec.project import load_study
 from moelaws.training.weights import load
 from repository import REPOSITORY

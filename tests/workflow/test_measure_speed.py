@@ -7,7 +7,7 @@ import pytest
 import yaml
 from test_demo import COMMAND_LINE, Demo
 
-from moelaws.records.parquet import read_origin
+from moelaws.files.parquet import read_origin
 from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow

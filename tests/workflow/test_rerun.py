@@ -12,8 +12,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from moelaws.records import seal
-from moelaws.records.files import read_json, write_json
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_json
 
 pytestmark = pytest.mark.slow
 

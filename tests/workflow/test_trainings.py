@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
 from moelaws.records.batches import Orders, is_done, write_marker
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import START, batches_of
 from moelaws.workflow.trainings import Trainings

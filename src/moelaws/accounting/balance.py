@@ -3,8 +3,6 @@
 Shapes: L layers or other groups, E experts.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Rough on purpose: for scheduling and planning. The numbers behind the estimates 
 where it comes from.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

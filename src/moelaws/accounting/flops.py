@@ -9,8 +9,6 @@ those that it counts in a way of its own. All take the backward pass as twice th
 Formulas are written for SwiGLU; of a GELU MLP its two matrices are counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

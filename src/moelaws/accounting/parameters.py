@@ -1,7 +1,5 @@
 """Parameters by group, total and active: exactly the tensors of the model that is built."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from moelaws.spec.model import Model

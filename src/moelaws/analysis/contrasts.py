@@ -7,8 +7,6 @@ text, so it is paired (``records.paired``). The one of seeds says how other seed
 spread between the study's seeds in each loss.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

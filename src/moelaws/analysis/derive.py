@@ -1,7 +1,5 @@
 """Make one derived table of a study and write it as Parquet with its columns' units."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

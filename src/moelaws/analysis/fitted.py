@@ -1,7 +1,5 @@
 """What code that reads fits may read: beside its study's table, the reports of declared fits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Code that reads fits takes ``analysis.fitted.FittedInputs``, so that code that r
 depend on how fits are reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,10 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.records import seal
-from moelaws.records.layout import DOCUMENTS, WEIGHTS, Results
+from moelaws.files import seal
+from moelaws.files.layout import DOCUMENTS, WEIGHTS, Results
+from moelaws.files.seal import made_of
 from moelaws.records.paired import PairedLosses, paired_losses
-from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed

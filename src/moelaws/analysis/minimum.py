@@ -4,8 +4,6 @@ A quadratic always has a vertex somewhere; only one inside the measured range is
 So an optimum here is the argmin over that range: at an end of it, it is a bound and marked so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fitted learning-rate law and batch law as one that other studies follow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from moelaws.analysis.derive import derived_table

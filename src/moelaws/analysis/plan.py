@@ -1,7 +1,5 @@
 """What a study's fits of simulated losses would tell: which coefficients they find again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +13,11 @@ from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
+from moelaws.files.layout import TierFolder
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
 from moelaws.fitting.rows import split_rows
-from moelaws.records.layout import TierFolder
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit

@@ -1,7 +1,5 @@
 """What a fit of a loss law predicts of its runs, and which of two predicts held-out ones better."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of kept runs on tasks (``moelaws bench``), as several studies read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What runs show of a paper's claim, and the verdict that follows by comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Judge a study's claims: each rule measures, and the claim's own expectation decides."""
 
-from __future__ import annotations
-
 from math import isfinite
 
 from moelaws.analysis.inputs import Inputs

@@ -1,15 +1,13 @@
 """The pages of verdicts on claims and of contests between laws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
+from moelaws.files.atomic import read_json
 from moelaws.fitting.scores import ContestScores, LawScore, SplitScores
-from moelaws.records.files import read_json
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 

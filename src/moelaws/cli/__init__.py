@@ -1,7 +1,5 @@
 """``moelaws ...``: thin commands over the package, one module a command, imported when called."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.budget import constraint_options
 from moelaws.cli.common import FILE, json_option, option, print_json, print_table
 from moelaws.cli.eval import given_numbers
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import study_names

@@ -1,14 +1,12 @@
 """``moelaws tag`` and ``moelaws note``: what people write of runs, kept beside their records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import click
 
 from moelaws.cli.common import json_option, print_json, print_table
+from moelaws.files.layout import Results
 from moelaws.records.annotations import annotate
-from moelaws.records.layout import Results
 from moelaws.records.runs import find_record
 from moelaws.spec.errors import UserError
 

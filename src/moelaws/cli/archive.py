@@ -1,7 +1,5 @@
 """``moelaws archive``: a finished sweep as one file, and the verification of such a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

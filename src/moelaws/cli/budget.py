@@ -1,7 +1,5 @@
 """Options of a budget and of what a plan has to keep to, with the units that people write."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``moelaws judge`` and ``claims``: claims decided by rule, and those of all studies as a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
@@ -9,7 +7,7 @@ import click
 from moelaws.cli.common import json_option, out_option, print_json, print_table
 from moelaws.cli.project import project_options, simulated_option
 from moelaws.cli.study_files import StudyFiles, file_options
-from moelaws.records.files import write_json, write_text
+from moelaws.files.atomic import write_json, write_text
 from moelaws.spec.project import Project, chosen_studies, load_study
 
 

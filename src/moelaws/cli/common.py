@@ -1,7 +1,5 @@
 """What commands share: how options are declared, and how answers are printed."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json
@@ -13,7 +11,7 @@ from typing import Any
 
 import click
 
-from moelaws.records.files import finite
+from moelaws.files.atomic import finite
 from moelaws.spec.errors import UserError
 
 Command = Callable[..., Any]

@@ -1,7 +1,5 @@
 """moelaws compare: laws side by side on the same rows and the same hold-out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,8 @@ from moelaws import laws
 from moelaws.cli.common import json_option, option, out_option, print_json, print_table
 from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
 from moelaws.cli.laws import join_own_laws
+from moelaws.files.atomic import write_json
 from moelaws.fitting.compare import compare
-from moelaws.records.files import write_json
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 

@@ -55,13 +55,13 @@ def command(
     study = load_study(study_name) if study_name else study_with("contests", name)
     entry = study.entry("contests", name)
 
+    from moelaws.files.atomic import write_json
+    from moelaws.files.layout import Results
+    from moelaws.files.seal import made_of
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
     from moelaws.fitting.scores import ContestScores
     from moelaws.records.code import digest
-    from moelaws.records.files import write_json
-    from moelaws.records.layout import Results
-    from moelaws.records.seal import made_of
     from moelaws.workflow.check import check_contest
     from moelaws.workflow.code import of_contest
 
@@ -122,8 +122,8 @@ def contests(
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import contests_page, read_contest
-    from moelaws.records.files import write_text
-    from moelaws.records.layout import Results
+    from moelaws.files.atomic import write_text
+    from moelaws.files.layout import Results
 
     folder = Results().tier(project.tier, simulated or project.source == "simulated")
     out = out or folder.laws

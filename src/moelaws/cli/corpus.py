@@ -1,7 +1,5 @@
 """``moelaws corpus``: text to token shards."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from types import FrameType
@@ -13,8 +11,8 @@ from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
+from moelaws.files.layout import Results
 from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
-from moelaws.records.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project
 

@@ -1,15 +1,13 @@
 """``moelaws cover``: the first page of the report, which names the digest of all that it shows."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
 import click
 
 from moelaws.cli.common import FILE, json_option, option, print_json
-from moelaws.records import seal
-from moelaws.records.files import read_json, write_text
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_text
 
 
 @click.command(name="cover")

@@ -1,13 +1,11 @@
 """``moelaws diff``: what differs between runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from moelaws.cli.common import json_option, print_json, print_table
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.records.paired import UnpairedError, paired_losses
 from moelaws.records.runs import differences, find_record
 from moelaws.spec.errors import UserError

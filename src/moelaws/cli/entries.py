@@ -3,8 +3,6 @@
 And ``check``, which imports the code of all entries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import click
 from moelaws.cli.common import json_option, out_option, print_json, study_option
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
-from moelaws.records.layout import TierFolder
+from moelaws.files.layout import TierFolder
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve

@@ -1,7 +1,5 @@
 """``moelaws explore``: one page with all that is known of a tier, to open in a browser."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -13,7 +11,7 @@ import click
 
 from moelaws.cli.common import json_option, out_option, print_json
 from moelaws.cli.project import project_options, simulated_option
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.words import counted

@@ -1,7 +1,5 @@
 """``moelaws export FORMAT``: runs on record for other programs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,8 +20,8 @@ from moelaws.cli.common import (
 )
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
+from moelaws.files.layout import Results
 from moelaws.records.code import training_code
-from moelaws.records.layout import Results
 from moelaws.records.listing import Listing
 from moelaws.records.progress import reporting
 from moelaws.records.runs import all_records, find_record

@@ -120,10 +120,10 @@ def command(
     entry = _entry(spec) if spec is not None else from_options({"name": "fit"} | given, "fit")
     from moelaws import laws
     from moelaws.cli.laws import join_own_laws
+    from moelaws.files.seal import made_of
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
     from moelaws.records.code import digest
-    from moelaws.records.seal import made_of
     from moelaws.workflow.code import of_fit
 
     join_own_laws([entry.law], study)
@@ -162,7 +162,7 @@ def fitting_on(cores: int) -> Iterator[None]:
 
 def _entry(spec: str) -> Fit:
     """Returns the fit entry in a JSON text, or in the file that it names."""
-    from moelaws.records.files import read_json
+    from moelaws.files.atomic import read_json
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
     from moelaws.spec.from_json import parse_json

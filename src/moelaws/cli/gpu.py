@@ -1,7 +1,5 @@
 """The GPUs of one command: taken before CUDA starts, which then sees no other."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

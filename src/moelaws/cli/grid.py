@@ -1,7 +1,5 @@
 """``moelaws grid``: what a sweep holds and costs, before anyone spends it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -11,9 +9,9 @@ import click
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS

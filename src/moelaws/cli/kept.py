@@ -1,7 +1,5 @@
 """``moelaws probe`` and ``bench``: what the kept weights of a run hold, and how they score."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from moelaws.cli.common import (
     print_table,
     results_option,
 )
-from moelaws.records import seal
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig

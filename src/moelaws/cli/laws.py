@@ -1,7 +1,5 @@
 """moelaws laws: what the laws declare."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any

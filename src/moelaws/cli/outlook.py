@@ -1,7 +1,5 @@
 """``moelaws outlook``: where a sweep leads, as a page with a table and a figure."""
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from pathlib import Path
@@ -18,11 +16,11 @@ from moelaws.cli.common import FILE, json_option, option, out_option, print_json
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import save
+from moelaws.files.atomic import write_text
+from moelaws.files.layout import Results
+from moelaws.files.seal import made_of
 from moelaws.fitting.report import FitReport
 from moelaws.records.code import digest
-from moelaws.records.files import write_text
-from moelaws.records.layout import Results
-from moelaws.records.seal import made_of
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project

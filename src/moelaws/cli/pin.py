@@ -1,7 +1,5 @@
 """``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import click
@@ -13,8 +11,8 @@ from moelaws.analysis.pinning import pinned
 from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
-from moelaws.records.files import write_text
-from moelaws.records.layout import Results
+from moelaws.files.atomic import write_text
+from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError

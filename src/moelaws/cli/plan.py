@@ -1,7 +1,5 @@
 """``moelaws plan``: how well a grid would determine the laws, and what it would cost."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,10 +14,10 @@ from moelaws.cli.common import COUNT, json_option, option, print_json, print_tab
 from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
+from moelaws.files.layout import Results
 from moelaws.grids.budget import Budget, budget
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.grids.timings import learned
-from moelaws.records.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted

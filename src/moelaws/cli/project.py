@@ -1,7 +1,5 @@
 """Options that commands share: the project's configuration and what overrides it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``moelaws query``: SQL over the tables and the runs on record."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys
@@ -12,8 +10,8 @@ import click
 
 from moelaws.cli.common import FILE, check_out, json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
-from moelaws.records.files import replacing
-from moelaws.records.layout import Results
+from moelaws.files.atomic import replacing
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 

@@ -1,14 +1,12 @@
 """``moelaws runs``: what was trained, what failed, what other code made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import click
 
 from moelaws.cli.common import gathered, json_option, option, print_json, print_table
+from moelaws.files.layout import Results
 from moelaws.records.code import training_code
-from moelaws.records.layout import Results
 from moelaws.records.listing import MEMBERS, Listing
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
 from moelaws.spec.errors import UserError

@@ -1,7 +1,5 @@
 """``moelaws show``: one run's record, or what a figure, table or fit was made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +8,8 @@ import click
 from moelaws.cli.common import json_option, option, print_json, print_table, study_option
 from moelaws.cli.project import simulated_option
 from moelaws.cli.study_files import study_with
+from moelaws.files.layout import Results, TierFolder
 from moelaws.records.chain import Link, changed_runs, link, trained_by
-from moelaws.records.layout import Results, TierFolder
 from moelaws.records.runs import find_record, flatten
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study

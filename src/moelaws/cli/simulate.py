@@ -1,7 +1,5 @@
 """``moelaws simulate``: a table of a law's losses at a grid's points, before any training."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,12 +24,12 @@ from moelaws.cli.common import (
     print_table,
 )
 from moelaws.cli.project import project_options
+from moelaws.files.atomic import replacing
+from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.laws.base import FittableLaw
 from moelaws.records.code import digest
-from moelaws.records.files import replacing
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Simulation as SimulationEntry

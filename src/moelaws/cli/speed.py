@@ -1,7 +1,5 @@
 """``moelaws speed``: how fast several configurations train, measured side by side."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +19,13 @@ from moelaws.cli.common import (
 )
 from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.project import override_options
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
+from moelaws.files.seal import made_of
 from moelaws.gpus.listing import Chosen
 from moelaws.grids.expand import Run, architectures
 from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
-from moelaws.records.seal import made_of
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_json import parse_json

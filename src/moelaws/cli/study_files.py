@@ -11,8 +11,8 @@ import click
 
 from moelaws.cli.common import FILE, gathered, option, pairs, table_option
 from moelaws.cli.project import simulated_option
+from moelaws.files.layout import Results, TierFolder
 from moelaws.records.code import digest
-from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
     Project,

@@ -11,10 +11,10 @@ import click
 from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table
 from moelaws.cli.project import project_options
 from moelaws.cli.study_files import report_warnings
+from moelaws.files.layout import Results
+from moelaws.files.seal import made_of
 from moelaws.grids.sweep import expand_study
 from moelaws.records.code import digest
-from moelaws.records.layout import Results
-from moelaws.records.seal import made_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted

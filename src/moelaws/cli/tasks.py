@@ -1,7 +1,5 @@
 """``moelaws tasks``: what trained models can be asked, as a task file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

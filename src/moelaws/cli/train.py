@@ -1,7 +1,5 @@
 """``moelaws train``: runs from their configurations, one here or a batch side by side."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile
@@ -15,10 +13,10 @@ import click
 from moelaws.cli import end_as
 from moelaws.cli.common import COUNT, json_option, marker_option, option, print_json, results_option
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Order, Orders, write_marker
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
 from moelaws.records.summary import RunSummary, finished
 from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse

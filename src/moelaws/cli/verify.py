@@ -1,7 +1,5 @@
 """``moelaws verify``: everything in results/ read, and what is wrong with it."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -10,8 +8,8 @@ from dataclasses import replace
 import click
 
 from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.files.layout import Results, recovery
 from moelaws.grids.sweep import expand_study
-from moelaws.records.layout import Results, recovery
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names

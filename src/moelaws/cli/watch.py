@@ -1,7 +1,5 @@
 """``moelaws watch``: a sweep while it runs, from its files alone."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator
@@ -12,8 +10,8 @@ from moelaws.cli.common import json_option, option, print_json
 from moelaws.cli.explore import Page
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
+from moelaws.files.layout import Results
 from moelaws.grids.sweep import expand_study, planned
-from moelaws.records.layout import Results
 from moelaws.records.watching import Planned, Snapshot, Watching
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies

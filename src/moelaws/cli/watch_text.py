@@ -1,7 +1,5 @@
 """How ``moelaws watch`` shows a sweep: a drawing for a terminal, a line for a log, JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.console import Group, RenderableType

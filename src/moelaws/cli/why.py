@@ -1,7 +1,5 @@
 """``moelaws why``: what a call of snakemake would run, and why each job."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Training batches that any process can resume at any step, and the fixed held-out set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

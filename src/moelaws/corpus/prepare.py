@@ -1,7 +1,5 @@
 """From text to token shards: tokenizer, train and validation tokens, meta.json."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -16,9 +14,9 @@ from moelaws.corpus.rows import Spool, spool
 from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedCorpus, file_record
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer, check_vocab_size
-from moelaws.records.files import write_json, write_text
-from moelaws.records.leftovers import discard, sweep, temporaries, temporary
-from moelaws.records.lock import acquire, is_abandoned
+from moelaws.files.atomic import write_json, write_text
+from moelaws.files.leftovers import discard, sweep, temporaries, temporary
+from moelaws.files.lock import acquire, is_abandoned
 from moelaws.records.progress import Report
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.corpus.tokenizer import Tokenizer
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError

@@ -1,7 +1,5 @@
 """What text a corpus is made of, and its identity. Light: the Snakefile asks at every parse."""
 
-from __future__ import annotations
-
 import codecs
 import glob
 import hashlib
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from moelaws.records.files import read_json, write_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.spec.corpus import FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Dataset

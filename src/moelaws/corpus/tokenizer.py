@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 

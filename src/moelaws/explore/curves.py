@@ -1,7 +1,5 @@
 """How training went: each run's loss over its steps, and the load of its experts at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How numbers and texts are embedded in a page: Base64, whose letters mean nothing in HTML."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -10,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moelaws.records.files import finite
+from moelaws.files.atomic import finite
 
 
 def floats(values: Any, bits: int = 32) -> str:

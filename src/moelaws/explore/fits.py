@@ -1,7 +1,5 @@
 """The fits of losses: each report with its law, its draws and the rows that it was fitted to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

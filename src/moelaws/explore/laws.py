@@ -1,7 +1,5 @@
 """Fitted laws on grids between whose points the page interpolates, and isoFLOP curves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -1,14 +1,12 @@
 """What a page is made from: the project's studies at a tier, and the files that they declare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.sweep import Sweep
-from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.study import Study

@@ -1,7 +1,5 @@
 """explore.html as one file: all that is there of a tier, put into the template as JSON."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import UTC, datetime

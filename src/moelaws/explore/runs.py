@@ -1,7 +1,5 @@
 """All runs of a tier as columns: the rows of the studies' tables, and runs without a row yet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What each study shows, and what its runs show in words that other rules wrote."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

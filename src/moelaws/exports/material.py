@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import Annotations
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
 from moelaws.records.progress import Report
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.base import parse

@@ -28,7 +28,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
 from moelaws.exports.material import TrackedRun
-from moelaws.records.lock import one_at_a_time
+from moelaws.files.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest

@@ -16,8 +16,8 @@ from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from moelaws.exports.material import TrackedRun
-from moelaws.records.files import replacing_folder
-from moelaws.records.lock import one_at_a_time
+from moelaws.files.atomic import replacing_folder
+from moelaws.files.lock import one_at_a_time
 from moelaws.spec.from_json import parse_json
 
 # What the page of hyperparameters has as columns, of all runs the same.

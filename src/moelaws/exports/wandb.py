@@ -20,8 +20,8 @@ os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is impor
 import wandb
 
 from moelaws.exports.material import TrackedRun
-from moelaws.records.leftovers import discard, sweep, temporary
-from moelaws.records.lock import one_at_a_time
+from moelaws.files.leftovers import discard, sweep, temporary
+from moelaws.files.lock import one_at_a_time
 
 MOST_TAG = 64  # characters of a tag that W&B takes
 

@@ -1,7 +1,5 @@
 """Worst-case regret over active size and sparsity, with the laws' choices and the robust one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

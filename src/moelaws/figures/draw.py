@@ -3,8 +3,6 @@
 Each has a record beside it (JSON): the digests of its files and of all that they were made of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +12,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
-from moelaws.records import seal
-from moelaws.records.files import replacing, write_json
+from moelaws.files import seal
+from moelaws.files.atomic import replacing, write_json
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 

@@ -1,7 +1,5 @@
 """What figures of losses share: bars of standard errors, and observed over predicted losses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A figure that keeps what it shows: each plotted number goes to the CSV beside the picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Any

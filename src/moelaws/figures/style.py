@@ -1,7 +1,5 @@
 """One look for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A paper's table from the user's own runs: CSV in full precision, Markdown and LaTeX to read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from moelaws.records.files import replacing, write_text
+from moelaws.files.atomic import replacing, write_text
 
 _WORDS = {
     "~": "textasciitilde",

@@ -1,7 +1,5 @@
 """What limits the trust in a fit: what its rows cannot tell apart, and the report's warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws side by side: the same rows, the same hold-out, and their ranks with what chance leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

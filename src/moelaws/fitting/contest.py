@@ -1,7 +1,5 @@
 """A contest of laws: which one predicts best the rows that were held out, split by split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ work is cut into batches never depends on the number of cores. So neither do res
 same to the last digit.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -11,8 +11,6 @@ The last steps to a stationary point, and the certificate that it is one, are Sc
 Arrays: B vectors, P parameters; all parameters on the working scale.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

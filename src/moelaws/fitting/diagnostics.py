@@ -4,8 +4,6 @@ The fields are the keys of the report's JSON, in their order. Nothing that makes
 here, so that what only reads a fit depends on no engine.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar

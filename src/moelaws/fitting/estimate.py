@@ -1,7 +1,5 @@
 """One law on one set of rows: estimates, intervals and all that is known of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

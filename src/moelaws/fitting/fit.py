@@ -1,7 +1,5 @@
 """Fit a law to a table: rows, optimum, intervals, diagnostics, report."""
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Mapping, Sequence

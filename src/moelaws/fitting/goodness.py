@@ -5,8 +5,6 @@ density of a residual r is exp(-huber(r / sigma, delta)) / (sigma Z). At the usu
 is Laplace's but for a tiny round top. Source: Besiroglu et al. 2024, the refit of Chinchilla.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import jarque_bera, kurtosis, norm, skew

@@ -10,8 +10,6 @@ rests on the Huber likelihood with a fitted scale, whatever the fit's own object
 near the fit's and not the same.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

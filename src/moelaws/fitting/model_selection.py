@@ -4,8 +4,6 @@ Of every part of a table, such as a compute budget, a random 80 % is fitted and 
 100 times; a choice holds for all parts. Arrays: k resamples, n rows of a part, P parameters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ report says that pruning lost it.
 Arrays: B starts, n rows, P parameters; all parameters on the working scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

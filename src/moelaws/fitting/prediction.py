@@ -5,8 +5,6 @@ sparsity. The support, the fitted rows' convex hull, is kept as half-spaces, so 
 needs NumPy alone and is quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ A sum of power laws and a general law keep their working-scale parameters. The p
 linear law are nearly collinear as they stand: its coordinates are those of an orthonormal design.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

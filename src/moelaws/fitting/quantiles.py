@@ -1,7 +1,5 @@
 """Intervals of draws, of Student's t, of groups left out in turn, and of ordinary least squares."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
 
+from moelaws.files import seal
+from moelaws.files.atomic import finite, read_json, write_json
 from moelaws.fitting.diagnostics import (
     Checked,
     Diagnostics,
@@ -23,8 +25,6 @@ from moelaws.fitting.diagnostics import (
     Rollout,
     Support,
 )
-from moelaws.records import seal
-from moelaws.records.files import finite, read_json, write_json
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def write_fit(report: FitReport, path: Path, made_of: Mapping[str, Any] | None =
     if report.draws is not None:
         import pyarrow as pa
 
-        from moelaws.records.parquet import write_parquet
+        from moelaws.files.parquet import write_parquet
 
         table = pa.Table.from_pandas(report.draws, preserve_index=False)
         digest = write_parquet(draws_path(path), table, made_of)
@@ -258,7 +258,7 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
 
 
 def _draws_table(path: Path) -> Any:
-    from moelaws.records.parquet import read_parquet
+    from moelaws.files.parquet import read_parquet
 
     file = path if path.suffix == ".parquet" else draws_path(path)
     if not file.is_file():

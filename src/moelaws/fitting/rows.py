@@ -1,7 +1,5 @@
 """From a table to the arrays that a law is fitted to: mapping, selection, checks."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

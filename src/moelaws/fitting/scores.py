@@ -1,7 +1,5 @@
 """What `moelaws contest` writes, as JSON data; no engine, so that its page needs none either."""
 
-from __future__ import annotations
-
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict

@@ -1,7 +1,5 @@
 """A table's columns as a law's variables: numbers, units, derivations and allowed values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

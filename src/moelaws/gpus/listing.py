@@ -1,7 +1,5 @@
 """The GPUs of this machine, as ``nvidia-smi`` tells, which starts no CUDA, and who holds them."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

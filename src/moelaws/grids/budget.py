@@ -4,8 +4,6 @@ Estimates, for planning and for a ceiling: ``accounting.cost`` says how rough th
 the Snakefile asks at each call.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +11,9 @@ from types import MappingProxyType
 
 from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
 from moelaws.accounting.parameters import count_parameters
+from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
-from moelaws.records.layout import Results
 from moelaws.spec.project import Project
 
 # Runs that are unfinished at once, each with a checkpoint: the jobs of profiles/slurm.

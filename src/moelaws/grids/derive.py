@@ -1,7 +1,5 @@
 """The named derivations of a grid: each fills in one setting from others."""
 
-from __future__ import annotations
-
 import math
 
 from moelaws.accounting.flops import train_flops_per_token

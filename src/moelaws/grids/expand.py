@@ -1,7 +1,5 @@
 """A grid expanded to runs: the sweep that Snakemake, the command line and the tables agree on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

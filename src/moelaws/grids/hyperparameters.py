@@ -1,7 +1,5 @@
 """Learning rate and batch of a point: by a pinned or published law, a power law, or a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, Literal

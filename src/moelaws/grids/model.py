@@ -1,7 +1,5 @@
 """The model of a grid point: its settings put together, and the widths that FLOPs leave it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The project's text as the points of a grid see it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +8,7 @@ from typing import Any
 
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset, Text
 from moelaws.spec.project import Project

@@ -1,11 +1,9 @@
 """What finished runs say of this machine's speed: the estimate of the next sweep rests on it."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 from moelaws.accounting.cost import CPU, Device, Timing, fitted_to
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.records.pace import seconds_a_step
 from moelaws.records.provenance import machine
 from moelaws.records.runs import Record, all_records

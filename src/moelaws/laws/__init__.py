@@ -6,8 +6,6 @@ laws of the wider field, ``family/name.py`` or ``name.py`` here; its other forms
 is adding its module.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Mapping
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Chinchilla: loss from parameters and tokens of a dense model (Hoffmann et al. 2022)."""
 
-from __future__ import annotations
-
 from moelaws.laws.base import FitProtocol
 from moelaws.laws.forms import power_law_sum
 from moelaws.laws.terms import irreducible_loss, over, term

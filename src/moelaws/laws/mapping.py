@@ -1,7 +1,5 @@
 """Which column of a table stands for which variable of a law, and which variables are derived."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A law's fit protocol with what a fit overrides of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

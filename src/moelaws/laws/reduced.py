@@ -4,8 +4,6 @@ A term whose variables are all constant is a constant, and merges into the irred
 Chinchilla's law takes part where all runs saw the same tokens, as L = A/N^alpha + E.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

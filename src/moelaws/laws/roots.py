@@ -1,7 +1,5 @@
 """Where a function of one variable crosses zero, for whole arrays at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ A law states each term once: ``term("a", 406.4, "the size term", over(N, "alpha"
 both parameters with their published values, and gives their units, the text and the LaTeX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ compute and parameters, sparsity from the counts of experts. Such a derivation i
 the variable itself is not given, and is named in what is printed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Shapes: B sequences, N positions, D model width, H query heads, G key-value heads, W head width.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -4,8 +4,6 @@ A back end computes, for given assignments and gates, the same sum over a token'
 same parameters: it changes the speed and the rounding, never the model. No token is ever dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

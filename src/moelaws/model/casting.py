@@ -1,7 +1,5 @@
 """Weights in the computing type, cast once a step however many micro-batches use them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

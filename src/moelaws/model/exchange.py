@@ -7,8 +7,6 @@ Shapes: T tokens, K experts a token, X = T K assignments, D model width, R proce
 of them here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Shapes: B sequences, N positions, T = B N tokens, K experts a token, D model wid
 expert width, M = 2 F.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -7,8 +7,6 @@ Shapes: T tokens, K experts a token, X = T K assignments (in the order of tokens
 expert), D model width, E experts, F expert width, M = 2 F.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

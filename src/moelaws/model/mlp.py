@@ -3,8 +3,6 @@
 Shapes: T tokens, D model width, F hidden width, E experts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

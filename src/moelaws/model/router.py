@@ -6,8 +6,6 @@ Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K ex
 balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, X any number of columns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Shapes: B sequences, N positions, D model width, E experts, S = D / E width of a
 that an expert sees, R = B P, X = 3 S, F hidden width, O any width.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -4,8 +4,6 @@ Shapes: B sequences, N positions, T = B N tokens, D model width, V vocabulary, L
 G balance groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

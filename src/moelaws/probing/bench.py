@@ -1,7 +1,5 @@
 """Scores of one run's kept weights, at the end and at the steps that were kept, as Parquet."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How fast configurations train and what memory a step takes, measured side by side in turns."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

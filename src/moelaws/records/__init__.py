@@ -1,1 +1,1 @@
-"""The record of what was run: layout of results/, locks, status, provenance, queries."""
+"""The record of what was run: lists, status and summaries of runs, provenance, tags and notes."""

@@ -4,15 +4,13 @@ No rule of the workflow reads them, so writing them reruns nothing. They may be 
 run is trained, and they stay when it is asked for again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
-from moelaws.records.lock import one_at_a_time
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
+from moelaws.files.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from moelaws.records import seal
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from moelaws.records import seal
-from moelaws.records.files import read_json
-from moelaws.records.layout import DOCUMENTS, Results
+from moelaws.files import seal
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.records.runs import read_record
 
 DRAWS = ".bootstrap.parquet"
@@ -60,7 +60,7 @@ def link(path: Path, recorded: str = "") -> Link:
 def made_of(path: Path) -> dict[str, Any]:
     """Returns what a file says of its origin; nothing where it has no place for that."""
     if path.suffix == ".parquet":
-        from moelaws.records.parquet import read_origin
+        from moelaws.files.parquet import read_origin
 
         return read_origin(path)
     origin = read_json(path).get("made_of") if path.suffix == ".json" else None

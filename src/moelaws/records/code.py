@@ -5,8 +5,6 @@ for type checking. All is read from the source text and nothing is imported: the
 this while it is parsed.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable

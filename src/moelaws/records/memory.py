@@ -1,7 +1,5 @@
 """The memory of this process: the most that it has held, and what it frees."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import resource

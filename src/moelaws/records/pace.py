@@ -1,11 +1,9 @@
 """How fast a run trained."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.spec.errors import UserError
 
 

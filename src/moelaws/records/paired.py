@@ -16,8 +16,6 @@ to Evals" (arXiv 2411.00640). It tells how much another sample of documents woul
 contrast, and nothing of what another seed would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,8 +23,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from moelaws.records.layout import DOCUMENTS, Results
-from moelaws.records.parquet import read_parquet
+from moelaws.files.layout import DOCUMENTS, Results
+from moelaws.files.parquet import read_parquet
 from moelaws.spec.errors import UserError
 
 Array = NDArray[np.float64]

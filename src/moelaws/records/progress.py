@@ -1,7 +1,5 @@
 """How far long work is, on standard error: bars on a terminal, else a line every few seconds."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

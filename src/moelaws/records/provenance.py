@@ -1,7 +1,5 @@
 """What made a run: code, commit, packages, hardware, time."""
 
-from __future__ import annotations
-
 import os
 import platform
 import socket

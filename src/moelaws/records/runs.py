@@ -1,7 +1,5 @@
 """The record of the sweep: which runs there are, in what state, made by which code."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import os
@@ -13,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from moelaws.records import seal
+from moelaws.files import seal
+from moelaws.files.atomic import json_object
+from moelaws.files.layout import ANNOTATIONS, LOCK, Results
+from moelaws.files.lock import holder
 from moelaws.records.annotations import Annotations
 from moelaws.records.annotations import of as annotations_of
 from moelaws.records.code import training_code
-from moelaws.records.files import json_object
-from moelaws.records.layout import ANNOTATIONS, LOCK, Results
-from moelaws.records.lock import holder
 from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
 

@@ -1,12 +1,10 @@
 """RunSummary: what one training found. The table of a study is made of these."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 
-from moelaws.records.files import read_json
-from moelaws.records.seal import DamagedError
+from moelaws.files.atomic import read_json
+from moelaws.files.seal import DamagedError
 from moelaws.spec.base import Frozen, Whole, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moelaws.records import leftovers, seal
-from moelaws.records.files import read_json, replacing
-from moelaws.records.layout import KEPT, WEIGHTS
+from moelaws.files import leftovers, seal
+from moelaws.files.atomic import read_json, replacing
+from moelaws.files.layout import KEPT, WEIGHTS
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:

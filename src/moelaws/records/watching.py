@@ -4,8 +4,6 @@ Nothing is asked of Snakemake, Slurm or a trainer: whoever sees the folder can w
 while runs are under way and after.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,10 +14,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
-from moelaws.records.lock import file_system_time, holder
-from moelaws.records.parquet import read_origin, read_parquet
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
+from moelaws.files.lock import file_system_time, holder
+from moelaws.files.parquet import read_origin, read_parquet
 from moelaws.records.progress import duration
 from moelaws.spec.errors import UserError
 

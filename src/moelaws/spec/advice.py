@@ -1,7 +1,5 @@
 """config/advice.yaml: which laws advice is taken from, and what shape the models have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Frozen, validated data: numbers that YAML left as strings, unknown keys, canonical JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

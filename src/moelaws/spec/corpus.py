@@ -1,7 +1,5 @@
 """What a run is trained on: the text by content or commit, its tokenizer and its split."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal
 

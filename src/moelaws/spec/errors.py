@@ -1,7 +1,5 @@
 """A user's mistake raises ``UserError``, whose text says where the mistake is."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

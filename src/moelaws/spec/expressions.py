@@ -4,8 +4,6 @@ An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln`
 and ``max`` of such expressions. Python's parser reads it; nothing of Python runs it.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping
 from functools import reduce

@@ -1,7 +1,5 @@
 """JSON as users write it: the one reader of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """YAML as users write it: the one reader of it, for data only."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

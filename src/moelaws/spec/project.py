@@ -1,7 +1,5 @@
 """config/config.yaml and the studies beside it: what a user edits first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

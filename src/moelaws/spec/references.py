@@ -5,8 +5,6 @@ of a study is ``moelaws.studies.<key>``, or the one that the study's YAML names;
 beside that file.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

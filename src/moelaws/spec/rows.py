@@ -1,7 +1,5 @@
 """Row expressions ``COLUMN OP NUMBER [and ...]``, parsed here and never evaluated."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping

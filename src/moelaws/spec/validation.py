@@ -1,7 +1,5 @@
 """What pydantic refuses, told to a user: the key as it was written, its value, what is allowed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args

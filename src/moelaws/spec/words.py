@@ -1,7 +1,5 @@
 """Lists, counts and sizes as people write them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -1,16 +1,14 @@
 """A study's table from the summaries of its runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
 
+from moelaws.files import seal
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.grids.expand import Run
-from moelaws.records import seal
-from moelaws.records.files import read_json
-from moelaws.records.layout import DOCUMENTS, Results
 from moelaws.records.pace import seconds_a_step
 from moelaws.records.paired import paired_losses
 from moelaws.records.summary import RunSummary

@@ -1,7 +1,5 @@
 """A declared column: what every table says of what it holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The columns of a table that follow from a run's configuration alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token

@@ -1,7 +1,5 @@
 """Anybody's table: Parquet, CSV, TSV or JSON lines; texts may be compressed by gzip."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import warnings
@@ -64,8 +62,8 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from moelaws.records import seal
-    from moelaws.records.parquet import UNREADABLE, unreadable
+    from moelaws.files import seal
+    from moelaws.files.parquet import UNREADABLE, unreadable
     from moelaws.tables.parquet import column_metadata, is_study, read_study, read_table
 
     try:

@@ -1,7 +1,5 @@
 """What no table of imported runs may hold; messages name rows by their number in the source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study's table from somebody else's runs, as a mapping file says (``spec.importing``)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import AbstractContextManager
@@ -13,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws.files.parquet import read_origin, read_parquet, write_parquet
 from moelaws.laws.base import Array, Variable
 from moelaws.laws.vocabulary import factor, refuse_unit
-from moelaws.records.parquet import read_origin, read_parquet, write_parquet
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
 from moelaws.spec.importing import Further, Mapping, Values

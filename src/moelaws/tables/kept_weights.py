@@ -1,7 +1,5 @@
 """Which runs of a sweep keep their weights, and at which steps."""
 
-from __future__ import annotations
-
 import math
 
 from moelaws.grids.sweep import Sweep

@@ -1,7 +1,5 @@
 """A mapping file, read, and the columns of the table that it makes; light, for the Snakefile."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet with declared columns: units and meanings in the metadata, checked both ways."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moelaws.records.parquet import UNREADABLE, read_parquet, write_parquet
+from moelaws.files.parquet import UNREADABLE, read_parquet, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS

@@ -1,7 +1,5 @@
 """SQL over the tables of a tier and the record of the runs; it reads and changes nothing else."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -10,8 +8,8 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_parquet
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.records.runs import all_records, flatten
 from moelaws.spec.errors import UserError
 from moelaws.tables.parquet import read_table

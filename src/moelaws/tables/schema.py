@@ -1,7 +1,5 @@
 """The columns of a study's table: names as in the papers, units, meanings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from moelaws.tables.column import Column

@@ -1,7 +1,5 @@
 """A law's losses at a grid's points, with noise: for power analysis and tests of recovery."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

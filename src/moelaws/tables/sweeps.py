@@ -1,7 +1,5 @@
 """The rows of a study's table that one of its sweeps asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

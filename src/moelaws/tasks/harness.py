@@ -4,8 +4,6 @@ The harness then asks any model that transformers loads what ``moelaws bench`` a
 same tokens.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item, by_task
 

@@ -9,8 +9,6 @@ A question is asked where a word ends, a bracket closes or a line ends, and its 
 comes before. The same documents and seed give the same items under every version of NumPy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

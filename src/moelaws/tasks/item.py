@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from moelaws.records.files import write_text
+from moelaws.files.atomic import write_text
 from moelaws.spec.base import Frozen, Whole, parse, text_like
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json

@@ -10,8 +10,6 @@ clash with ours. It is Apache 2.0; the questions in it are other people's. A tas
 those who published its data state a licence, which docs/tasks.md names for each.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Light, for the Snakefile checks the words that name them at every parse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path

@@ -5,12 +5,10 @@ and without a word: by the kernel's SIGKILL, or in a library that prints a riddl
 such a process was trying stands in a file beside the checkpoint, and the next one tries less.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Literal
 
-from moelaws.records.files import read_json, remove, write_json
+from moelaws.files.atomic import read_json, remove, write_json
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.training.loop import Callback, Trainer, halved

@@ -1,13 +1,11 @@
 """What is done beside the steps of a run: progress, history, weights on the way, checkpoints."""
 
-from __future__ import annotations
-
 import math
 import time
 from contextlib import suppress
 from typing import Any
 
-from moelaws.records.layout import HISTORY_SO_FAR
+from moelaws.files.layout import HISTORY_SO_FAR
 from moelaws.records.progress import Report
 from moelaws.records.tensors import is_whole
 from moelaws.spec.errors import UserError

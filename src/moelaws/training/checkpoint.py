@@ -5,8 +5,6 @@ the first one all else. Then the index, which names the files, takes the place o
 Any number of processes can read it, each the rows that it needs.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Mapping
@@ -19,10 +17,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from moelaws.records import seal
-from moelaws.records.files import read_json, write_json
-from moelaws.records.files import remove as remove_file
-from moelaws.records.leftovers import sweep
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.atomic import remove as remove_file
+from moelaws.files.leftovers import sweep
 from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.training.ranks import ALONE, Ranks, place_of

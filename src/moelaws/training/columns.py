@@ -1,7 +1,5 @@
 """NumPy columns to a Parquet file with units; without pandas, which takes half a second to load."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ def write_columns(
     """
     import pyarrow as pa
 
-    from moelaws.records.parquet import write_parquet
+    from moelaws.files.parquet import write_parquet
 
     fields, arrays = [], []
     for name, values in columns.items():

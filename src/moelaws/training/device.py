@@ -1,7 +1,5 @@
 """The device and threads of a run, and its memory: its peak, its lack, and what is freed."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 

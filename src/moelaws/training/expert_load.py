@@ -3,8 +3,6 @@
 Shapes: L layers with experts, E experts.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run did, step by step: kept whole in memory, written to Parquet thinned out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One process' training of a run: built, resumed, trained, evaluated and summed up."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

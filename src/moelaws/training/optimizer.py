@@ -1,7 +1,5 @@
 """AdamW with decoupled decay (Loshchilov & Hutter, 2019) and its scale-free form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from moelaws.files.layout import Results
 from moelaws.model.backends import Backend, choose_backend
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training.device import choose_device

@@ -5,8 +5,6 @@ that dies takes no other with it, and what it held of memory goes with it. CUDA 
 processes alone.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

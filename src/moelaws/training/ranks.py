@@ -1,7 +1,5 @@
 """The processes that train one run together, as ``torchrun`` starts them; mostly there is one."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

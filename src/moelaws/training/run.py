@@ -1,7 +1,5 @@
 """One run from its configuration to its record; safe to call again at any time."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from moelaws.records.files import write_json, write_text
-from moelaws.records.layout import DOCUMENTS, HISTORY_SO_FAR, LACKED_MEMORY, Results
-from moelaws.records.lock import UnwritableError, acquire
+from moelaws.files.atomic import write_json, write_text
+from moelaws.files.layout import DOCUMENTS, HISTORY_SO_FAR, LACKED_MEMORY, Results
+from moelaws.files.lock import UnwritableError, acquire
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.summary import RunSummary, finished
 from moelaws.records.tensors import are_kept

@@ -1,7 +1,5 @@
 """Learning-rate schedules: linear warm-up, then cosine, or constant and exponential decay (WSD)."""
 
-from __future__ import annotations
-
 import math
 
 from moelaws.spec.run import Schedule

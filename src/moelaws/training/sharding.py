@@ -5,8 +5,6 @@ parameter each process holds a part of the rows, gathered for a layer when it co
 ``fully_shard``). Where there are fewer experts than processes, they are sharded like the rest.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Clean stops: a signal is noted and acted on between two steps."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

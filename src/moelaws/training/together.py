@@ -1,7 +1,5 @@
 """Several processes for one run: torchrun's agent starts them, and ends all when one ends badly."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -3,18 +3,16 @@
 They are kept at the end, and at steps on the way where a study asks for these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from torch import Tensor
 
+from moelaws.files import seal
+from moelaws.files.atomic import remove, write_json
+from moelaws.files.layout import KEPT, WEIGHTS
+from moelaws.files.leftovers import temporary
 from moelaws.model.transformer import Transformer
-from moelaws.records import seal
-from moelaws.records.files import remove, write_json
-from moelaws.records.layout import KEPT, WEIGHTS
-from moelaws.records.leftovers import temporary
 from moelaws.records.tensors import file_of, write_tensors
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError

@@ -1,7 +1,5 @@
 """A finished sweep as one ZIP file: what was made, the code that made it, and a SHA-256 of each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex
@@ -15,10 +13,11 @@ from typing import Any
 
 import yaml
 
-from moelaws.records import provenance, seal
+from moelaws.files import seal
+from moelaws.files.atomic import json_object, replacing
+from moelaws.files.layout import LOCK
+from moelaws.records import provenance
 from moelaws.records.code import PACKAGE, training_code
-from moelaws.records.files import json_object, replacing
-from moelaws.records.layout import LOCK
 from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError, listed

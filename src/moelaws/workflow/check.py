@@ -4,8 +4,6 @@ Light enough for the Snakefile: laws import NumPy alone, and of a study's own co
 What that code reads and which columns it makes is checked where it runs (``analysis.inputs``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from moelaws import laws

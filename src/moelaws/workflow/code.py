@@ -1,7 +1,5 @@
 """The source files behind one job, compared by content: editing one of them runs the job again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from moelaws import laws
+from moelaws.files.atomic import write_text
+from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
-from moelaws.records.files import write_text
-from moelaws.records.layout import Results, TierFolder
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError

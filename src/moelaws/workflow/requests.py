@@ -1,7 +1,5 @@
 """Which runs share a job, and what each job asks for: devices, nodes, cores, memory and time."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ the terminal alone is quiet. Snakemake's events come as records of the standard 
 so that nothing of Snakemake is imported.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The trainings of a call as the rules see them: the batches and what each job needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Everything in a results tree: what is whole, damaged, stale, orphaned or not to be verified."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -9,10 +7,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from moelaws.corpus.shards import META, PreparedCorpus
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results, TierFolder
 from moelaws.records import chain
 from moelaws.records.code import digest, training_code
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results, TierFolder
 from moelaws.records.runs import read_record
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.errors import UserError

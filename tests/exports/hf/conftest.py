@@ -3,7 +3,7 @@
 import pytest
 
 from exported_models import EXPERTS, SHAPE
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.training import run
 from moelaws.training.plan import TrainingOptions
 from random_corpus import random_corpus, run_of

@@ -15,7 +15,7 @@ from killed import killed_at
 from moelaws.cli import cli
 from moelaws.corpus.shards import file_record
 from moelaws.exports.hf.folder import MARK, export
-from moelaws.records.files import read_json, write_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.spec.errors import UserError
 
 FILES = [

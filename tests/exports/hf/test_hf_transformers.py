@@ -21,7 +21,7 @@ from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.exports.hf import weights
 from moelaws.exports.hf.architecture import architecture_of, config
 from moelaws.exports.hf.folder import export
-from moelaws.records.files import read_json
+from moelaws.files.atomic import read_json
 from moelaws.training.weights import load
 
 TOLERANCE = 1e-5  # of the largest logit

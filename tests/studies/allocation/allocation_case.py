@@ -1,7 +1,5 @@
 """A simulated allocation study: runs whose losses follow Eq 2, fits, derived tables, on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures of the allocation paper from simulated runs: what they show, and how."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,7 @@ from allocation_case import ONE, STUDY, Case, simulate
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.draw import make
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.studies.allocation.figures.loss import representative, running_mean
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
 from picture import assert_legible

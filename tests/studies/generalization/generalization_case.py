@@ -1,7 +1,5 @@
 """The generalization study at its demo grid with losses of a known law, fitted and derived."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +12,10 @@ from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
+from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
-from moelaws.records.layout import Results
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Derived, Study
 from moelaws.tables.foreign import read_any

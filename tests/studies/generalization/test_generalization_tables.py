@@ -1,7 +1,5 @@
 """Derived tables of the generalization study against independent counts and known numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """A simulated leverage study: its law's losses on the study's own grids, fits, derived tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

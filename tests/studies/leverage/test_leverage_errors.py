@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived.curves import Curve, leverage_errors
 from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
 from moelaws.training.evaluation import DocumentLosses

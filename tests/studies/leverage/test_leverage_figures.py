@@ -10,7 +10,7 @@ from leverage_case import DEMO, DEMO_LAW, PAPER, POOR
 from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make, set_table, tabulate
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.studies.leverage.figures.losses import BINS
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.tables import NO_RUNS

@@ -8,7 +8,7 @@ from leverage_case import DEMO
 
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived import points
 from moelaws.studies.leverage.derived.curves import DENSE, curve, curves
 from moelaws.tables.parquet import read_table

@@ -1,7 +1,5 @@
 """The study's own fits and derived tables of the shipped runs, made once a session."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

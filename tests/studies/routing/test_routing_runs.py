@@ -1,7 +1,5 @@
 """The published runs of Clark et al. 2022: what the shipped table holds, and that it is theirs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """Eq 1 fitted to the published runs holds what the paper prints; figures and verdicts of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -15,8 +15,8 @@ from moelaws.accounting.flops import forward_terms, train_flops_per_token
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
+from moelaws.files.parquet import write_parquet
 from moelaws.grids.expand import expand
-from moelaws.records.parquet import write_parquet
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS
 from moelaws.studies.sectional.derived.arms import (

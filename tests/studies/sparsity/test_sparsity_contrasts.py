@@ -8,7 +8,7 @@ import pytest
 from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.studies.sparsity.derived import contrasts, optima
 from moelaws.tables.parquet import read_table
 from sparsity_case import DEMO, simulate, write_case

@@ -13,7 +13,7 @@ from moelaws.analysis.derive import derive as write_derived
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make
-from moelaws.records.layout import Results
+from moelaws.files.layout import Results
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived import scores
 from picture import assert_legible, words

@@ -1,7 +1,5 @@
 """What to train with a budget: what each law recommends, and what each choice may cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

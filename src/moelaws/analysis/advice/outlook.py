@@ -1,7 +1,5 @@
 """Where a sweep leads: advice at budgets beyond its largest, as a table and as a page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ worse a plan is than the best plan *by the same law*: in nats, and as the factor
 best plan needs less for the same loss.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The candidate laws: those of config/advice.yaml, and the fits of a user's own runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

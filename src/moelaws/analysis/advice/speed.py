@@ -1,7 +1,5 @@
 """How long plans train: by the speed of a user's own runs, which depends on size and sparsity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +9,9 @@ import pandas as pd
 
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.inputs import completed, read_runs
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
 from moelaws.laws.base import Array
-from moelaws.records.files import read_json
-from moelaws.records.layout import Results
 from moelaws.spec.errors import UserError, located
 
 _COLUMNS = ("N_active", "S", "tokens_per_second")

@@ -5,8 +5,6 @@ resampled rows from the true coefficients, and the regret of each refit's plan i
 truth. This takes a second; `moelaws plan` makes all fits of a study from all their starts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

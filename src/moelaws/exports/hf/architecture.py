@@ -1,7 +1,5 @@
 """Which architecture of transformers computes exactly what a run's model computes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

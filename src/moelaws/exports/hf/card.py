@@ -1,7 +1,5 @@
 """The model card of an exported run, from its record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

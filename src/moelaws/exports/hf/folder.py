@@ -1,7 +1,5 @@
 """The folder of an exported run: whole or not there, and never in the place of anything else."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ from typing import Any
 from moelaws import __version__
 from moelaws.corpus.shards import TOKENIZER, PreparedCorpus, file_record
 from moelaws.exports.hf import architecture, card, tokenizer, weights
-from moelaws.records.files import read_json, replacing_folder, write_json
-from moelaws.records.layout import Results
+from moelaws.files.atomic import read_json, replacing_folder, write_json
+from moelaws.files.layout import Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located

@@ -5,8 +5,6 @@ model must be able to write it. It becomes a special token here. By ``split_spec
 transformers still reads every text as training did: as text, whatever it contains.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 TEXT = "<|endoftext|>"  # as GPT-2 calls it

@@ -3,8 +3,6 @@
 Shapes: D model width, H heads, W head width, E experts, F expert width.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

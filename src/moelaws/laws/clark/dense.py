@@ -1,7 +1,5 @@
 """Loss of the dense baseline over its size (Clark et al. 2022): a power law without a floor."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

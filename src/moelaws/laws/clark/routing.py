@@ -3,8 +3,6 @@
 All models of the paper saw the same 130e9 tokens, one expert a token; the law knows no data term.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

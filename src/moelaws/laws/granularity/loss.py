@@ -1,7 +1,5 @@
 """Loss from size, data and granularity of the experts (Krajewski et al. 2024, Eq 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from moelaws.laws.base import FitProtocol, Variable

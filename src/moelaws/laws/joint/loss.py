@@ -4,8 +4,6 @@ At a fixed number of experts it is a Chinchilla law, L = m N_active^mu + n D^nu 
 the paper's sign: they are negative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

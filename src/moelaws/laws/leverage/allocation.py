@@ -3,8 +3,6 @@
 The model's scale M is its training FLOPs per token, without logits, so that C = M D.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Learning rate and batch over compute, for mixtures of experts (leverage paper, Eq 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

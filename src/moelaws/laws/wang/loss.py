@@ -1,7 +1,5 @@
 """Loss from size, data and number of experts (Wang et al. 2024; allocation paper, Eq 5)."""
 
-from __future__ import annotations
-
 from moelaws.laws.base import FitProtocol
 from moelaws.laws.forms import power_law_sum
 from moelaws.laws.terms import irreducible_loss, over, term

@@ -6,8 +6,6 @@ built, operations of torch stand in for them; on a CPU Triton's interpreter runs
 Shapes: T tokens, K experts a token, D model width, E experts, F expert width, M = 2 F.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

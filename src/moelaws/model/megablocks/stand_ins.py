@@ -4,8 +4,6 @@ Only what its grouped layer calls on one device. Signatures are the extensions' 
 ``megablocks_ops``: ``sort``, ``histogram``, ``inclusive_cumsum``; of ``grouped_gemm``: ``gmm``.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

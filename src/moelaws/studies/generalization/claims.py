@@ -1,7 +1,5 @@
 """Claims of the generalization paper: what its slopes, routing runs and hidden states show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

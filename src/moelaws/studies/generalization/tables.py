@@ -1,7 +1,5 @@
 """T1-T5 and sec 4: dimension, theory, the sweeps' runs, exponents over experts, regimes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Claims on the best learning rate, batch and model size (leverage, sec 2.2, 2.3, App E)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

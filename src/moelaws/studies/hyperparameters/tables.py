@@ -1,7 +1,5 @@
 """T5 and T_eq5 set the laws from these runs beside those of Table 5 and Eq 5."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

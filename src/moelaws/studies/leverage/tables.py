@@ -1,7 +1,5 @@
 """The leverage paper's tables of runs (T1, T8 to T15), scores (T2, T7) and fits (T6, T16, T17)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What Clark et al. claim of routing, measured on their published runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 It reads no fit, so it is apart from the figures that do.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs

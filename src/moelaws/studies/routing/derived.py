@@ -4,8 +4,6 @@
 which routing stops helping, ``sizes`` the intervals over base sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

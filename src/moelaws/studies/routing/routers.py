@@ -1,7 +1,5 @@
 """The three routers of the paper, the runs that Eq 1 speaks of, and their losses over steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The paper tables of the published runs: coefficients (T3), cut-offs and errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -4,8 +4,6 @@ No run is behind these measurements: each rule evaluates the model, as printed a
 grid of shapes and overheads. What decides are the extremes over that grid.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from moelaws.analysis.inputs import Inputs

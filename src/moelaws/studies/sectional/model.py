@@ -1,7 +1,5 @@
 """The two forms of the cost model, and the shapes at which figures and tables show it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moelaws.laws.base import Array

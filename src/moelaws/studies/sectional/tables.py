@@ -1,7 +1,5 @@
 """The tables of the cost model (optima, costs, misprints) and of the trained arms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

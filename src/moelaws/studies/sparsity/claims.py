@@ -1,7 +1,5 @@
 """What the sparsity paper claims, measured by slopes of the optima and by held-out errors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What follows from the fits of r*: r* beside each run's ratio, and the paper's second stage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -8,8 +8,6 @@ The adjusted r* imposes in part the trend that it is used to show: tests of the 
 raw one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

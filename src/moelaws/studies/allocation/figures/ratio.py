@@ -1,7 +1,5 @@
 """F1 and F6 show the loss over the ratio r with its minimum, and F2 shows r* over compute."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

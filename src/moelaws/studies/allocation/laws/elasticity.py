@@ -9,8 +9,6 @@ which has no closed form. Its logarithm rises with ln r at a rate of at least 1 
 the root is unique and bracketed. The closed form that the paper prints is the variant ``printed``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ the variants are the paper's two stages: a line in ln C at each sparsity (``stag
 its coefficients in ln(1 - S) (``stage2_alpha``, ``stage2_beta``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ t^d; the likelihood of the distances T_1 < ... < T_k has its maximum at (Levina 
 m_k(x) = [1/(k-1) sum over j < k of ln(T_k / T_j)]^-1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@
 how kappa, which compares the two exponents, grows with the number of experts (Fig 6b).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

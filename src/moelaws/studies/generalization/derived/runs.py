@@ -9,8 +9,6 @@ The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not
 it too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """F4 and F5 show slopes, F6a and F6b kappa over experts, F7a and F7b the best split of a budget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """F1: validation loss over the routing term R; F2, F3: intrinsic dimension of the hidden states."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

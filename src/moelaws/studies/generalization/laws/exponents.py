@@ -4,8 +4,6 @@ Targets of smoothness ``s`` on a manifold of dimension ``d``: the bound
 N^(-2s/d) + N/n on the squared risk, over N active parameters and n samples, fixes every exponent.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

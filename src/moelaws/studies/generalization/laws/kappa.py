@@ -1,7 +1,5 @@
 """Amplification of the data exponent with the number of experts (generalization paper, App B)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

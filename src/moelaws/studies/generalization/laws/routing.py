@@ -4,8 +4,6 @@ The bound on the squared risk, up to constants, is N^(-2s/d) + N/n + R/n (Eq 3) 
 parameters and n samples; R bounds the logarithm of the number of ways to route a sequence.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A straight line of ln L over ln x has no floor; the form ``floor`` has, and is t
 the theory speaks of. Which of the two the runs follow is for the fit to say.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

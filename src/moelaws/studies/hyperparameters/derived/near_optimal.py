@@ -3,8 +3,6 @@
 ``derive`` lists the runs of the search with their distance from the best of their budget.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

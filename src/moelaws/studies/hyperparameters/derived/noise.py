@@ -9,8 +9,6 @@ draws is rather too wide than too narrow. What lies beyond the ends of the searc
 it. Outliers are removed from the measured losses (``near_optimal``), and none from the draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 Size is the model's scale M, its training FLOPs per token without logits, so that C = M D.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """F8 maps the loss over learning rate and batch, with near-optimal runs and the laws' values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Efficiency leverage is that of Algorithm 1 (leverage paper), with intervals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

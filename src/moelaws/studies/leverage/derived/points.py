@@ -7,8 +7,6 @@ without dense layers). ``forms`` are fitted here and not as fits of the study (A
 with too few points for a form leaves a note where a fit would fail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The runs that the joint law is fitted to in one stage, and the pair's scores on tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

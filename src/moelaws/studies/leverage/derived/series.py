@@ -3,8 +3,6 @@
 One parabola or slope serves all budgets of a sweep, with a level for each budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter

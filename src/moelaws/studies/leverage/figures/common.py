@@ -1,7 +1,5 @@
 """What the leverage paper's figures share: axes, points of leverage, and the published leverage."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

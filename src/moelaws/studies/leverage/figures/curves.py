@@ -1,7 +1,5 @@
 """F1, F5, F10b, F11b, F17: loss curves with their leverage, and the joint law (Eq 4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

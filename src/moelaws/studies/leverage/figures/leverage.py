@@ -1,7 +1,5 @@
 """Efficiency leverage of architectures (F4a to c), its errors, and of single runs (F12b-F14d)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 F6 and F15 set a mixture of experts beside a dense model, by training loss and by scores.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Efficiency leverage over the activation ratio, which saturates (leverage paper, Eq 1)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Efficiency leverage over compute, a power law (leverage paper, Eq 3)."""
 
-from __future__ import annotations
-
 from moelaws.laws.base import FitProtocol, signed
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.terms import log, one

@@ -4,8 +4,6 @@ The efficiency leverage EL of a mixture of experts is how many times its compute
 needs for the same loss (leverage paper, sec 3 and Algorithm 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

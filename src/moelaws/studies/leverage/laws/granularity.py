@@ -1,7 +1,5 @@
 """Efficiency leverage over the experts' granularity (leverage paper, Eq 2)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

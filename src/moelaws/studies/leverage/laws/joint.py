@@ -1,7 +1,5 @@
 """Efficiency leverage over activation ratio, granularity and compute (leverage paper, Eq 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ the leverage gives the mixture's: it has at C the loss that the dense model has 
 losses to simulate, and a fit of the leverage to losses in one stage.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ a power of the base size times a power of the saturating number of experts, and 
 interact.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

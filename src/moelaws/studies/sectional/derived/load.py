@@ -5,8 +5,6 @@ held-out tokens each expert got; ``similarity`` how alike the weights of a layer
 (sec 5.3.4). Shapes: E experts, U hidden units of an expert, X weights of a unit (3 d of SwiGLU).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

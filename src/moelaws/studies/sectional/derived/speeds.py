@@ -6,8 +6,6 @@ slices. The paper's S(E) holds the length L that each expert sees, so that the s
 with E; here the sequence n is held, and L = n / E.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The trained arms: losses, slices, learning rates, learning curves, and the cost of a step."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How evenly experts are used, what a fixed capacity would make of it, and how alike they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cost model: S(E) and its parts, E_opt over the overhead, and reduction factors over E."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

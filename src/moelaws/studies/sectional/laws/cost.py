@@ -5,8 +5,6 @@ tokens of width d0/E; alpha E^2 is the overhead of E experts. Costs are in the p
 multiply-adds: 3 L d0^2 for the projections of L tokens, L^2 d0 for each attention product.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What sparsity gains at equal budget, width and seed: each sparse run less the densest one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ sparsities of a budget (Eq 8, sparsity) and a parabola in ln N for each (C, S) a
 optimal sparsity at a fixed size and budget is that of the surface (Eq 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

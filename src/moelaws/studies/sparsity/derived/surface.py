@@ -5,8 +5,6 @@ polynomial (Eq 8, sparsity). ``subsamples`` tells how well surfaces predict runs
 seen: of each budget's runs a random 80 % are fitted and the rest predicted, 100 times (App B).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ over the optima that lie inside what was measured, with the interval of the surf
 Sparsity is v = -ln(1 - S) throughout: an e-fold of 1/(1 - S).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What the sparsity paper's figures share: colours and the marks of bounds."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs

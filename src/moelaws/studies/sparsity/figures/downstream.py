@@ -1,7 +1,5 @@
 """Fig 5 and 10: scores on tasks over the loss, by sparsity, with the relation that was fitted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

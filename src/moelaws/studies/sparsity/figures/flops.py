@@ -1,7 +1,5 @@
 """F7: how far 6 N_a D is from the count of training FLOPs by operations (Eq 9, sparsity)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moelaws.analysis.inputs import Inputs

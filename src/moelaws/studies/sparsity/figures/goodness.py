@@ -1,7 +1,5 @@
 """F6a, F6b: losses predicted by Eq 6 against measured ones; the same of the laws it is to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ compute as C = 6 N_a D with N_a = (1 - S) N. It was fitted between 3e19 and 1e21
 corpus and tokenizer: beside runs of other budgets its curves say nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What sparsity gains: at equal budget, width and seed, and by the time that training took."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

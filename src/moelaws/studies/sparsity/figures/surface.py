@@ -1,7 +1,5 @@
 """F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

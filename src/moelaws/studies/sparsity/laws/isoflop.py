@@ -1,7 +1,5 @@
 """IsoFLOP surface: loss over size and sparsity at one compute (sparsity paper, Eq 8)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 The optima use the paper's compute of a run, C = 6 N_a D with N_a = (1 - S) N.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Atomic files: written beside their place, then renamed into it, so no reader sees half of one."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -10,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from moelaws.records import leftovers, seal
+from moelaws.files import leftovers, seal
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 

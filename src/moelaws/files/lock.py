@@ -5,8 +5,6 @@ the file's modification time as the shared file system's own clock gives it. A l
 judged at once by whether its process lives, where it can be seen.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -20,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from moelaws.records.layout import LOCK
-from moelaws.records.leftovers import discard, lives, process_of, sweep, temporary
+from moelaws.files.layout import LOCK
+from moelaws.files.leftovers import discard, lives, process_of, sweep, temporary
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 

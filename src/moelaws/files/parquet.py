@@ -4,8 +4,6 @@ No pandas is needed, for a training loads none. What a file was made of stands i
 JSON beside the seal.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moelaws.records import seal
-from moelaws.records.files import replacing
+from moelaws.files import seal
+from moelaws.files.atomic import replacing
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.records import seal
-from moelaws.records.files import read_json, write_json
-from moelaws.records.layout import Results
-from moelaws.records.parquet import read_origin, read_parquet, write_parquet
+from moelaws.files import seal
+from moelaws.files.atomic import read_json, write_json
+from moelaws.files.layout import Results
+from moelaws.files.parquet import read_origin, read_parquet, write_parquet
 from moelaws.records.runs import find_record, retry
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column

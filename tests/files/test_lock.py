@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from moelaws.records.lock import acquire, holder
+from moelaws.files.lock import acquire, holder
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from moelaws.records.lock import acquire
+from moelaws.files.lock import acquire
 with acquire(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

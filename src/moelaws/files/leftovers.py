@@ -4,8 +4,6 @@ Whatever this package writes in steps is written under such a name, beside its p
 that is killed leaves it behind; ``sweep`` removes it once the next process comes by.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

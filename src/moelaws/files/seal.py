@@ -7,15 +7,13 @@ somebody else's or was written before there were seals: it is read as it is. Wha
 again, such as a figure's CSV, is recorded with its digest in a sealed file beside it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from moelaws.records.layout import recovery
+from moelaws.files.layout import recovery
 from moelaws.spec.errors import UserError
 
 KEY = "seal"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from killed import killed_at
-from moelaws.records.files import replacing, write_json, write_text
-from moelaws.records.leftovers import sweep, temporary
-from moelaws.records.lock import acquire
+from moelaws.files.atomic import replacing, write_json, write_text
+from moelaws.files.leftovers import sweep, temporary
+from moelaws.files.lock import acquire
 
 USERS = ["notes.tmp.json", ".config.mine", ".config.mine.tmp.json", ".lock.mine", ".a.1-2-3.tmp"]
 
@@ -43,7 +43,7 @@ def test_the_next_writer_in_the_folder_removes_what_a_killed_one_left(tmp_path, 
 
 def test_what_a_living_process_writes_stays(tmp_path):
     write = (
-        "import sys; from pathlib import Path; from moelaws.records.files import replacing\n"
+        "import sys; from pathlib import Path; from moelaws.files.atomic import replacing\n"
         "with replacing(Path(sys.argv[1])) as path:\n"
         "    path.write_text('of a living process'); print('half', flush=True); input()"
     )
@@ -127,8 +127,8 @@ HIDDEN = """
 import sys
 import tempfile
 from pathlib import Path
-from moelaws.records.files import write_text
-from moelaws.records.lock import holder
+from moelaws.files.atomic import write_text
+from moelaws.files.lock import holder
 folder = Path(sys.argv[1])
 write_text(folder / "table", "ours")
 print(holder(folder)["pid"])
@@ -147,7 +147,7 @@ def as_another_user(*words):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts /proc")
 def test_what_a_hidden_process_of_another_user_holds_stays():
-    if as_another_user(sys.executable, "-c", "import moelaws.records.leftovers").returncode:
+    if as_another_user(sys.executable, "-c", "import moelaws.files.leftovers").returncode:
         pytest.skip("/proc cannot be mounted here, or nobody else can read this checkout")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,0 +1,1 @@
+"""Files of results/: where they lie, and how they are written (atomic, sealed) and locked."""
