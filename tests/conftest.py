@@ -1,9 +1,14 @@
 """What tests share."""
 
+import fcntl
+import os
+import shutil
 import signal
 
 import pytest
 from hypothesis import settings
+
+from sweep_copy import Copy
 
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
 settings.register_profile("repeatable", derandomize=True)
@@ -34,3 +39,23 @@ def heard():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A copy of the repository in which everything was run once. Tests leave it as they found it.
+
+    One of pytest-xdist's processes runs it, and each takes a copy.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made, shown = folder / "finished", folder / "finished.txt"
+    with (folder / "finished.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shown.exists():
+            shutil.rmtree(made, ignore_errors=True)  # where another process failed
+            shown.write_text(Copy.of_repository(made).snakemake().stderr)
+    copy = Copy(shutil.copytree(made, tmp_path_factory.mktemp("copy") / "finished", symlinks=True))
+    copy.shown = shown.read_text()
+    return copy

@@ -1,5 +1,7 @@
 """A finished small sweep that is damaged again and again, and the count of what came of it."""
 
+import shutil
+
 import pytest
 from hostile_outcome import TALLY
 
@@ -28,9 +30,10 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
-def swept(tmp_path_factory):
+def swept(finished, tmp_path_factory):
     """A finished sweep whose weights are kept in part."""
-    copy = Copy.of_repository(tmp_path_factory.mktemp("hostile"))
+    root = tmp_path_factory.mktemp("hostile") / "swept"
+    copy = Copy(shutil.copytree(finished.root, root, symlinks=True))
     study = copy.study()
     study["keep_weights"] = "C <= 2e8 and S == 0 and d_model == 8"
     copy.write_study(study)

@@ -1,18 +1,10 @@
-"""Copies of the repository, as new and with everything made."""
+"""Copies of the repository for tests that change them."""
 
 import shutil
 
 import pytest
 
 from sweep_copy import Copy
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """A copy in which everything was run once. Tests must leave it as they found it."""
-    copy = Copy.of_repository(tmp_path_factory.mktemp("finished"))
-    copy.first = copy.snakemake()
-    return copy
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_everything_is_there(finished):
 
 
 def test_progress_is_shown(finished):
-    assert "18 of 18 runs done, 100% of the FLOPs" in finished.first.stderr
+    assert "18 of 18 runs done, 100% of the FLOPs" in finished.shown
 
 
 def test_nothing_to_do_after_a_full_run(finished):
