@@ -6,13 +6,15 @@ import shutil
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from sweep_copy import Copy
 
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", max_examples=2000)
+# No test is about time: a busy machine draws and runs examples slowly.
+patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, **patient)
+settings.register_profile("explore", max_examples=2000, **patient)
 settings.load_profile("repeatable")
 
 
