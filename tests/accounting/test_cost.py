@@ -236,7 +236,7 @@ def test_a_run_that_nothing_less_holds_takes_all_devices():
     needs = {n: estimate(run, H100, n).device_bytes for n in (4, 7)}
     assert needs[7] < needs[4]
     assert placed(run, replace(H100, own_memory=needs[7])).devices == 7
-    assert placed(run, replace(H100, own_memory=needs[4] / 10), most=6).devices == 6
+    assert placed(run, replace(H100, own_memory=needs[4] / 10), max_devices=6).devices == 6
     assert placed(run, replace(H100, own_memory=needs[4])).devices == 4
 
 

@@ -66,9 +66,9 @@ class Router(nn.Module):
         if self.moe.normalize_top_k:
             gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
         counts_GE = count(experts_TK, E, groups)
-        share_GE = counts_GE * (groups / experts_TK.numel())
+        fraction_GE = counts_GE * (groups / experts_TK.numel())
         mean_GE = p_TE.view(groups, -1, E).mean(1)
-        balance = E / groups * (share_GE * mean_GE).sum()
+        balance = E / groups * (fraction_GE * mean_GE).sum()
         return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
 
     def _jitter(self, x_TD: Tensor, noise: Sequence[torch.Generator]) -> Tensor:

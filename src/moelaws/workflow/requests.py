@@ -19,7 +19,7 @@ LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
 # With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
 # take of each process and by what the allocator leaves unused. Assumed, not measured.
 PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
-MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
+MAX_RUNS = 8  # on one GPU, by `auto`: they share its time too
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,10 @@ class Requests:
         """The estimated cost of each run, on as many devices as it takes."""
         nominal = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
         device = device_of(self.project.device, min(nominal, default=self.project.gpu_memory))
-        per_run, most = self.project.devices_per_run, len(self.gpus) or MANY
-        return {key: placed(run.config, device, per_run, most) for key, run in self.runs.items()}
+        per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
+        return {
+            key: placed(run.config, device, per_run, max_devices) for key, run in self.runs.items()
+        }
 
     def seconds(self, run: str) -> float:
         """Returns the seconds of a run that one device trains; infinity for any other."""
@@ -111,7 +113,7 @@ class Requests:
         """Returns how many of the batch's runs train on one GPU at a time."""
         if self.project.runs_per_gpu == "auto":
             need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
-            number = min(MOST_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
+            number = min(MAX_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
         else:
             number = self.project.runs_per_gpu
         return max(1, min(number, len(runs)))

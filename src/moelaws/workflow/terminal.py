@@ -30,7 +30,7 @@ LAST_LINES = 15  # of a failed job's log
 TICK = 1.0  # seconds between two looks at the jobs
 EVERY = 5.0  # ... and at the runs
 # How messages begin that say, with a page of shell, what is said of the failed job here.
-TOLD_HERE = (
+REPORTED_HERE = (
     "RuleException:\nCalledProcessError",
     "Exiting because a job",
     "Cannot restore",
@@ -257,7 +257,7 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Whether Snakemake's own handler shows a record beside the line of progress."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
+        if text.startswith(REPORTED_HERE) or getattr(record, "event", None) == "job_error":
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
