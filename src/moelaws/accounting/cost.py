@@ -45,8 +45,7 @@ class Device:
 # One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
 # of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet, at a model FLOPs utilisation of 35 %
-# that is assumed, not measured.
+# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet; assumed: 35 % model FLOPs utilisation.
 H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
 # By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
 GPUS = {
@@ -124,8 +123,7 @@ def placed(
     ``per_run`` sets their number, up to the number of balance groups in a batch. ``auto`` takes the
     fewest of 1, 2, 4, ... whose memory holds the run; else the fewest that hold it with an equal
     number of experts each; else the largest number possible, at most ``max_devices``. If none holds
-    it, ``auto`` takes the number that needs the least memory on each. A device that uses the host's
-    memory trains alone.
+    it, ``auto`` takes the number that needs the least memory on each. CPU cores train alone.
     """
     if per_run != "auto":
         return estimate(config, device, min(per_run, config.groups))
@@ -231,8 +229,7 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
 
     The counts follow what the built models keep: 16 d for a layer's residual stream, norms and
     attention; the input, the output and two hidden rows of each routed expert; and four hidden rows
-    of an MLP for all tokens. Where experts on slices see chunks of positions, a token passes only
-    one of them.
+    of an MLP for all tokens. Where experts on slices see chunks, a token passes only one of them.
     """
     d, ffn = model.d_model, model.ffn
     passed = 1.0

@@ -15,8 +15,7 @@ class Batches:
 
     A window is ``context`` + 1 consecutive tokens: inputs ``[:, :-1]``, targets ``[:, 1:]``. In
     an epoch each token is a target at most once; only the last, incomplete window is left out.
-    Step t takes the windows at positions [t batch, (t+1) batch) of the order, whatever came before,
-    so resuming costs nothing.
+    Step t takes the windows at positions [t batch, (t+1) batch) of the order: resuming is free.
     """
 
     def __init__(

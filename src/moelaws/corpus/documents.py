@@ -96,8 +96,7 @@ def split(
     """Orders documents by a draw from ``corpus.seed`` and their contents, and drops copies.
 
     Validation takes, in that order, the documents that still fit into ``corpus.validation`` of the
-    bytes, or the smallest document if none fits. Raises UserError if there are not two different
-    documents.
+    bytes, or the smallest document if none fits. Raises UserError below two different documents.
     """
     records = _records(corpus.seed, text, progress)
     # NumPy sorts plain bytes in place.
@@ -137,8 +136,7 @@ def _held_out(sizes: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
 def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[Any]:
     """Returns a record for each document, (documents,); empty spans have none.
 
-    A span is a document, except that large spans, and those of a corpus with few of them, are cut
-    at empty lines.
+    A span is a document, but large spans, and those of a corpus with few, are cut at empty lines.
     """
     limit = LARGEST
     if text.n_spans < MANY_SPANS:

@@ -24,8 +24,7 @@ from moelaws.spec.errors import UserError
 BATCH = 1 << 20  # bytes of text tokenised at once
 BPE_TEXT = 1 << 28  # bytes of training text, in its shuffled order, that the BPE learns from
 
-# It is called with a stage of STAGES, the bytes of text done, the bytes in all (None if unknown)
-# and the tokens made of them.
+# Called with a stage of STAGES, bytes of text done and in all (None if unknown), and tokens made
 Progress = Callable[[str, int, int | None, int], None]
 
 STAGES = {
@@ -153,12 +152,19 @@ def _write(
             np.save(folder / BOUNDARIES, starts)
     if reproduction is not None:
         counts["bytes_changed_by_tokenizer"] = reproduction.changed
+    if isinstance(text, Sources):
+        counted: dict[str, Any] = {"files": len(text.files)}
+    else:
+        import datasets
+
+        version = datasets.__version__
+        counted = {"rows": text.rows, "empty_rows": text.empty, "datasets": version}
     import tokenizers
 
     meta = {
         "corpus": corpus.model_dump(mode="json"),
         "corpus_id": corpus.corpus_id,
-        "sources": {"name": text.name, "bytes": text.bytes, **_counted(text)},
+        "sources": {"name": text.name, "bytes": text.bytes, **counted},
         "duplicates_dropped": sides.duplicates,
         "end_of_document": tokenizer.end_of_document,
         **counts,
@@ -169,14 +175,6 @@ def _write(
         "tokenizers": tokenizers.__version__,
     }
     write_json(folder / META, meta)
-
-
-def _counted(text: Sources | Spool) -> dict[str, Any]:
-    if isinstance(text, Sources):
-        return {"files": len(text.files)}
-    import datasets
-
-    return {"rows": text.rows, "empty_rows": text.empty, "datasets": datasets.__version__}
 
 
 def _texts_to_learn_from(documents: Documents, progress: Progress) -> Iterator[str]:

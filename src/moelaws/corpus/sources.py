@@ -24,12 +24,7 @@ SETTLED = 2_000_000_000  # ns; a younger file may still change without a new tim
 # Parts of the standard library that are left out, though sys.stdlib_module_names lists them
 STDLIB_WITHOUT = {
     # Debian and others package these apart, so some machines lack them
-    "distutils",
-    "ensurepip",
-    "idlelib",
-    "lib2to3",
-    "tkinter",
-    "turtledemo",
+    *("distutils", "ensurepip", "idlelib", "lib2to3", "tkinter", "turtledemo"),
     # it exists on one platform only
     "msilib",
     # its tables of character codes are near-copies, so held-out text would not be new
@@ -43,21 +38,9 @@ TEST_FOLDERS = {"test", "tests"}  # only some builds ship them inside ctypes, un
 # at least half a megabyte of sources. A package that was pinned later stays out, because it would
 # change the text that runs have been trained on.
 PACKAGES = (
-    "anyio",
-    "datasets",
-    "docutils",
-    "filelock",
-    "fsspec",
-    "gitpython",
-    "huggingface-hub",
-    "mpmath",
-    "pydantic",
-    "pygments",
-    "pytest",
-    "rich",
-    "snakemake",
-    "sympy",
-)
+    "anyio", "datasets", "docutils", "filelock", "fsspec", "gitpython", "huggingface-hub", "mpmath",
+    "pydantic", "pygments", "pytest", "rich", "snakemake", "sympy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from moelaws.spec.from_json import parse_json
 def replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary path that takes the place of ``path`` when the block ends well.
 
-    It has the suffix of ``path``, for writers that go by that. On any error the temporary file is
-    removed and ``path`` stays as it was. A full disk, or a folder that cannot be written, raises
-    UserError.
+    It has the suffix of ``path``, for writers that go by that. On any error it is removed, and
+    ``path`` stays as it was. Raises UserError on a full disk or a folder that cannot be written.
     """
     temporary = leftovers.temporary(path)
     try:

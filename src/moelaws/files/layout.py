@@ -33,8 +33,8 @@ class Results:
         """Returns the folder of a run's record.
 
         It holds config.json, three Parquet files (history, load, documents), provenance.json, log
-        and summary.json; notes.json if somebody annotated the run; and, while the run trains, a
-        lock and the history so far.
+        and summary.json; notes.json of an annotated run; while it trains, a lock and history so
+        far.
         """
         return self.runs / run_id
 

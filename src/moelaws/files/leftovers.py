@@ -30,10 +30,9 @@ def sweep(folder: Path, locked: bool = False) -> None:
     It cannot know whether processes on other hosts live. Their temporaries are removed only if the
     caller has ``locked`` the folder and so is its only writer.
     """
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if _is_left_over(name, locked):
-                discard(folder / name)
+    for path in temporaries(folder):
+        if _is_left_over(path.name, locked):
+            discard(path)
 
 
 def temporaries(folder: Path) -> list[Path]:

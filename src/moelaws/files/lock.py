@@ -61,8 +61,7 @@ def acquire(
     """Holds ``folder/lock`` while the block runs; waits until another holder ends or dies.
 
     It calls ``on_wait`` once, with a description of the holder, when waiting begins, and removes
-    what dead processes left half-written in ``folder``. Raises UnwritableError if ``folder`` cannot
-    be written.
+    what dead processes left half-written. Raises UnwritableError if ``folder`` cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,8 +94,7 @@ def acquire(
 def holder(folder: Path, stale: float = STALE, now: float | None = None) -> dict[str, Any]:
     """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does.
 
-    ``now`` is the ``file_system_time``. A caller passes it if it looks at many folders, or may not
-    write to them.
+    Pass the ``file_system_time`` as ``now`` for many folders, or for folders that are read-only.
     """
     path = folder / LOCK
     try:

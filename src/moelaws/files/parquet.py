@@ -1,7 +1,6 @@
 """Parquet files of this package: written atomically, sealed, and refused if they are damaged.
 
-They need no pandas, which a training does not load. The footer holds the seal and, as JSON, what
-the file was made of.
+They need no pandas. The footer holds the seal and, as JSON, what the file was made of.
 """
 
 import json

@@ -51,10 +51,9 @@ def is_kept(data: bytes) -> bool:
 
 
 def digest(path: Path) -> str:
-    """Returns the SHA-256 of a file with the digits of its seal counted as zeros.
+    """Returns the SHA-256 of a file with its seal's digits counted as zeros.
 
-    This is the digest in the seal or, without a seal, that of ``sha256sum``. Raises DamagedError if
-    the file does not match its seal.
+    Without a seal this is that of ``sha256sum``. Raises DamagedError if the seal does not match.
     """
     state, sha = inspect(path)
     if state == "damaged":

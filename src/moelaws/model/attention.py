@@ -32,8 +32,7 @@ class RMSNorm(nn.Module):
 class Attention(nn.Module):
     """Multi-head attention for n_kv = n_heads, else grouped-query (Ainslie et al., 2023).
 
-    It has no biases. One matrix holds all projections of queries, keys and values: d (H + 2 n_kv) W
-    entries.
+    It has no biases. One matrix projects to queries, keys and values: d (H + 2 n_kv) W entries.
     """
 
     def __init__(self, model: Model, generator: torch.Generator) -> None:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 Chosen = Callable[[Tensor], bool]
-# The casts made so far, by weight and type, and which weights' casts to keep; None outside
-# ``casting_once``
+# The casts by weight and type, and which weights' casts are kept; None outside ``casting_once``
 _casts: ContextVar[tuple[dict[tuple[Tensor, torch.dtype], Tensor], Chosen] | None] = ContextVar(
     "casts", default=None
 )

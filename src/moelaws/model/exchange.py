@@ -3,8 +3,8 @@
 Each of R processes holds some consecutive ones of the E experts. No token is dropped: the processes
 first tell each other how many rows they send. This is the only time that a step waits for a device.
 
-Shapes: T tokens, K experts a token, X = T K assignments, D model width, R processes, E experts, H
-of them here.
+Shapes: T tokens, K experts a token, X = T K assignments, D model width, R processes, E experts,
+H experts here.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 The settings and the counts of a router are a class of ``spec.experts``; its module is here.
 
 Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K experts a token, G
-balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, X any number of columns.
+balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence.
 """
 
 import math
@@ -114,9 +114,10 @@ class ChunkRouter(nn.Module):
     ) -> Routing:
         B, N, _ = x_BND.shape
         routing: Routing = self.decide(self._seen(x_BND.float()), groups, noise)
-        experts_TK, gates_TK = (
-            to_tokens(decided.view(B, -1, self.moe.top_k), N, self.chunk)
-            for decided in (routing.experts_TK, routing.gates_TK)
+        K = self.moe.top_k
+        experts_TK, gates_TK = (  # each token has the row of its chunk
+            rows.view(B, -1, K).repeat_interleave(self.chunk, dim=1)[:, :N].flatten(0, 1)
+            for rows in (routing.experts_TK, routing.gates_TK)
         )
         counts_GE = count(experts_TK, self.moe.n_experts, groups)
         return routing._replace(experts_TK=experts_TK, gates_TK=gates_TK, counts_GE=counts_GE)
@@ -154,11 +155,6 @@ class PositionRouter(nn.Module):
         gates_TK = torch.full_like(experts_TK, 1 / K, dtype=torch.float32)
         zero = torch.zeros((), device=x_BND.device)
         return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)
-
-
-def to_tokens(x_BMX: Tensor, N: int, chunk: int) -> Tensor:
-    """Returns (T, X): each token's row is that of its chunk."""
-    return x_BMX.repeat_interleave(chunk, dim=1)[:, :N].flatten(0, 1)
 
 
 # A router takes the settings, d_model, the standard deviation of initial weights and a generator.

@@ -1,8 +1,7 @@
 """The files that a module's behaviour depends on: the closure of its imports.
 
 It follows imports of this package and of users' own studies anywhere in a file, except those for
-type checking. It reads the source text and imports nothing, so that it is fast enough for the
-workflow's parsing.
+type checking. It only reads the source text, so it is fast enough for each parse of the workflow.
 """
 
 import ast

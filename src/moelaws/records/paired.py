@@ -67,8 +67,7 @@ class PairedLosses:
 
         It is the error of the run's distance from the mean of all, times sqrt(R / (R - 1)). The
         squares of two runs' equal bars then add up to the square of their difference's error, as
-        for independent measurements (Cousineau 2005 with Morey's 2008 correction). It is NaN for a
-        single run.
+        for independent measurements (Cousineau 2005, corrected by Morey 2008). NaN for one run.
         """
         R = len(self.run_ids)
         if R < 2:

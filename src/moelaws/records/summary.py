@@ -50,8 +50,7 @@ class RunSummary(Frozen):
 def finished(folder: Path, config: RunConfig) -> RunSummary | None:
     """Returns the summary of a run that is done, or None if there is something to train.
 
-    A run that lacked memory is not done, because that was due to the device. The record of another
-    run, or a broken one, is refused.
+    A run that lacked memory is not done. The record of another run, or a broken one, is refused.
     """
     for name in ("config.json", "summary.json"):
         path = folder / name

@@ -102,8 +102,7 @@ class Snapshot:
     def seconds_left(self) -> float | None:
         """Returns the time that the sweep still takes with the present number of trainers.
 
-        It divides the FLOPs left by the mean speed of all steps done. It is None if nobody trains
-        or no speed is known yet.
+        It goes by FLOPs at the mean speed of all steps; None without trainers or a known speed.
         """
         spent = [(self._spent(run), c.seconds) for run, c in self.courses.items() if c.seconds > 0]
         flops, seconds = (sum(column) for column in zip(*spent, strict=True)) if spent else (0, 0)

@@ -93,8 +93,8 @@ class AdviceConfig(Frozen):
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
     sweep: SweepEntry
-    # A candidate law is left out if its best plan lies more decades than this beyond its runs, in
-    # compute, in a size or in tokens.
+    # The most decades of compute, size or tokens by which a candidate's best plan may leave its
+    # runs
     farthest: Positive = 3.0
     shapes: dict[Tier, Shape] = {}
 

@@ -86,8 +86,7 @@ T = TypeVar("T", bound=Frozen)
 def parse(schema: type[T], data: object, where: str | Path) -> T:
     """Validates ``data`` against ``schema``.
 
-    For each mistake the ``UserError`` has a line with ``where``, the key, its value and what is
-    allowed.
+    The ``UserError`` has a line per mistake: ``where``, the key, its value and what is allowed.
     """
     try:
         return schema.model_validate(data)

@@ -157,9 +157,9 @@ class ComputeOfTokens(Frozen):
 class StepsFromTokens(Frozen):
     """Sets steps = D / (batch * context), rounded; refuses fewer than ``min_steps``.
 
-    ``laws_at`` is the C that the rules of lr and batch take for the point. Their laws over C are
-    for models of the best size. Where one architecture is trained on several budgets, a D here
-    gives all its runs the same lr.
+    ``laws_at`` is the C that the rules of lr and batch take for the point. Their laws are for
+    models of the best size at C. If one architecture trains on several budgets, a D here fixes its
+    lr.
     """
 
     rule: Literal["tokens"]

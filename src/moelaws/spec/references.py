@@ -1,8 +1,7 @@
 """Where code lies: packages of studies, and references below them such as ``figures.optima:draw``.
 
-A reference is written like an entry point, ``module:object``, relative to a package. The package of
-a study is ``moelaws.studies.<key>`` or the one that the study's YAML names. A user's own package
-lies beside that file.
+A reference is written like an entry point, ``module:object``, relative to a package. A study's
+package is ``moelaws.studies.<key>``, or one that its YAML names, such as one beside that file.
 """
 
 import importlib

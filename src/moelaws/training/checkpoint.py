@@ -2,8 +2,7 @@
 
 No pickled code is read or written, and a checkpoint that may be damaged is refused. Each process
 writes the rows that it holds of sharded tensors, and the first one writes all else. Then the index,
-which names the files, replaces the one before. Any number of processes can read a checkpoint, each
-only the rows that it needs.
+which names the files, replaces the one before. Any number of processes can read a checkpoint.
 """
 
 import re
@@ -95,8 +94,7 @@ def load(path: Path, identity: Mapping[str, str], ranks: Ranks = ALONE) -> tuple
     """Returns the state at ``path``, its tensors as ``Stored``, or None and why it is refused.
 
     The reason is empty if there is no checkpoint. ``identity`` says which run and data the state
-    must be of. Half-written files of killed trainers are removed; the caller must hold the run's
-    lock, so nobody else is writing.
+    must be of. The caller must hold the run's lock: half-written files are removed.
     """
     if ranks.is_first:
         sweep(path.parent, locked=True)

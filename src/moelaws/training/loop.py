@@ -62,8 +62,8 @@ class Trainer:
 
     A step's gradient is summed over micro-batches of whole balance groups. Cross-entropy and z-loss
     are means over tokens, the balance loss is a mean over groups, and all groups have one size. So
-    the update is that of the whole batch at once, up to rounding. If memory lacks, the micro-batch
-    is halved, down to one group.
+    the update is that of the whole batch, up to rounding. If memory lacks, the micro-batch is
+    halved, down to one group.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Trainer:
                 callback.after_lack(self)
             measured = self._gradients(tokens)
         losses, counts_LE = measured
-        losses = self.ranks.mean(losses)
+        losses = self.ranks.total(losses) / self.ranks.size
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
         norm = self.optimizer.step(lr)
         self.step += 1
@@ -145,8 +145,7 @@ class Trainer:
         losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            # A sharded layer is gathered anew for each micro-batch. Keeping its casts would keep
-            # all.
+            # A sharded layer is gathered anew for each micro-batch; kept casts would hold it all.
             with casting_once(self.ranks.is_kept):
                 for first in range(0, self.sequences, self.micro_batch):
                     more_losses, more_counts = self._micro_batch(tokens, first)

@@ -26,8 +26,7 @@ LACKED = 76  # exit code of a process that lacked memory, if a new start can try
 SILENCE = timedelta(minutes=10)  # after this a collective call stops waiting for other processes
 PATIENCE = timedelta(days=365)  # the same for a decision, which may wait for a lock
 # Seconds from a failure until it is reported. By then a process that failed because another one did
-# has been ended. A failure that all share, such as a missing file, is reported by the first
-# process.
+# has been ended. The first process reports a failure that all share, such as a missing file.
 FIRST_TELLS, OTHERS_TELL = 1.0, 3.0
 
 STARTED_BY = "MOELAWS_STARTED_BY"  # the process that starts those of a run, by its id
@@ -58,10 +57,6 @@ class Ranks:
         if self.size > 1:
             dist.all_reduce(values)
         return values
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Returns the mean of ``values`` over the processes."""
-        return self.total(values) / self.size
 
     def is_kept(self, weight: Tensor) -> bool:
         """Returns whether ``weight`` stays here between uses, and is not gathered for each one."""
@@ -132,8 +127,7 @@ def _die_with_the_starter() -> None:
     """Asks the kernel to kill this process if its parent is killed.
 
     The parent holds the locks of the run's GPUs, and others may take these GPUs when it is gone.
-    The kernel in fact watches the parent's thread that started this process, torchrun's main
-    thread.
+    The kernel watches the parent's thread that started this process: torchrun's main thread.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The parent may have been killed before. Under plain torchrun, which does not give its id, its

@@ -46,8 +46,7 @@ def train(
     written. An unfinished run continues from its checkpoint; on the same device and with the same
     number of threads, the result is bit for bit as if it had never stopped. If another trainer has
     the same run, this one waits for it, also if that one took the run over while this one was
-    suspended. Divergence and lack of memory are results with their own ``status``; a run that
-    lacked memory is tried again.
+    suspended. Divergence and lack of memory are results with a ``status``; the latter is retried.
 
     Args:
         corpus: folder of the prepared corpus.

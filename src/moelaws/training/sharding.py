@@ -34,8 +34,7 @@ class Sharding:
         for inner in module.modules():
             if isinstance(inner, RoutedExperts) and not isinstance(inner.function, Exchange):
                 self._deal(inner)
-        # The model around its layers also frees what it has gathered, so that every parameter is a
-        # shard when nothing computes.
+        # The model around its layers frees what it gathered, too: all is sharded between steps.
         sharded = fully_shard(
             module, mesh=self.mesh, reshard_after_forward=True, ignored_params=self.dealt
         )
@@ -62,8 +61,7 @@ class Sharding:
 def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
     """Returns all weights on the host of the first process, and nothing on the others.
 
-    All processes must call it. A device holds one whole parameter at a time, or one process'
-    experts.
+    All must call it. A device holds one whole parameter, or one process' experts, at a time.
     """
     weights = {}
     for name, parameter in model.named_parameters():

@@ -38,8 +38,7 @@ class OnDevice(Tensor):
 def histogram_on_device(x: Tensor, bins: int) -> Tensor:
     """Returns ``histogram`` for the ``gmm`` of this module, which reads sizes on the device.
 
-    MegaBlocks calls ``cpu`` on them for its compiled products, for which the host would wait in
-    each layer.
+    MegaBlocks calls ``cpu`` on them, for which the host would wait in each layer.
     """
     return histogram(x, bins).as_subclass(OnDevice)
 
