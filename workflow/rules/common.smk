@@ -18,8 +18,8 @@ from moelaws.workflow.trainings import Trainings
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
 if HERE and workflow.scheduling_settings:  # a dry run has none
-    # Cores limit the jobs here. With its own limit of 100 jobs a second, Snakemake would look at all
-    # waiting jobs each second, which takes a whole core.
+    # Cores limit the jobs here. With its own limit of 100 jobs a second, Snakemake would look at
+    # all waiting jobs each second, which takes a whole core.
     workflow.scheduling_settings.max_jobs_per_timespan = None
 
 try:
@@ -53,9 +53,9 @@ def words(*texts):
     return shlex.join(map(str, texts)).replace("{", "{{").replace("}", "}}")
 
 
-# These are part of shell lines and no parameters of rules, so that a difference here reruns nothing:
-# rules depend on contents. First, this call's overrides, for the commands that expand a grid or choose
-# a text.
+# These are part of shell lines and no parameters of rules, so that a difference here reruns
+# nothing: rules depend on contents. First, this call's overrides, for the commands that expand a
+# grid or choose a text.
 SETTINGS = words(
     *("--tier", TIER),
     *(

@@ -1,5 +1,5 @@
-# A fit depends on its table's content, its own entry in the study's YAML, and the code of the engine
-# and of its law, but not on other laws.
+# A fit depends on its table's content, its own entry in the study's YAML, and the code of the
+# engine and of its law, but not on other laws.
 
 
 rule fit:

@@ -1,6 +1,7 @@
-# Measurements for derived tables: hidden states (`hidden: true`) and scores on tasks (`scores: true`)
-# of the runs whose weights a study keeps, and the speed of configurations (`speed: true`). Unlike
-# training code, probing code is an input of these rules, because they take only seconds or minutes.
+# Measurements for derived tables: hidden states (`hidden: true`) and scores on tasks (`scores:
+# true`) of the runs whose weights a study keeps, and the speed of configurations (`speed: true`).
+# Unlike training code, probing code is an input of these rules, because they take only seconds or
+# minutes.
 
 
 rule probe:

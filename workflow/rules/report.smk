@@ -38,8 +38,8 @@ rule report:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    # The report gets this call's configuration. It is in the line and not in params, so that another
-    # spelling of the same configuration makes no new report.
+    # The report gets this call's configuration. It is in the line and not in params, so that
+    # another spelling of the same configuration makes no new report.
     shell:
         "snakemake --nolock --report {output} "
         + (
