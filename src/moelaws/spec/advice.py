@@ -5,16 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from moelaws.spec.base import (
-    BelowOne,
-    Count,
-    Frozen,
-    NonNegative,
-    Positive,
-    Size,
-    Whole,
-    parse,
-)
+from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Size, Whole, parse
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import Derivations, Settings
 from moelaws.spec.study import Tier
@@ -93,8 +84,7 @@ class AdviceConfig(Frozen):
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
     sweep: SweepEntry
-    # The most decades of compute, size or tokens by which a candidate's best plan may leave its
-    # runs
+    # A candidate is left out if its best plan lies more decades (C, N or D) beyond its runs
     farthest: Positive = 3.0
     shapes: dict[Tier, Shape] = {}
 

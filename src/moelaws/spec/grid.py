@@ -175,7 +175,7 @@ class StepsGiven(Frozen):
 
 
 class PowerOf(Frozen):
-    """Is value * product over settings x of (x / at[x]) ** exponent[x]."""
+    """Gives value * product over settings x of (x / at[x]) ** exponent[x]."""
 
     rule: Literal["power"]
     value: Positive
@@ -191,13 +191,13 @@ class PowerOf(Frozen):
 
 
 class LeverageLaw(Frozen):
-    """Is the leverage paper's Eq 5 for lr or batch at the point's C."""
+    """Gives the leverage paper's Eq 5 for lr or batch at the point's C."""
 
     rule: Literal["leverage"]
 
 
 class TableOf(Frozen):
-    """Is the last number of the row whose other numbers equal the point's settings ``by``."""
+    """Gives the last number of the row whose other numbers equal the point's settings ``by``."""
 
     rule: Literal["table"]
     by: Annotated[tuple[str, ...], Field(min_length=1)]
