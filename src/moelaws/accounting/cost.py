@@ -68,7 +68,7 @@ class Cost:
     flops: float  # training FLOPs, by the sparsity paper's convention
     seconds: float
     host_bytes: float  # of all its processes
-    device_bytes: float  # of each device; 0 where it uses the host's memory
+    device_bytes: float  # of each device; 0 if it uses the host's memory
     micro_batch: int  # sequences that a device computes at a time
     devices: int = 1
 

@@ -66,7 +66,7 @@ Size = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**6)]  # of a pa
 
 
 class Frozen(BaseModel):
-    """Immutable data without unknown keys; hashable where its fields are."""
+    """Immutable data without unknown keys; hashable if its fields are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
