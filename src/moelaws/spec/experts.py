@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def routers() -> dict[str, type[MoE]]:
     """Returns the classes of layers with routed experts by their ``route_by``."""
-    return {kind.router: kind for kind in (MoE, *MoE.__subclasses__())}
+    kinds: tuple[type[MoE], ...] = (MoE, *MoE.__subclasses__())
+    return {kind.router: kind for kind in kinds}
 
 
 def _known(route_by: str) -> str:
