@@ -23,10 +23,11 @@ from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
+from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.model import DenseFFN, Model, MoE, Slices
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.run import RunConfig
+from random_corpus import VOCABULARY, run_of
 from repository import REPOSITORY
 
 
@@ -91,18 +92,8 @@ def test_activations_are_estimated_from_above_within_a_factor_of_two(ffn, slices
 
 
 def config(groups, group=2):
-    return RunConfig.model_validate(
-        {
-            "model": {
-                "n_layers": 2, "d_model": 32, "n_heads": 2, "n_kv": 2, "context": 64,
-                "vocab_size": 300,
-                "ffn": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 32},
-            },
-            "corpus": {"source": {"digest": "0" * 64}, "vocab_size": 300},
-            "steps": 10, "batch": groups * group, "balance_group": group,
-            "optimizer": {"lr": 3e-3},
-        }
-    )  # fmt: skip
+    text = Corpus(source=Text(digest="0" * 64), vocab_size=VOCABULARY)
+    return run_of(text, steps=10, batch=groups * group, balance_group=group)
 
 
 @given(groups=st.integers(1, 40), room=st.integers(0, 50))
@@ -236,7 +227,7 @@ def test_a_run_that_nothing_less_holds_takes_all_devices():
     needs = {n: estimate(run, H100, n).device_bytes for n in (4, 7)}
     assert needs[7] < needs[4]
     assert placed(run, replace(H100, own_memory=needs[7])).devices == 7
-    assert placed(run, replace(H100, own_memory=needs[4] / 10), most=6).devices == 6
+    assert placed(run, replace(H100, own_memory=needs[4] / 10), max_devices=6).devices == 6
     assert placed(run, replace(H100, own_memory=needs[4])).devices == 4
 
 

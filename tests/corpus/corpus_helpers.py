@@ -1,15 +1,11 @@
 """What several test files of this folder build on."""
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
-from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.corpus import Corpus
-
-Prepare = Callable[..., PreparedCorpus]
 
 
 def corpus_of(sources, vocab_size=300, **settings):

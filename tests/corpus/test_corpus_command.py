@@ -18,14 +18,6 @@ def call(texts):
     return [sys.executable, "-m", "moelaws.cli", "corpus", "--vocab-size", "300"]
 
 
-@pytest.fixture
-def tokenizer(texts):
-    """A tokenizer file beside the configuration: 400 entries and an end of document."""
-    trained = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
-    trained.save(texts.parent / "tokenizer.json")
-    return texts.parent / "tokenizer.json"
-
-
 def test_json_says_what_was_made(call, tmp_path):
     done = subprocess.run(
         [*call, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -41,10 +33,7 @@ def test_json_says_what_was_made(call, tmp_path):
     ("options", "says"),
     [
         (["--corpus", "gone.txt"], "gone.txt does not exist"),
-        (
-            ["--vocab-size", "200"],
-            "vocab_size is 200; it must be at least 257",
-        ),
+        (["--vocab-size", "200"], "vocab_size is 200; it must be at least 257"),
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(call, tmp_path, options, says):
@@ -66,7 +55,10 @@ def test_two_at_the_same_time_end_well(call, tmp_path):
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_tokenizer_file_gives_the_vocabulary(call, tokenizer, tmp_path):
+def test_a_tokenizer_file_gives_the_vocabulary(call, texts, tmp_path):
+    """A file of 400 entries, beside the configuration; the end of a document is one more."""
+    trained = Tokenizer.train([path.read_text("utf-8") for path in texts.iterdir()], 401)
+    trained.save(tmp_path / "tokenizer.json")
     options = ["--set", "tokenizer=tokenizer.json", "--json"]
     plain = call[: call.index("--vocab-size")]
     done = subprocess.run([*plain, *options], cwd=tmp_path, capture_output=True, text=True)
@@ -94,6 +86,6 @@ def test_an_interruption_leaves_nothing(call, tmp_path, number):
     while process.poll() is None and not list(tmp_path.glob("out/.corpus.*.tmp")):
         time.sleep(0.01)
     process.send_signal(number)
-    _, told = process.communicate()
-    assert (process.returncode, told.strip()) == (130, "moelaws: interrupted")
+    _, errors = process.communicate()
+    assert (process.returncode, errors.strip()) == (130, "moelaws: interrupted")
     assert list((tmp_path / "out").iterdir()) == []

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,9 +54,6 @@ def llama3():
     tokenizer.add_special_tokens(["<|begin_of_text|>", "<|eot_id|>"])
     tokenizer.add_tokens(["über"])
     return tokenizer
-
-
-Make = Callable[[], tokenizers.Tokenizer]
 
 
 def file_of(tokenizer, path):

@@ -39,9 +39,7 @@ def test_impossible_vocabularies_are_refused(size, says):
         Tokenizer.train(["a short text"], size)
 
 
-def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenizer(
-    tmp_path,
-):
+def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenizer(tmp_path):
     program = (
         "import os, re, sys; from pathlib import Path\n"
         "from moelaws.corpus.tokenizer import Tokenizer\n"

@@ -16,7 +16,10 @@ def eight(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-def indices(chosen="all"):
+def listed(monkeypatch, variable, chosen):
+    """Lists GPUs with CUDA_VISIBLE_DEVICES set to ``variable``, or unset for None."""
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     return [gpu.index for gpu in list_gpus(chosen)]
 
 
@@ -44,9 +47,7 @@ def test_numbers_that_the_driver_does_not_tell_are_no_use(tmp_path):
     ],
 )
 def test_some_of_them(monkeypatch, variable, chosen, expected):
-    if variable is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
-    assert indices(chosen) == expected
+    assert listed(monkeypatch, variable, chosen) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,10 +61,8 @@ def test_some_of_them(monkeypatch, variable, chosen, expected):
     ],
 )
 def test_those_that_are_not_there_are_named(monkeypatch, variable, chosen, words):
-    if variable is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     with pytest.raises(UserError, match=words):
-        list_gpus(chosen)
+        listed(monkeypatch, variable, chosen)
 
 
 def test_without_a_driver_the_message_says_what_is_missing(tmp_path, monkeypatch):

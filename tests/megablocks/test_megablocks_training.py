@@ -1,11 +1,10 @@
 """A whole model on MegaBlocks' layer: losses, gradients, training, and another one's checkpoint."""
 
-import numpy as np
 import pytest
 import torch
 from expert_cases import BF16, DEVICE, FP32, model_of, moe_of
 
-from calls import Calls
+from calls import Calls, Made
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
 from moelaws.spec.corpus import Corpus, Text
@@ -25,27 +24,9 @@ def config_of(precision="fp32", top_k=2, steps=4):
     )  # fmt: skip
 
 
-class Random:
-    """Batches of uniform tokens, the same for every trainer."""
-
-    def __init__(self, config):
-        self.shape = (config.batch, config.model.context + 1)
-        self.vocab_size, self.drawn = config.model.vocab_size, 0
-
-    def next(self):
-        self.drawn += 1
-        return np.random.default_rng(self.drawn).integers(self.vocab_size, size=self.shape)
-
-    def state(self):
-        return {"drawn": self.drawn}
-
-    def restore(self, state):
-        self.drawn = state["drawn"]
-
-
 def trainer_of(config, backend):
     model = Transformer(config.model, 0, backend, config.precision).to(DEVICE)
-    return Trainer(config, model, Random(config))
+    return Trainer(config, model, Made(config))
 
 
 def assert_alike(trainer, other):
@@ -60,7 +41,7 @@ def assert_alike(trainer, other):
 
 def losses_and_gradients(config, backend):
     model = Transformer(config.model, 0, backend, config.precision).to(DEVICE)
-    losses = model.losses(torch.from_numpy(Random(config).next()).to(DEVICE), config.batch)
+    losses = model.losses(torch.from_numpy(Made(config).next()).to(DEVICE), config.batch)
     (losses.cross_entropy + 0.1 * losses.balance + 0.1 * losses.z).backward()
     return losses, {name: p.grad for name, p in model.named_parameters()}
 

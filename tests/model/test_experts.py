@@ -86,12 +86,7 @@ def test_shared_experts_are_added_to_every_token():
 
 
 ROUTED = MoE(kind="moe", n_experts=2, top_k=1, d_expert=8, normalize_top_k=False)
-
-
-def model_of_width(d_model, ffn=ROUTED):
-    return Model(
-        n_layers=1, d_model=d_model, n_heads=1, n_kv=1, context=8, vocab_size=8, ffn=ffn
-    )  # fmt: skip
+MODEL = Model(n_layers=1, d_model=8, n_heads=1, n_kv=1, context=8, vocab_size=8, ffn=ROUTED)
 
 
 @pytest.mark.parametrize(("missing", "picked"), [("", "megablocks"), ("no such", "torch")])
@@ -100,21 +95,19 @@ def test_on_a_gpu_auto_prefers_megablocks_and_says_why_not(monkeypatch, missing,
     for name, obstacle in (("megablocks", missing), ("torch", "")):
         changed = replace(BACKENDS[name], obstacle=lambda *_, o=obstacle: o)
         monkeypatch.setitem(BACKENDS, name, changed)
-    backend, line = choose_backend("auto", model_of_width(8), "cuda", "bf16")
+    backend, line = choose_backend("auto", MODEL, "cuda", "bf16")
     assert backend.name == picked
     assert "on cuda" in line
     assert ("not megablocks: no such" in line) == bool(missing)
 
 
 @pytest.mark.parametrize(
-    ("name", "d_model", "device", "precision", "words"),
+    ("name", "device", "message"),
     [
-        ("cuda", 8, "cpu", "fp32", ["'cuda'", "auto", "torch", "reference"]),
-        ("reference", 8, "cuda", "fp32", ["--device cpu"]),
+        ("cuda", "cpu", "'cuda' is unknown; there are auto, torch, megablocks, reference"),
+        ("reference", "cuda", "use --device cpu"),
     ],
 )
-def test_an_unusable_back_end_says_what_is_missing(name, d_model, device, precision, words):
-    with pytest.raises(UserError) as error:
-        choose_backend(name, model_of_width(d_model), device, precision)
-    for word in words:
-        assert word in str(error.value)
+def test_an_unusable_back_end_says_what_is_missing(name, device, message):
+    with pytest.raises(UserError, match=message):
+        choose_backend(name, MODEL, device, "fp32")

@@ -60,8 +60,8 @@ def test_gradients_of_gates_and_losses_agree_with_a_plain_softmax(normalize):
     assert torch.equal(routing.experts_TK, experts_TK)
     if normalize:
         gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
-    share_GE = F.one_hot(routing.experts_TK, 6).sum(1).view(2, 20, 6).double().mean(1) / 2
-    balance = 6 * (share_GE * p_TE.view(2, 20, 6).mean(1)).sum(1).mean()
+    fraction_GE = F.one_hot(routing.experts_TK, 6).sum(1).view(2, 20, 6).double().mean(1) / 2
+    balance = 6 * (fraction_GE * p_TE.view(2, 20, 6).mean(1)).sum(1).mean()
     z = torch.logsumexp(logits_TE, -1).square().mean()
     c_TK = torch.linspace(-1, 1, 80).view(40, 2)
     for mine, theirs in (

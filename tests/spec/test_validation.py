@@ -61,14 +61,13 @@ def refusal(schema, data):
         (
             f"{SWEEP}.axes.S",
             [0, None],
-            "grids.demo.sweeps #1.axes.S #2 is empty (null); it must be true or false, a number or "
-            "a text",
+            "S #2 is empty (null); it must be true or false, a number or",
         ),
+        # A key that is also the name of a union's member
         (
             f"{SWEEP}.axes.S",
-            {"bool": 1},  # a key that is also the name of a union's member
-            "grids.demo.sweeps #1.axes.S is {'bool': 1}; it must be true or false, a number, a "
-            "text or a list",
+            {"bool": 1},
+            "axes.S is {'bool': 1}; it must be true or false, a numbe",
         ),
         (f"{SWEEP}.axes", 5, "grids.demo.sweeps #1.axes is 5; it must be a mapping of keys to va"),
         (f"{SWEEP}.axess", 5, "unknown key grids.demo.sweeps #1.axess; did you mean axes? Allowed"),
@@ -76,12 +75,7 @@ def refusal(schema, data):
         (f"{SETTINGS}.beta1", 1, "grids.demo.settings.beta1 is 1; it must be less than 1"),
         (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
         (f"{SETTINGS}.lr", 10**400, "...; it must be a number below 1e308"),
-        pytest.param(
-            f"{SETTINGS}.lr",
-            1 << 99_999,
-            "lr is a value too long to show; it must be a number below 1e308",
-            id="huge",
-        ),
+        pytest.param(f"{SETTINGS}.lr", 1 << 99_999, "lr is a value too long to show", id="huge"),
         (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),
         (f"{SETTINGS}.C", 1e300, "C is 1e+300; it must be at most 1e+40"),
         (f"{SETTINGS}.qk_norm", "maybe", "qk_norm is 'maybe'; it must be true or false"),
@@ -92,7 +86,7 @@ def refusal(schema, data):
         (
             "grids.demoo",
             {},
-            "grids.demoo: the key 'demoo' must be demo, workstation, gpu or paper; di",
+            "grids.demoo: the key 'demoo' must be demo, workstation, gpu or paper; ",
         ),
         (
             f"{SWEEP}.axes",
@@ -125,15 +119,12 @@ def test_mistakes_of_a_study(path, value, message):
         ("corpus", {"dataset": "a/b", "comit": 1}, "unknown key corpus.comit; did you mean commit"),
         ("limits", {"gpu_hour": 5}, "unknown key limits.gpu_hour; did you mean gpu_hours? Allow"),
         ("seed", "1:30:00", "seed is '1:30:00'; it must be a number"),
-        (
-            "seed",
-            2**63,
-            "seed is 9223372036854775808; it must be at most 1,000,",
-        ),
+        ("seed", 2**63, "seed is 9223372036854775808; it must be at most 1,000,"),
+        ("seed", -1, "seed is -1; it must be at least 0"),
         (
             "tier",
             "papr",
-            "tier is 'papr'; it must be demo, workstation, gpu or paper; did you mean paper?",
+            "tier is 'papr'; it must be demo, workstation, gpu or paper; did you mean",
         ),
     ],
 )

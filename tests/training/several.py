@@ -8,35 +8,16 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import torch
 
 sys.path.append(str(Path(__file__).parents[1]))
-from calls import Calls
+from calls import Calls, Made
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
 from moelaws.training.loop import Trainer
 from moelaws.training.ranks import joined
-
-
-class Made:
-    """Batches made up from the number of the step."""
-
-    def __init__(self, config):
-        self.config, self.step = config, 0
-
-    def next(self):
-        self.step += 1
-        size = (self.config.batch, self.config.model.context + 1)
-        return np.random.default_rng(self.step).integers(0, self.config.model.vocab_size, size)
-
-    def state(self):
-        return {"step": self.step}
-
-    def restore(self, state):
-        self.step = state["step"]
 
 
 class Enough(Exception):  # noqa: N818, it is no error

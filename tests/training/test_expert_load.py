@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.training.expert_load import COLUMNS, WINDOWS, ExpertLoad, balance, metrics
+from random_corpus import EXPERTS
 
 
 def test_load_metrics_of_the_sectional_papers_definitions():
@@ -37,8 +38,8 @@ def test_what_overflows_is_what_free_capacity_lacks(counts, factor):
     load = metrics(np.array([counts]), factor)
     within = (1 - load["unused"][0]) * factor
     assert within + load["overflow"][0] == pytest.approx(1)
-    most = math.log(len(counts))
-    assert load["entropy"][0] * most + load["kl"][0] == pytest.approx(most)
+    uniform = math.log(len(counts))
+    assert load["entropy"][0] * uniform + load["kl"][0] == pytest.approx(uniform)
     assert load["never_used"][0] == counts.count(0)
 
 
@@ -53,15 +54,8 @@ def test_windows_cover_every_step_once(steps):
 
 
 def test_the_record_counts_every_assignment_of_every_layer(configure, train, results):
-    ffn = {
-        "kind": "moe",
-        "n_experts": 4,
-        "top_k": 2,
-        "d_expert": 8,
-        "n_dense_layers": 1,
-        "d_ffn": 8,
-    }
-    config = configure(ffn, model={"n_layers": 3}, steps=30)
+    dense_first = {"n_dense_layers": 1, "d_ffn": 8}
+    config = configure({**EXPERTS, **dense_first}, model={"n_layers": 3}, steps=30)
     summary = train(config)
     table = pq.read_table(results.run(config.run_id) / "load.parquet")
     for name, (unit, about) in COLUMNS.items():

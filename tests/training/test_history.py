@@ -18,14 +18,13 @@ def history_of(losses):
     return history
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_divergence_at_once(bad):
-    assert history_of([5, 4, bad, 4]).diverged_at(6, 3) == 3
-
-
-def test_only_losses_in_a_row_above_the_threshold_are_divergence():
-    assert history_of([7, 7, 5, 7, 7, 5]).diverged_at(6, 3) is None
-    assert history_of([5, 7, 7, 7, 5]).diverged_at(6, 3) == 4
+@pytest.mark.parametrize(
+    ("losses", "step"),
+    [([5, 4, math.nan, 4], 3), ([5, 4, math.inf, 4], 3), ([7, 7, 5, 7, 7, 5], None),
+     ([5, 7, 7, 7, 5], 4)],
+)  # fmt: skip
+def test_a_loss_that_is_not_finite_or_three_in_a_row_above_six_are_divergence(losses, step):
+    assert history_of(losses).diverged_at(6, 3) == step
 
 
 def test_the_verdict_does_not_depend_on_when_it_is_asked():

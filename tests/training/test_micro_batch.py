@@ -40,8 +40,8 @@ def test_the_update_does_not_depend_on_the_micro_batch(configure, trainer_of, ff
     """Ten sequences in balance groups of two, cut evenly and unevenly."""
     config = configure(ffn, model={"init_std": 0.2}, batch=10, balance_group=2, steps=3)
     whole, rows = after(trainer_of(config))
-    parts, same = after(trainer_of(config, micro_batch))
-    for a, b in zip(whole, parts, strict=True):
+    summed, same = after(trainer_of(config, micro_batch))
+    for a, b in zip(whole, summed, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
     for a, b in zip(rows, same, strict=True):
         assert a[:7] == pytest.approx(b[:7], rel=1e-4)
@@ -121,8 +121,8 @@ first = Trainer._gradients
 def gradients(self, tokens):
     Trainer._gradients = first
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + int(sys.argv[3])
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit = pages * resource.getpagesize() + int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     return first(self, tokens)
 Trainer._gradients = gradients
 print(train(config, Results(Path(sys.argv[1])), Path(sys.argv[2])).status)

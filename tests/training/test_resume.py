@@ -15,6 +15,7 @@ from moelaws.files.atomic import read_json, write_json
 from moelaws.records import provenance
 from moelaws.records.code import training_code
 from moelaws.records.summary import RunSummary
+from waiting import wait_for
 
 # A checkpoint after every step, then as a user's process would be.
 EVERY_STEP = """
@@ -56,14 +57,6 @@ def start(words, config):
     return process
 
 
-def wait_for(condition, process, seconds=60):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def losses_and_all(results, config):
     columns = pq.read_table(results.run(config.run_id) / "history.parquet").to_pydict()
     del columns["seconds"]
@@ -76,7 +69,7 @@ def test_a_run_killed_with_sigkill_ends_as_if_it_had_not_been(
     config = configure(steps=300, batch=2)
     saved = results.checkpoint(config.run_id) / "latest.json"
     process = start(["-c", EVERY_STEP, results.root, corpus[1]], config)
-    wait_for(saved.exists, process)
+    wait_for(saved.exists)
     time.sleep(0.1)
     process.kill()
     process.communicate()
@@ -130,7 +123,7 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times,
     config = configure(steps=30_000, batch=2, max_epochs=100)
     words = ["-c", SLOW_DISK, "train", "-", "--results", results.root, "--corpus", corpus[1]]
     process = start(words, config)
-    wait_for((results.run(config.run_id) / "config.json").exists, process)
+    wait_for((results.run(config.run_id) / "config.json").exists)
     time.sleep(0.3)
     for _ in range(times):
         process.send_signal(signum)

@@ -1,19 +1,10 @@
 """``moelaws train`` as a user meets it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-
-def moelaws(*words, text=None):
-    return subprocess.run(
-        [sys.executable, "-m", "moelaws.cli", *map(str, words)],
-        input=text,
-        capture_output=True,
-        text=True,
-    )
+from repository import moelaws
 
 
 def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path):
@@ -41,7 +32,7 @@ def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path)
     ],
 )
 def test_a_bad_configuration_is_one_clear_message(text, words):
-    done = moelaws("train", "-", text=text)
+    done = moelaws("train", "-", input=text)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     for word in words:
@@ -51,8 +42,7 @@ def test_a_bad_configuration_is_one_clear_message(text, words):
 def test_a_missing_file_and_a_missing_corpus(configure, results, tmp_path):
     done = moelaws("train", tmp_path / "none.json")
     assert (done.returncode, "none.json: no such file" in done.stderr) == (2, True)
-    text = configure().canonical_json()
-    done = moelaws("train", "-", "--results", results.root, text=text)
+    done = moelaws("train", "-", "--results", results.root, input=configure().canonical_json())
     assert done.returncode == 2
     assert "no prepared corpus" in done.stderr
     assert "Traceback" not in done.stderr

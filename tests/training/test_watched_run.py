@@ -2,23 +2,14 @@
 
 import os
 import signal
-import time
 
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
 from moelaws.records.watching import Planned, Watching
 from moelaws.training.history import COLUMNS
+from waiting import wait_for
 
 STEPS = 200
-
-
-def watch_until(watching, run, holds):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if holds(course := watching.look().courses[run]):
-            return course
-        time.sleep(0.01)
-    raise AssertionError(f"it did not come to pass: {course}")
 
 
 def test_a_run_is_seen_at_work_killed_and_resumed(configure, train, tmp_path):
@@ -31,7 +22,7 @@ def test_a_run_is_seen_at_work_killed_and_resumed(configure, train, tmp_path):
     if trainer == 0:
         train(config, results=results, **often)
         os._exit(0)
-    course = watch_until(watching, run, lambda course: course.step >= 20)
+    course = wait_for(lambda: (seen := watching.look().courses[run]).step >= 20 and seen)
     os.kill(trainer, signal.SIGKILL)
     os.waitpid(trainer, 0)
     assert course.state == "running"

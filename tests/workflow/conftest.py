@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from repository import REPOSITORY
 from sweep_copy import Copy
 
 
@@ -11,6 +12,12 @@ from sweep_copy import Copy
 def moved(finished, tmp_path):
     """The finished copy, copied again for a test that changes what was made."""
     return Copy(shutil.copytree(finished.root, tmp_path / "moved", symlinks=True))
+
+
+@pytest.fixture
+def root(monkeypatch):
+    """Commands run from the repository's root."""
+    monkeypatch.chdir(REPOSITORY)
 
 
 @pytest.fixture

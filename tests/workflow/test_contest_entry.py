@@ -31,12 +31,6 @@ SHORT = {
 
 
 @pytest.fixture
-def root(monkeypatch):
-    """Commands run from the repository's root."""
-    monkeypatch.chdir(REPOSITORY)
-
-
-@pytest.fixture
 def study(tmp_path):
     """A function that writes the study ``routing`` with one contest, and gives its file."""
     data = yaml.safe_load((REPOSITORY / "config/studies/routing.yaml").read_text())
@@ -139,10 +133,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
         ({"mappings": {"wang.loss": {}}}, "wang.loss is not among its laws"),
         ({"rows": "size_of == 1"}, "'size_of' is no column of numbers"),
         ({"splits": [{"name": "a", "use": "x"}]}, "one of holdout, largest and rollout"),
-        (
-            {"sweep": "s_bse"},
-            "the imported table has no sweep 's_bse'; there are dense, hash",
-        ),
+        ({"sweep": "s_bse"}, "the imported table has no sweep 's_bse'; there are dense, hash"),
         ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),
         ({"laws": ["chinchilla", "chinchilla"]}, "one is named twice"),
         ({"laws": ["chinchilla", "leverage.joint"]}, "predict different quantities"),

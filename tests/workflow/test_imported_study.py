@@ -24,12 +24,6 @@ DATA = "moelaws/studies/routing/data"
 numbers = count()
 
 
-@pytest.fixture
-def root(monkeypatch):
-    """Commands run from the repository's root."""
-    monkeypatch.chdir(REPOSITORY)
-
-
 @pytest.mark.parametrize("tier", ["demo", "gpu", "paper"])
 def test_the_table_of_published_runs_is_that_of_every_tier(tier):
     jobs = Jobs.load({"studies": "routing", "tier": tier}, REPOSITORY)

@@ -77,17 +77,6 @@ def test_other_tasks_score_the_runs_anew_and_train_none(fresh):
     assert "Traceback" not in told.stderr
 
 
-def test_a_column_that_training_measures_cannot_choose(fresh):
-    study = fresh.study()
-    study["keep_weights"] = "L < 4"
-    fresh.write_study(study)
-    done = fresh.snakemake("runs", check=False)
-    assert done.returncode != 0
-    assert "keep_weights" in done.stderr + done.stdout
-    assert "no column 'L'" in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-
-
 def test_a_diverged_run_says_that_it_has_no_weights(fresh):
     study = fresh.study()
     demo = study["grids"]["demo"]

@@ -77,6 +77,12 @@ def test_mistakes_in_fits(fresh, edit, message):
     assert message in refused(fresh)
 
 
+def test_a_column_that_training_measures_cannot_choose_weights(fresh):
+    fresh.write_study(fresh.study() | {"keep_weights": "L < 4"})
+    with pytest.raises(UserError, match=r"keep_weights.*no column 'L'"):
+        _ = Jobs.load({}, fresh.root).kept
+
+
 def test_braces_of_a_setting_are_no_wildcards(fresh):
     (fresh.root / "text").rename(fresh.root / "{text}")
     planned = fresh.snakemake(

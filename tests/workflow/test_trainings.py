@@ -3,6 +3,7 @@
 import hashlib
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -77,12 +78,7 @@ def test_the_demo_is_some_jobs_and_each_study_has_batches_of_its_own():
 def trainings(tmp_path):
     """The trainings of the demo of the study of sparsity, of which nothing is done."""
     jobs = Jobs.load({"studies": "sparsity"}, REPOSITORY)
-    return lambda: Trainings(Jobs(**{**vars_of(jobs), "results": Results(tmp_path / "results")}))
-
-
-def vars_of(jobs):
-    names = ("project", "studies", "sweeps", "advice", "left_out")
-    return {name: getattr(jobs, name) for name in names}
+    return lambda: Trainings(replace(jobs, results=Results(tmp_path / "results")))
 
 
 def finish(trainings, digest):

@@ -1,4 +1,4 @@
-# The papers' claims, each judged by a rule in code.
+# The papers' claims, which code judges.
 
 
 rule judge:

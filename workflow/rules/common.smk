@@ -1,4 +1,4 @@
-# What the rules share: the project and its trainings as tested modules of the package know them.
+# What the rules share: the project and its trainings, from tested modules of the package.
 import json
 import shlex
 import sys
@@ -13,32 +13,32 @@ from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
-# Where jobs run: on this machine, or on a cluster, which a number of jobs tells. There Snakemake
-# reads this file once more within each job.
+# Where jobs run: on this machine or, if a number of jobs is set, on a cluster. On a cluster,
+# Snakemake also reads this file within each job.
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
 if HERE and workflow.scheduling_settings:  # a dry run has none
-    # Cores limit the jobs here. Snakemake's own limit of 100 a second would look at all waiting jobs
-    # again one second after each look: the looks add up to a whole core.
+    # Cores limit the jobs here. With its own limit of 100 jobs a second, Snakemake would look at
+    # all waiting jobs each second, which takes a whole core.
     workflow.scheduling_settings.max_jobs_per_timespan = None
 
 try:
     JOBS = Jobs.load(config)
     TRAININGS = Trainings(JOBS, HERE, IN_JOB)
-    # A report, and a call beside another one, change nothing.
+    # A report must change nothing, and so must a call while another one runs.
     if workflow.is_main_process and "--report" not in sys.argv:
         if not any(Path(".snakemake/locks").glob("*")):
             TRAININGS.prepare()
-        # A dry run of too large a sweep only warns; a start is refused.
+        # If a sweep is too large, a dry run only warns, and a start is refused.
         if TOO_MUCH := JOBS.too_much():
             print(f"moelaws: warning: {TOO_MUCH}", file=sys.stderr)
 except UserError as error:
-    # The message is all that the user needs, not where the Snakefile met it.
+    # The user needs the message alone, not its place in the Snakefile.
     print(f"moelaws: {error}", file=sys.stderr)
     sys.exit(2)
 
-# What this call shows. In the logs of these rules there may be warnings that a user should see: an
-# optimum or a learning rate at the edge of those tried.
+# What this call shows. The logs of these rules may have warnings that a user should see, such as
+# on an optimum or a learning rate at the edge of those tried.
 CALL = CallReport(
     logger, workflow.output_settings, {"aggregate", "derive", "fit"}, TRAININGS
 )
@@ -49,13 +49,13 @@ TIER, RESULTS, FOLDER = JOBS.project.tier, JOBS.results, JOBS.folder
 
 
 def words(*texts):
-    """Words for a shell line; braces are doubled, for Snakemake formats the line."""
+    """Returns words for a shell line, with braces doubled, because Snakemake formats the line."""
     return shlex.join(map(str, texts)).replace("{", "{{").replace("}", "}}")
 
 
-# These stand in shell lines as they are, not as parameters of the rules: rules follow by content,
-# and a difference here reruns nothing. First, what this call overrides, for the commands that
-# expand a grid or choose a text.
+# These are part of shell lines and no parameters of rules, so that a difference here reruns
+# nothing: rules depend on contents. First, this call's overrides, for the commands that expand a
+# grid or choose a text.
 SETTINGS = words(
     *("--tier", TIER),
     *(
@@ -68,9 +68,9 @@ SIMULATED = "--simulated" if JOBS.simulated else ""
 
 shell.prefix(
     "set -euo pipefail; "
-    # One thread a process, one process a core: oversubscribed matrix products collapse.
+    # One thread per process and one process per core: oversubscribed matrix products get very slow.
     "export OMP_NUM_THREADS=1 "
-    # `.venv/bin/snakemake` finds the `moelaws` beside it without an activated environment.
+    # So `.venv/bin/snakemake` finds the `moelaws` beside it without an activated environment.
     "PATH="
     + words(Path(sys.executable).parent)
     + ":$PATH; "
@@ -85,7 +85,7 @@ wildcard_constraints:
 
 
 def read_by(kind):
-    """The inputs of one entry of a study: what it reads, its code, and what the study asks for."""
+    """Returns the inputs of a study's entry: what it reads, its code, and its configuration."""
 
     def entries(wildcards):
         return [JOBS.entry(kind, wildcards.study, wildcards.name)]
@@ -100,17 +100,17 @@ def read_by(kind):
 
 
 def code(*modules):
-    """The source files of modules and of all that they import."""
+    """Returns the source files of modules and of all that they import."""
     return relative(closure(*modules))
 
 
 def files_of(kind):
-    """The files that the rule declares for one entry, as options of its command."""
+    """Returns the files that the rule declares for an entry, as options of its command."""
     return lambda w: JOBS.files(w.study, [JOBS.entry(kind, w.study, w.name)])
 
 
 def study_of(wildcards):
-    """What commands take as the study: its name, or the file of a user's own."""
+    """Returns what commands take for the study: its name, or the file of a user's own."""
     return JOBS.studies[wildcards.study].reference
 
 

@@ -1,4 +1,4 @@
-# Laws judged on rows that were kept from them, and the page that says which one to use for what.
+# Contests judge laws on held-out rows, and a page says which law to use for what.
 
 
 rule contest:
@@ -14,7 +14,7 @@ rule contest:
         name=JOBS.names("contests"),
     conda:
         "../../envs/cpu.yaml"
-    # No more than --cores: Snakemake sees to that.
+    # Snakemake limits them to --cores.
     threads: lambda w: JOBS.contest_threads(w.study, w.name)
     resources:
         mem_mb=2000,

@@ -1,4 +1,4 @@
-# A corpus' meta.json is written last: with it, tokenizer and shards lie beside it.
+# A corpus' meta.json is written last: if it exists, tokenizer and shards lie beside it.
 
 
 rule prepare_corpus:
@@ -6,7 +6,7 @@ rule prepare_corpus:
         RESULTS.corpus("{corpus}") / "meta.json",
     log:
         RESULTS.root / "logs/corpora/{corpus}.log",
-    # Where jobs are sent to nodes without a network, the text is fetched where Snakemake runs.
+    # Nodes of a cluster may have no network, so the text is fetched where Snakemake runs.
     localrule: True
     conda:
         "../../envs/cpu.yaml"

@@ -1,4 +1,4 @@
-# The page that people open first: the files that the other rules made, in one file.
+# The page to open first. It has the files that the other rules made, in one file.
 
 
 rule explore:

@@ -1,5 +1,6 @@
-# What a paper shows, from tables and fits. A figure: PDF for print, PNG for the report, and a CSV of
-# exactly the plotted numbers. A table: CSV in full precision, Markdown and LaTeX.
+# A paper's figures and tables, from tables of runs and fits. A figure is a PDF for print, a PNG for
+# the report, and a CSV of exactly the plotted numbers. A table is a CSV in full precision, Markdown
+# and LaTeX.
 
 
 rule draw:

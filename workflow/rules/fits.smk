@@ -1,5 +1,5 @@
-# A fit follows its table's content, its own entry in the study's YAML, and the engine's and its
-# law's code; not the other laws.
+# A fit depends on its table's content, its own entry in the study's YAML, and the code of the
+# engine and of its law, but not on other laws.
 
 
 rule fit:
@@ -14,7 +14,7 @@ rule fit:
         log_file("fits"),
     conda:
         "../../envs/cpu.yaml"
-    # No more than --cores: Snakemake sees to that.
+    # Snakemake limits them to --cores.
     threads: lambda w: JOBS.fit_threads(w.study, w.name)
     resources:
         mem_mb=2000,

@@ -1,4 +1,4 @@
-# What the fits of this tier and the published laws advise beyond its largest budget.
+# The advice of this tier's fits and of published laws beyond its largest budget.
 
 
 rule outlook:

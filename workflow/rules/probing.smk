@@ -1,7 +1,7 @@
-# What is asked of the runs whose weights a study keeps: their hidden states, which a derived table
-# with `hidden: true` reads, and their scores on tasks, for one with `scores: true`. And what is
-# measured of configurations: their speed, for one with `speed: true`. Probing code is an input of
-# theirs, unlike a training's: it takes seconds, or minutes.
+# Measurements for derived tables: hidden states (`hidden: true`) and scores on tasks (`scores:
+# true`) of the runs whose weights a study keeps, and the speed of configurations (`speed: true`).
+# Unlike training code, probing code is an input of these rules, because they take only seconds or
+# minutes.
 
 
 rule probe:
@@ -71,13 +71,13 @@ rule measure_speed:
         RESULTS.log(FOLDER, "speed", "{study}", "measure"),
     conda:
         "../../envs/cpu.yaml"
-    # All cores of this machine, so that Snakemake runs nothing beside it: a neighbour would slow
-    # what is timed. torch takes no more of them than a training does, so that the speed is that of
-    # a run. On a cluster it is a job of its own, which needs no others.
+    # All cores of this machine, so that Snakemake runs nothing beside it, which would slow what is
+    # timed. torch uses only as many as a training, so that the speed is that of a run. On a cluster
+    # it is a separate job and needs no other cores.
     threads: lambda w: workflow.cores if HERE else 1
     resources:
         **({"gpu": 1} if TRAININGS.requests.cuda and not HERE else {}),
-        # All models are there at the same time.
+        # All models are in memory at the same time.
         mem_mb=lambda wildcards, attempt: sum(
             TRAININGS.requests.memory_mb([run], attempt)
             for run in TRAININGS.timed(wildcards.study)

@@ -1,7 +1,7 @@
-# Snakemake's own report, self-contained: opens offline.
+# Snakemake's own report, in one file that opens offline.
 
 
-# Read when the report is made: by then it is there.
+# It is read when the report is made, and exists by then.
 report: str(FOLDER.cover.resolve())
 
 
@@ -38,8 +38,8 @@ rule report:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    # The report is of this project's configuration. The words stand in the line and not in params:
-    # one configuration, however it is spelled, makes no other report.
+    # The report gets this call's configuration. It is in the line and not in params, so that
+    # another spelling of the same configuration makes no new report.
     shell:
         "snakemake --nolock --report {output} "
         + (

@@ -1,9 +1,9 @@
-# A job trains a batch of runs (docs/concepts.md). Training code is no input of a run, for trainings
-# are expensive: a run that other code made is shown as stale (`moelaws runs --stale`).
+# A job trains a batch of runs (docs/concepts.md). Because trainings are expensive, training code is
+# no input of a run. A run that other code made is shown as stale (`moelaws runs --stale`).
 
 
-# Before anything else: code of a user's own study that cannot be imported fails in seconds, not
-# after the last training.
+# This comes before all else, so that code of a user's own study that cannot be imported fails
+# within seconds and not after the last training.
 rule check:
     input:
         code=lambda w: JOBS.study_code(w.study),
@@ -23,7 +23,7 @@ rule check:
 
 rule train:
     input:
-        # A run names its corpus by content; ancient: a corpus made again trains nothing again.
+        # A run names its corpus by content. So with `ancient` a corpus made again trains nothing.
         ancient(lambda w: TRAININGS.corpora(w.batch)),
     output:
         RESULTS.batch("{batch}"),
@@ -37,8 +37,8 @@ rule train:
         **TRAININGS.resources(),
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
-    # exec: the job ends when the trainer does. A shell between them would die of Slurm's SIGTERM at
-    # once and end the job, and the trainer with it, while it saves.
+    # With exec the job ends when the trainer does. A shell in between would die of Slurm's SIGTERM
+    # at once, and the job would end, and with it the trainer while it saves.
     shell:
         "export OMP_NUM_THREADS=$(( {threads} < {resources.workers} ? 1 : {threads} / {resources.workers} )); "
         "exec moelaws train {params.runs} "

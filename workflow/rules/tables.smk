@@ -1,8 +1,8 @@
-# One table a study: a change of one study's runs leaves the other studies' fits alone.
+# Each study has its own table, so a change of its runs does not affect the fits of other studies.
 
 if JOBS.simulated:
 
-    # In place of training and aggregation: a law's losses, with noise, at the grid's points.
+    # A law's losses with noise at the grid's points, in place of training and aggregation
     rule simulate:
         input:
             code=lambda w: JOBS.code("runs", w.study),
@@ -24,7 +24,7 @@ else:
 
     rule aggregate:
         input:
-            # The batches of the study's runs; of published runs, the table that it ships.
+            # The batches of the study's runs, or the table of published runs that it ships
             runs=lambda w: TRAININGS.table_inputs(w.study),
             code=lambda w: JOBS.code("runs", w.study),
             spec=lambda w: JOBS.runs_spec(w.study),

@@ -1,4 +1,4 @@
-"""How evenly experts are used: measures of the tokens that each got (sectional, sec 5.2.3).
+"""How evenly experts are used, by the tokens that each of them got (sectional, sec 5.2.3).
 
 Shapes: L layers or other groups, E experts.
 """
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 
 def metrics(counts_LE: NDArray[np.int64], capacity_factor: float) -> dict[str, NDArray[Any]]:
-    """Returns the measures of each layer, (L,), by name.
+    """Returns measure -> its value in each layer, (L,).
 
     With n_i assignments of expert i, p = n / sum n and capacity = factor * sum n / E:
 
-    - cv: coefficient of variation of tokens per expert, population
+    - cv: population coefficient of variation of tokens per expert
     - entropy: H(p) / ln E, 1 when uniform
     - kl: KL(p || uniform) = ln E - H(p), nats
     - overflow: sum max(0, n_i - capacity) / sum n

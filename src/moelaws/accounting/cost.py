@@ -1,7 +1,6 @@
-"""Time and memory of a run, estimated before anyone spends them.
+"""Rough estimates of a run's time and memory, for scheduling and planning.
 
-Rough on purpose: for scheduling and planning. The numbers behind the estimates are below, each with
-where it comes from.
+The numbers behind the estimates are below, each with its source.
 """
 
 import math
@@ -21,44 +20,44 @@ from moelaws.spec.run import RunConfig
 
 @dataclass(frozen=True)
 class Device:
-    """What a device gives to such trainings."""
+    """Speed, overheads and memory of a device that trains."""
 
     name: str
     flops_per_second: float  # sustained by large models
-    seconds_per_layer_step: float  # overhead a layer and optimizer step, which small models feel
-    seconds_per_expert_step: float  # more of it for each routed expert of the layer
+    seconds_per_layer_step: float  # overhead per layer and optimizer step; small models feel it
+    seconds_per_expert_step: float  # further overhead for each routed expert of the layer
     startup_seconds: float
-    base_memory: float  # bytes that the process takes of the host before the model
-    own_memory: float  # bytes of the device's own memory; 0 where it uses the host's
-    runs: int = 0  # of this machine, that the times were learned from
+    base_memory: float  # bytes of the host that the process takes before the model
+    own_memory: float  # bytes of the device's own memory; 0 if it uses the host's
+    runs: int = 0  # how many runs of this machine the times were learned from
 
     @property
     def basis(self) -> str:
-        """What estimates of time rest on, as a sentence; empty for a device's own times."""
+        """Returns what estimates of time rest on, as a sentence; empty for built-in times."""
+        if not self.runs:
+            return ""
         runs = f"{self.runs:,} finished runs" if self.runs > 1 else "one finished run"
-        known = (
+        return (
             f"{self.name} hours are estimated from {runs} in results/, which this machine trained"
         )
-        return known if self.runs else ""
 
 
-# One core, fp32, of two that trained side by side on an AMD EPYC: robust least squares of relative
-# errors to the median times of steps, of 109 runs of the tier workstation and 72 of the demo.
+# One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
+# of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s dense bf16 and 80 GB by NVIDIA's data sheet, at an assumed 35 % model FLOPs
-# utilisation; not measured.
+# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet; assumed: 35 % model FLOPs utilisation.
 H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
-# By their data sheets, at the same share: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
+# By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
 GPUS = {
     "h100": H100,
     "h200": replace(H100, name="H200", own_memory=1.41e11),
     "a100": replace(H100, name="A100", flops_per_second=0.35 * 3.12e14),
 }
-PRIOR_WEIGHT = 0.1  # of one run, in ``fitted_to``
+PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 
 
 def device_of(kind: Literal["cpu", "cuda"], gigabytes: float) -> Device:
-    """Returns what estimates take a device for: a core, or an H100 with so much memory."""
+    """Returns the device that estimates assume: a core, or an H100 with the memory given."""
     return CPU if kind == "cpu" else replace(H100, own_memory=gigabytes * 1e9)
 
 
@@ -69,13 +68,13 @@ class Cost:
     flops: float  # training FLOPs, by the sparsity paper's convention
     seconds: float
     host_bytes: float  # of all its processes
-    device_bytes: float  # of each device; 0 where it uses the host's memory
+    device_bytes: float  # of each device; 0 if it uses the host's memory
     micro_batch: int  # sequences that a device computes at a time
     devices: int = 1
 
     @property
     def device_seconds(self) -> float:
-        """Seconds of one device: what devices and hours are counted by."""
+        """Returns the seconds summed over the devices."""
         return self.seconds * self.devices
 
 
@@ -86,9 +85,9 @@ MANY = 1 << 20  # devices: more than any run takes
 def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     """Estimates seconds and bytes for training ``config`` on ``devices`` of one kind together.
 
-    A batch that the device's own memory does not hold goes through it in micro-batches, halved
-    until they fit, or to the smallest that there is. Where the host's memory is used, batches are
-    whole. Several devices are taken to lose no time to each other.
+    A batch that does not fit into the device's own memory is computed in micro-batches. They are
+    halved until they fit, or down to the smallest possible one. Batches in the host's memory stay
+    whole. Communication between devices is assumed to take no time.
     """
     model = config.model
     states = state_bytes(config, devices)
@@ -101,7 +100,7 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
         at_once = math.ceil(at_once / 2)
     training = states + at_once * bytes_per_group
 
-    # An evaluation has a third of the work of training on as much text: the forward pass alone.
+    # An evaluation is the forward pass alone, a third of the work of training on as much text.
     evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
     work = _work(config, config.steps * math.ceil(groups / at_once), devices) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
@@ -117,24 +116,24 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
 
 
 def placed(
-    config: RunConfig, device: Device = CPU, per_run: PerRun = "auto", most: int = MANY
+    config: RunConfig, device: Device = CPU, per_run: PerRun = "auto", max_devices: int = MANY
 ) -> Cost:
     """Estimates ``config`` on as many devices as it takes.
 
-    ``per_run`` says how many, though not more than a batch has balance groups. ``auto`` are the
-    fewest of 1, 2, 4, ... whose memory holds the run, else the fewest that hold it with equally
-    many experts each, else ``most``, or as many as there are balance groups, else those that come
-    nearest. Devices that use the host's memory train alone.
+    ``per_run`` sets their number, up to the number of balance groups in a batch. ``auto`` takes the
+    fewest of 1, 2, 4, ... whose memory holds the run; else the fewest that hold it with an equal
+    number of experts each; else the largest number possible, at most ``max_devices``. If none holds
+    it, ``auto`` takes the number that needs the least memory on each. CPU cores train alone.
     """
     if per_run != "auto":
         return estimate(config, device, min(per_run, config.groups))
     ffn = config.model.ffn
     E = ffn.n_experts if isinstance(ffn, MoE) else 1
-    most = min(most, config.groups)
-    powers = (2**i for i in range(most.bit_length()))
-    equal = (n for n in range(1, min(E, most) + 1) if E % n == 0)
+    max_devices = min(max_devices, config.groups)
+    powers = (2**i for i in range(max_devices.bit_length()))
+    equal = (n for n in range(1, min(E, max_devices) + 1) if E % n == 0)
     nearest: Cost | None = None
-    for number in chain(powers, equal, [most]):
+    for number in chain(powers, equal, [max_devices]):
         cost = estimate(config, device, number)
         if cost.device_bytes <= device.own_memory:
             return cost
@@ -145,11 +144,12 @@ def placed(
 
 
 def state_bytes(config: RunConfig, devices: int = 1) -> float:
-    """Estimates what a device holds of the model, beside the activations, in bytes.
+    """Estimates the bytes that a device holds of the model, without activations.
 
-    fp32 weights, gradients and two moments; bf16 casts of the weights live through a step. Several
-    devices have a part each. For a layer that computes, its weights are gathered, beside those of
-    the next layer and the layer's gradients; routed experts are not, where each device has some.
+    These are weights, gradients and two moments in fp32, and casts of the weights to bf16 that are
+    kept during a step. Each of several devices holds a part of them. While a layer computes, its
+    weights are gathered on every device, and so are those of the next layer and the layer's
+    gradients. Routed experts are not gathered if each device holds at least one of them.
     """
     model, count = config.model, count_parameters(config.model)
     casts = 2.0 if config.precision == "bf16" else 0.0
@@ -170,7 +170,7 @@ def state_bytes(config: RunConfig, devices: int = 1) -> float:
 
 @dataclass(frozen=True)
 class Timing:
-    """A run that was trained, and the seconds that all its steps take."""
+    """A trained run and the seconds that all its steps take."""
 
     config: RunConfig
     seconds: float
@@ -179,9 +179,9 @@ class Timing:
 def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
     """Returns ``device`` with the speed and overheads that it had in ``timings``.
 
-    Least squares of relative errors, which a small penalty (``PRIOR_WEIGHT`` of a run) draws to the
-    device's own values times the median ratio of measured to estimated seconds: runs that are alike
-    scale the estimate, and runs of various sizes tell overhead from speed.
+    This is a least-squares fit of relative errors. A small penalty (``PRIOR_WEIGHT``) draws it to
+    the device's own values times the median ratio of measured to estimated seconds. So similar runs
+    only scale the estimate, while runs of various sizes separate overhead from speed.
     """
     if not timings:
         return device
@@ -211,7 +211,7 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
 
 
 def _work(config: RunConfig, passes: int, devices: int = 1) -> NDArray[np.float64]:
-    """Returns a device's FLOPs, layers times passes, routed experts times passes."""
+    """Returns a device's work: its FLOPs, layers times passes, and routed experts times passes."""
     model, ffn = config.model, config.model.ffn
     flops = train_flops_per_token(model, "sparsity") * config.tokens
     experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
@@ -219,17 +219,17 @@ def _work(config: RunConfig, passes: int, devices: int = 1) -> NDArray[np.float6
 
 
 def _prices(device: Device) -> NDArray[np.float64]:
-    """Returns the seconds of one unit of each entry of ``_work``."""
+    """Returns the seconds that a unit of each entry of ``_work`` takes."""
     overheads = device.seconds_per_layer_step, device.seconds_per_expert_step
     return np.array([1 / device.flops_per_second, *overheads])
 
 
 def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
-    """Estimates the bytes a token that wait for the backward pass, with the logits' gradient.
+    """Estimates the bytes per token that wait for the backward pass, with the logits' gradient.
 
-    By what the built models keep: 16 d a layer of residual stream, norms and attention, the input,
-    output and two hidden rows of each routed expert, four hidden rows of an MLP for all tokens.
-    Where experts on slices see chunks of positions, a token passes one of them alone.
+    The counts follow what the built models keep: 16 d for a layer's residual stream, norms and
+    attention; the input, the output and two hidden rows of each routed expert; and four hidden rows
+    of an MLP for all tokens. Where experts on slices see chunks, a token passes only one of them.
     """
     d, ffn = model.d_model, model.ffn
     passed = 1.0
@@ -241,9 +241,9 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         shared = 4 * ffn.n_shared * ffn.d_expert
         values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
     values += (model.n_full_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
-    if model.slices:  # each expert's MLP, and what the slices add to the stream
+    if model.slices:  # each expert's MLP, and what it adds to the residual stream
         hidden = 4 * passed * model.slices.n_experts * model.slices.d_expert
         values += model.n_sliced_layers * (hidden + 2 * d)
-    # In bf16 the residual stream, the norms and the router stay fp32.
+    # With bf16 the residual stream, the norms and the router still stay in fp32.
     width = 4.0 if precision == "fp32" else 2.8
     return width * values + 3 * 4.0 * model.vocab_size

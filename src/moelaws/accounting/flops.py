@@ -1,12 +1,12 @@
 """Training FLOPs per token in the conventions of the papers.
 
 A product of (a, b) with (b, c) takes 2 a b c FLOPs. Attention is counted in full, as all papers
-do: each token meets the whole context, though the mask hides half of it. Norms, rotations,
-softmaxes, non-linearities, biases, gates and the embedding's look-up are no products.
+do: each token attends to the whole context, though the mask hides half of it. Norms, rotations,
+softmaxes, non-linearities, biases, gates and the embedding's look-up are not counted.
 
-Each convention counts the products of ``forward_terms`` but for the terms that it leaves out and
-those that it counts in a way of its own. All take the backward pass as twice the forward pass.
-Formulas are written for SwiGLU; of a GELU MLP its two matrices are counted.
+Each convention counts the products of ``forward_terms``, except for the terms that it leaves out
+and those that it counts in its own way. All count the backward pass as twice the forward pass.
+Formulas are written for SwiGLU; a GELU MLP is counted with its two matrices.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ ATTENTION = (
 )  # fmt: skip
 FFN = ("router", "routed_experts", "shared_experts", "dense_ffn", "slice_ffn")
 TERMS = (*ATTENTION, *FFN, "logits")
-TRAINING = 3  # forward and backward passes over the forward pass
+TRAINING = 3  # ratio of forward and backward pass to forward pass
 
 
 def forward_terms(model: Model) -> dict[str, float]:
@@ -31,11 +31,11 @@ def forward_terms(model: Model) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Convention:
-    """What a paper counts, as a deviation from the products that a forward pass computes."""
+    """What a paper counts, as deviations from the products that a forward pass computes."""
 
     source: str
     left_out: tuple[str, ...] = ()  # terms that it does not count
-    # Terms that it counts otherwise: forward FLOPs per token of the whole model.
+    # Terms that it counts differently -> forward FLOPs per token of the whole model
     instead: Mapping[str, Callable[[Model], float]] = field(default_factory=dict)
 
     def forward(self, model: Model) -> dict[str, float]:
@@ -49,7 +49,7 @@ class Convention:
 
 
 def _router_with_shared(model: Model) -> float:
-    """The allocation paper's E includes the shared experts, so that they have columns too."""
+    """Counts router columns for shared experts too: the allocation paper's E includes them."""
     if not isinstance(model.ffn, MoE):
         return 0.0
     columns = model.ffn.n_experts + model.ffn.n_shared
@@ -104,9 +104,9 @@ def train_flops_per_token(model: Model, convention: ConventionName) -> float:
 
 
 def attention_and_ffn(model: Model, convention: ConventionName) -> tuple[float, float]:
-    """Returns (C_A, C_E), App C of allocation: forward FLOPs per token; r = C_E / C_A.
+    """Returns the forward FLOPs per token (C_A, C_E) of App C, allocation; r = C_E / C_A.
 
-    They are of all attention and of all feed-forward layers, with routers if these are counted.
+    C_A is of all attention, C_E of all feed-forward layers, with routers if these are counted.
     """
     counted = CONVENTIONS[convention].forward(model)
     attention, ffn = (sum(counted.get(term, 0) for term in group) for group in (ATTENTION, FFN))

@@ -1,4 +1,4 @@
-"""Parameters by group, total and active: exactly the tensors of the model that is built."""
+"""Parameters by group, total and active. They are exactly the tensors of the built model."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ class Parameters:
     shared_experts: int = 0
     dense_ffn: int = 0
     slices: int = 0  # attention and MLPs of the blocks that are split over the embedding
-    aggregation: int = 0  # what brings their slices back to the full width
+    aggregation: int = 0  # projections of their slices back to the full width
     norms: int = 0
-    inactive_experts: int = 0  # of the routed experts or of the slices: what a token does not pass
+    inactive_experts: int = 0  # of the routed experts or slices, those that a token does not pass
 
     @property
     def total(self) -> int:
@@ -41,5 +41,5 @@ class Parameters:
 
 
 def count_parameters(model: Model) -> Parameters:
-    """Counts ``model``'s parameters. Only GELU MLPs have biases, which count in their group."""
+    """Counts ``model``'s parameters; the biases of GELU MLPs count in the MLPs' group."""
     return Parameters(**model.parameters())

@@ -1,1 +1,1 @@
-"""Text sources, tokenizer, token shards and deterministic resumable batches."""
+"""Text sources, tokenizer, token shards and deterministic, resumable batches."""

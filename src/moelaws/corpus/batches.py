@@ -1,4 +1,4 @@
-"""Training batches that any process can resume at any step, and the fixed held-out set."""
+"""Training batches, which any process can resume at any step, and the fixed held-out set."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +11,17 @@ from moelaws.spec.errors import UserError
 
 
 class Batches:
-    """Windows of the training tokens, in a fresh seeded order in each epoch.
+    """Windows of the training tokens, in a new random order in each epoch.
 
     A window is ``context`` + 1 consecutive tokens: inputs ``[:, :-1]``, targets ``[:, 1:]``. In
     an epoch each token is a target at most once; only the last, incomplete window is left out.
-    Step t takes the windows at positions [t batch, (t+1) batch) of the order, whatever was asked
-    before: resuming costs nothing.
+    Step t takes the windows at positions [t batch, (t+1) batch) of the order: resuming is free.
     """
 
     def __init__(
         self, corpus: PreparedCorpus, batch: int, context: int, seed: int, max_epochs: float = 1.0
     ) -> None:
-        """Raises UserError where the text is shorter than one window."""
+        """Raises UserError if the text is shorter than one window."""
         self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
         self.max_epochs = max_epochs
         self.step = 0
@@ -35,7 +34,7 @@ class Batches:
         self._orders: dict[int, NDArray[np.intp]] = {}
 
     def check(self, steps: int) -> None:
-        """Raises UserError when ``steps`` steps need more than ``max_epochs`` passes."""
+        """Raises UserError if ``steps`` steps need more than ``max_epochs`` passes."""
         needed, allowed = steps * self.batch, self.max_epochs * self.windows
         if needed > allowed * (1 + 1e-9):
             raise UserError(
@@ -56,14 +55,13 @@ class Batches:
         return _windows(self.corpus.train, window * self.context, self.context)
 
     def state(self) -> dict[str, Any]:
-        """Returns what ``restore`` needs; plain JSON."""
+        """Returns what ``restore`` needs, as JSON data."""
         return {"step": self.step, "identity": self._identity()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continues where ``state`` was taken.
 
-        Raises:
-            UserError: when it was taken with other data, batch, context or seed.
+        Raises UserError if it was taken with other data, batch, context or seed.
         """
         mine, theirs = self._identity(), state["identity"]
         differing = [key for key in mine if mine[key] != theirs.get(key)]
@@ -89,9 +87,9 @@ class Batches:
 
 
 def random_order(n: int, seed: int, stream: int) -> NDArray[np.intp]:
-    """Returns 0 to n - 1 in a random order, (n,): the same under every version of NumPy.
+    """Returns 0 to n - 1 in a random order, (n,), which is the same in every version of NumPy.
 
-    NumPy promises to keep the raw bits of a generator, not what permutation() makes of them.
+    NumPy promises to keep the raw bits of a generator, but not what permutation() makes of them.
     """
     bits = np.random.Philox(key=[seed, stream]).random_raw(n)
     return np.argsort(np.asarray(bits), kind="stable")
@@ -99,18 +97,17 @@ def random_order(n: int, seed: int, stream: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """The held-out set: ``n`` windows, the same for every run of the corpus and context."""
+    """The held-out set: n windows, the same ones for every run with this corpus and context."""
 
     tokens: NDArray[np.int64]  # (n, context + 1)
-    documents: NDArray[np.int64]  # (n, context): which document each target token belongs to
-    target_bytes: NDArray[np.int64]  # (n, context): bytes of text each target stands for
+    documents: NDArray[np.int64]  # (n, context): the document of each target token
+    target_bytes: NDArray[np.int64]  # (n, context): the bytes of text that each target stands for
 
 
 def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validation:
-    """Takes ``sequences`` windows without overlap, evenly strided over the validation documents.
+    """Returns ``sequences`` windows without overlap, spread evenly over the validation documents.
 
-    Raises:
-        UserError: when the validation text is too short for so many.
+    Raises UserError if the validation text is too short for that many.
     """
     last = len(corpus.validation) - 1
     if sequences * context > last:

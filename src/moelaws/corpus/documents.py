@@ -1,4 +1,4 @@
-"""Documents of a corpus and their split: by content alone, so the files' order means nothing."""
+"""Documents of a corpus and their split, which depends on contents and not on files' order."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from moelaws.corpus.rows import Spool
     from moelaws.corpus.sources import Sources
 
-LARGEST = 1 << 20  # bytes of a document, so that memory stays flat
+LARGEST = 1 << 20  # bytes of a document; the limit keeps memory flat
 SMALLEST_CUT = 1 << 12
-MANY_SPANS = 64  # from here on a span is a document
+MANY_SPANS = 64  # with this many spans or more, a span is a document
 
-# A document in 40 bytes. The key drawn for it comes first and numbers are big-endian, so that
-# sorting the records' bytes, in place, sorts by that key, and copies by where they lie.
+# A document in 40 bytes. The key drawn for it comes first, and numbers are big-endian: so sorting
+# the records as bytes, in place, sorts by that key, and sorts copies by their place.
 RECORD = np.dtype(
     [("drawn", "V8"), ("digest", "V16"), ("file", ">i4"), ("start", ">i8"), ("size", ">i4")]
 )
 _pack = struct.Struct(">8s16siqi").pack
 
-# Called with bytes of text done and bytes in all.
+# It is called with the bytes of text done and the bytes in all.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Documents in their order, read when they are needed: some 50 bytes of memory each."""
+    """Documents in order, read only when needed; each takes some 50 bytes of memory."""
 
     paths: Sequence[Path]
-    records: NDArray[Any]  # RECORD, of all documents of the corpus
-    chosen: NDArray[np.intp]  # (documents,): those of this split
+    records: NDArray[Any]  # RECORDs of all documents of the corpus
+    chosen: NDArray[np.intp]  # (documents,): the places of this split's records
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -59,8 +59,7 @@ class Documents:
     def __iter__(self) -> Iterator[str]:
         """Yields the text of each document.
 
-        Raises:
-            UserError: when a file has changed since it was indexed, or is not UTF-8.
+        Raises UserError if a file has changed since it was indexed, or is not UTF-8.
         """
         number = -1
         with ExitStack() as opened:
@@ -84,7 +83,7 @@ class Documents:
 
 @dataclass(frozen=True)
 class Split:
-    """Documents of both sides; no content is on both."""
+    """The documents for training and for validation; no content is on both sides."""
 
     train: Documents
     validation: Documents
@@ -96,14 +95,11 @@ def split(
 ) -> Split:
     """Orders documents by a draw from ``corpus.seed`` and their contents, and drops copies.
 
-    Validation is filled, in that order, with documents that still fit into
-    ``corpus.validation`` of the bytes; it gets the smallest document where none fits.
-
-    Raises:
-        UserError: where there are not two different documents.
+    Validation takes, in that order, the documents that still fit into ``corpus.validation`` of the
+    bytes, or the smallest document if none fits. Raises UserError below two different documents.
     """
     records = _records(corpus.seed, text, progress)
-    # As plain bytes, which NumPy sorts in place.
+    # NumPy sorts plain bytes in place.
     records.view(np.dtype((np.void, RECORD.itemsize))).sort()
     first = np.ones(len(records), bool)
     first[1:] = records["digest"][1:] != records["digest"][:-1]
@@ -122,7 +118,7 @@ def split(
 
 
 def _held_out(sizes: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
-    """Tells which documents, (documents,), are for validation."""
+    """Returns a mask (documents,) of the documents for validation."""
     held_out = np.zeros(len(sizes), bool)
     room = fraction * int(sizes.sum(dtype=np.int64))
     smallest = int(sizes.min())
@@ -140,8 +136,7 @@ def _held_out(sizes: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
 def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[Any]:
     """Returns a record for each document, (documents,); empty spans have none.
 
-    A span is a document. Large spans, and those of a corpus that has few of them, are cut at
-    empty lines.
+    A span is a document, but large spans, and those of a corpus with few, are cut at empty lines.
     """
     limit = LARGEST
     if text.n_spans < MANY_SPANS:
@@ -167,9 +162,9 @@ def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[An
 
 
 def pieces(file: BinaryIO, size: int, limit: int) -> Iterator[bytes]:
-    """Reads the next ``size`` bytes of a UTF-8 file in pieces of at most ``limit`` bytes.
+    """Yields the next ``size`` bytes of a UTF-8 file in pieces of at most ``limit`` bytes.
 
-    They are cut behind an empty line if there is one in the piece's second half.
+    A piece ends after an empty line if there is one in its second half.
     """
     buffer = file.read(min(limit + 1, size))
     left = size - len(buffer)

@@ -1,4 +1,4 @@
-"""From text to token shards: tokenizer, train and validation tokens, meta.json."""
+"""Makes token shards of text: tokenizer, train and validation tokens, meta.json."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from moelaws.corpus.documents import Documents, split
 from moelaws.corpus.rows import Spool, spool
 from moelaws.corpus.shards import BOUNDARIES, META, SHARDS, TOKENIZER, PreparedCorpus, file_record
 from moelaws.corpus.sources import DatasetSource, Sources
-from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer, check_vocab_size
+from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer
 from moelaws.files.atomic import write_json, write_text
 from moelaws.files.leftovers import discard, sweep, temporaries, temporary
 from moelaws.files.lock import acquire, is_abandoned
@@ -24,9 +24,7 @@ from moelaws.spec.errors import UserError
 BATCH = 1 << 20  # bytes of text tokenised at once
 BPE_TEXT = 1 << 28  # bytes of training text, in its shuffled order, that the BPE learns from
 
-
-# Called with a stage of STAGES, bytes of text done, bytes in all (None where they are unknown)
-# and the tokens made of them.
+# Called with a stage of STAGES, bytes of text done and in all (None if unknown), and tokens made
 Progress = Callable[[str, int, int | None, int], None]
 
 STAGES = {
@@ -48,20 +46,21 @@ def prepare(
 ) -> None:
     """Writes tokenizer.json, train.bin, validation.bin, validation_documents.npy and meta.json.
 
-    A folder that is already there whole is kept. The work is done beside ``out`` and renamed, so
-    copies that run at the same time end well and ``out`` is never seen half-made; the rows of a
-    data set lie there too until it is done. What killed processes left there is removed. Memory
-    grows with the number of documents, some 60 bytes each, not with the text. Shards are
-    little-endian uint16 (uint32 above 65,536 entries), each document followed by the
-    end-of-document token.
+    A whole corpus at ``out`` is kept. A new one is made in a folder beside ``out``, together with
+    the rows of a data set, and then renamed: so processes that prepare it at the same time all
+    succeed, and ``out`` is never seen half-made. What killed processes left there is removed.
+    Memory grows by some 60 bytes per document, not with the text. Shards are little-endian uint16
+    (uint32 above 65,536 entries), and each document ends with the end-of-document token.
 
     Raises:
-        UserError: where ``sources`` or ``pretrained`` are not those of ``corpus``, a data set
-            cannot be read, the vocabulary is too small or too large for the text, there are not
-            two documents, a pretrained tokenizer does not reproduce the text, or the disk is full.
+        UserError: if ``sources`` or ``pretrained`` are not those of ``corpus``, a data set cannot
+            be read, the vocabulary is too large for the text, there are not two documents, a
+            pretrained tokenizer does not reproduce the text, or the disk is full.
     """
-    check_vocab_size(corpus.vocab_size)
-    _sweep_beside(out)
+    sweep(out.parent)
+    for path in temporaries(out.parent):  # of other hosts: gigabytes, if they copied a data set
+        if is_abandoned(path):
+            discard(path)
     if is_prepared(corpus, out):
         return
     _refuse_foreign(out)
@@ -79,7 +78,12 @@ def prepare(
         pretrained.require(corpus.vocab_size)
     try:
         with _workplace(out) as work:
-            text = _stored(sources, work, progress)
+            text: Sources | Spool
+            if isinstance(sources, Sources):
+                text = sources
+            else:
+                total = sources.bytes
+                text = spool(sources, work / "rows", lambda done: progress("fetch", done, total, 0))
             folder = work / "corpus"
             folder.mkdir()
             _write(corpus, text, folder, progress, pretrained)
@@ -89,7 +93,7 @@ def prepare(
 
 
 def shown_by(report: Report, name: str) -> Progress:
-    """Returns a progress of the preparation of corpus ``name`` that ``report`` shows."""
+    """Returns a ``Progress`` that shows the preparation of corpus ``name`` by ``report``."""
 
     def progress(stage: str, done: int, total: int | None, tokens: int) -> None:
         of = "" if total is None else f" of {total / 1e6:.1f}"
@@ -99,16 +103,8 @@ def shown_by(report: Report, name: str) -> Progress:
     return progress
 
 
-def _stored(sources: Sources | DatasetSource, work: Path, progress: Progress) -> Sources | Spool:
-    """Returns the text on this disk: files as they are, the rows of a data set copied to a file."""
-    if isinstance(sources, Sources):
-        return sources
-    total = sources.bytes
-    return spool(sources, work / "rows", lambda done: progress("fetch", done, total, 0))
-
-
 def is_prepared(corpus: Corpus, out: Path) -> bool:
-    """Tells whether ``out`` holds this corpus, whole."""
+    """Returns whether ``out`` holds this corpus, whole."""
     if not (out / META).exists():
         return False
     try:
@@ -118,7 +114,7 @@ def is_prepared(corpus: Corpus, out: Path) -> bool:
 
 
 def _refuse_foreign(out: Path) -> None:
-    # A broken corpus is replaced, so nothing else may be in its folder.
+    # A broken corpus is replaced, so its folder may hold nothing else.
     ours = {META, TOKENIZER, BOUNDARIES, *SHARDS.values()}
     foreign = sorted(set(os.listdir(out)) - ours) if out.is_dir() else []
     if foreign:
@@ -156,12 +152,19 @@ def _write(
             np.save(folder / BOUNDARIES, starts)
     if reproduction is not None:
         counts["bytes_changed_by_tokenizer"] = reproduction.changed
+    if isinstance(text, Sources):
+        counted: dict[str, Any] = {"files": len(text.files)}
+    else:
+        import datasets
+
+        version = datasets.__version__
+        counted = {"rows": text.rows, "empty_rows": text.empty, "datasets": version}
     import tokenizers
 
     meta = {
         "corpus": corpus.model_dump(mode="json"),
         "corpus_id": corpus.corpus_id,
-        "sources": {"name": text.name, "bytes": text.bytes, **_counted(text)},
+        "sources": {"name": text.name, "bytes": text.bytes, **counted},
         "duplicates_dropped": sides.duplicates,
         "end_of_document": tokenizer.end_of_document,
         **counts,
@@ -172,14 +175,6 @@ def _write(
         "tokenizers": tokenizers.__version__,
     }
     write_json(folder / META, meta)
-
-
-def _counted(text: Sources | Spool) -> dict[str, Any]:
-    if isinstance(text, Sources):
-        return {"files": len(text.files)}
-    import datasets
-
-    return {"rows": text.rows, "empty_rows": text.empty, "datasets": datasets.__version__}
 
 
 def _texts_to_learn_from(documents: Documents, progress: Progress) -> Iterator[str]:
@@ -222,7 +217,7 @@ def _encode(
 
 
 def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
-    """Yields texts to tokenise at once, and their bytes."""
+    """Yields lists of texts to tokenise at once, and how many bytes they have."""
     batch: list[str] = []
     total = 0
     for text, size in zip(documents, documents.sizes, strict=True):
@@ -239,7 +234,7 @@ def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
 def _workplace(out: Path) -> Iterator[Path]:
     """Yields a folder beside ``out`` for as long as the block runs.
 
-    Its lock is for processes on other hosts: they see by its heartbeat that the folder is in use.
+    It is locked, so that processes on other hosts see by the heartbeat that it is in use.
     """
     folder = temporary(out)
     try:
@@ -250,25 +245,17 @@ def _workplace(out: Path) -> Iterator[Path]:
         discard(folder)
 
 
-def _sweep_beside(out: Path) -> None:
-    """Removes the workplaces of dead processes: gigabytes, where they were copying a data set."""
-    sweep(out.parent)
-    for path in temporaries(out.parent):
-        if is_abandoned(path):
-            discard(path)
-
-
 def _put_in_place(corpus: Corpus, folder: Path, out: Path, work: Path) -> None:
-    """Renames ``folder`` to ``out``, unless another process has put the same corpus there."""
+    """Renames ``folder`` to ``out``, unless another process has put this corpus there already."""
     while True:
         try:
-            os.rename(folder, out)  # replaces an empty folder, refuses a full one
+            os.rename(folder, out)  # replaces an empty folder and refuses a full one
             return
         except OSError:
             if not out.is_dir():
                 raise
         if is_prepared(corpus, out):
             return
-        # A broken folder goes out of the way first; a copy that did so before us is no error.
+        # A broken folder is moved away; another process may have done so before.
         with suppress(FileNotFoundError):
             os.rename(out, temporary(work / "broken"))

@@ -1,6 +1,6 @@
 """The rows of a data set, streamed by the ``datasets`` library into one local file.
 
-From there on they go the way of text files: the file is their documents one behind the other.
+The file holds the documents one after another, so that it can be treated like text files.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 from moelaws.corpus.sources import DatasetSource
 from moelaws.spec.errors import UserError
 
-ROWS = 256  # rows held at once
+ROWS = 256  # held in memory at once
 LONGEST = 1 << 26  # bytes of a document that is joined from rows
 
 
 @dataclass(frozen=True)
 class Spool:
-    """The documents of a data set, one behind the other in ``path``."""
+    """The documents of a data set, one after another in the file ``path``."""
 
     name: str
     path: Path
-    starts: array[int]  # (documents + 1,): where each begins, and the end
-    rows: int  # read
-    empty: int  # rows without text among them
+    starts: array[int]  # (documents + 1,): where each begins, and the end of the last
+    rows: int  # how many rows were read
+    empty: int  # how many of them have no text
 
     @property
     def bytes(self) -> int:
@@ -51,12 +51,12 @@ class Spool:
 
 
 def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) -> Spool:
-    """Writes the text of ``source`` to ``path``; ``progress`` takes the bytes so far.
+    """Writes the text of ``source`` to ``path`` and calls ``progress`` with the bytes so far.
 
     Raises:
-        UserError: where the data set cannot be reached or lacks what is asked for, its column is
-            not text, or there is no text at all.
-        OSError: where ``path`` cannot be written.
+        UserError: if the data set cannot be reached or lacks the split or column, the column is not
+            text, or there is no text at all.
+        OSError: if ``path`` cannot be written.
     """
     setting = source.setting
     counts = {"rows": 0, "empty": 0}
@@ -84,12 +84,10 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
 
 
 def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
-    """Joins rows that are lines to documents: each ends with one newline, empty ones too.
+    """Yields documents, joined from rows that are lines; each line gets a newline at its end.
 
-    A line in which ``document_starts`` is found begins a document.
-
-    Raises:
-        UserError: where it is found in no row, or in none for 64 MiB.
+    A line that ``document_starts`` matches anywhere begins a document. Raises UserError if no line
+    matches, or none for 64 MiB.
     """
     start = re.compile(document_starts)
     document = bytearray()
@@ -116,7 +114,7 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
 
 
 def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
-    """Yields each row's text as UTF-8, b"" where it has none; keeps ``counts`` up to date."""
+    """Yields each row's text as UTF-8, b"" if it has none, and keeps ``counts`` up to date."""
     setting = source.setting
     column = setting.column
     try:
@@ -139,9 +137,9 @@ def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
                 yield text
     except UserError:
         raise
-    except StopIteration:  # what the library makes of a set without rows
+    except StopIteration:  # the library raises it for a data set without rows
         return
-    except Exception as error:  # whatever the library, the network or the data's format raise
+    except Exception as error:  # of any kind: the library, the network or the data's format
         raise UserError(_failure(source, error)) from error
 
 
@@ -153,10 +151,10 @@ def _stream(source: DatasetSource) -> Any:
             f"corpus {source.name}: the package datasets is missing; install it: "
             "pip install 'moelaws[train]', or pip install datasets"
         ) from None
-    if "torch" not in sys.modules:  # else it imports torch, for nothing: seconds and 200 MB
+    if "torch" not in sys.modules:  # the library would import torch in vain: seconds and 200 MB
         datasets.config.TORCH_AVAILABLE = False
     datasets.disable_progress_bars()
-    datasets.logging.set_verbosity(logging.CRITICAL)  # what it tells of an error it raises too
+    datasets.logging.set_verbosity(logging.CRITICAL)  # it raises what it logs of an error
     setting = source.setting
     where = str(source.folder) if source.folder is not None else setting.dataset
     return datasets.load_dataset(

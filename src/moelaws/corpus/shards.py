@@ -24,27 +24,21 @@ SHARDS = {"train": "train.bin", "validation": "validation.bin"}
 
 @dataclass(frozen=True, eq=False)
 class PreparedCorpus:
-    """Tokens of both splits, read as they are needed.
-
-    ``train`` and ``validation``, (tokens,), are memory maps of unsigned integers.
-    ``validation_starts``, (documents + 1,) int64, says where each validation document begins, and
-    ends with their total. ``token_bytes``, (V,) int64, has the bytes that each token stands for.
-    """
+    """Tokens of both splits, read only when needed."""
 
     folder: Path
     corpus: Corpus
     meta: dict[str, Any]
-    train: NDArray[np.unsignedinteger[Any]]
-    validation: NDArray[np.unsignedinteger[Any]]
-    validation_starts: NDArray[np.int64]
-    token_bytes: NDArray[np.int64]
+    train: NDArray[np.unsignedinteger[Any]]  # (tokens,), a memory map
+    validation: NDArray[np.unsignedinteger[Any]]  # (tokens,), a memory map
+    validation_starts: NDArray[np.int64]  # (documents + 1,): where each begins, and the end
+    token_bytes: NDArray[np.int64]  # (V,): how many bytes each token stands for
 
     @classmethod
     def open(cls, folder: Path, verify: bool = True) -> PreparedCorpus:
-        """Opens a folder that ``prepare`` made; ``verify`` compares the files' SHA-256 too.
+        """Opens a folder that ``prepare`` made; ``verify`` compares the files' SHA-256, too.
 
-        Raises:
-            UserError: where the folder is not whole: prepare it again.
+        Raises UserError if the folder is not whole.
         """
         path = folder / META
         if not path.exists():
@@ -80,7 +74,7 @@ class PreparedCorpus:
 
 
 def file_record(path: Path) -> dict[str, Any]:
-    """Returns size and SHA-256 of a file, as meta.json holds them."""
+    """Returns the size and SHA-256 of a file, as meta.json holds them."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"bytes": path.stat().st_size, "sha256": digest}

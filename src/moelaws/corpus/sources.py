@@ -1,4 +1,4 @@
-"""What text a corpus is made of, and its identity. Light: the Snakefile asks at every parse."""
+"""The text of a corpus and its identity. It imports little, for the Snakefile is parsed often."""
 
 import codecs
 import glob
@@ -19,52 +19,35 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Dataset
 
 BLOCK = 1 << 20  # bytes read at once
-SETTLED = 2_000_000_000  # ns; a file younger than this may yet change within its time stamp
+SETTLED = 2_000_000_000  # ns; a younger file may still change without a new time stamp
 
-# Parts of the standard library that are left out, although sys.stdlib_module_names lists them:
+# Parts of the standard library that are left out, though sys.stdlib_module_names lists them
 STDLIB_WITHOUT = {
-    # packaged apart by Debian and others, so not everywhere
-    "distutils",
-    "ensurepip",
-    "idlelib",
-    "lib2to3",
-    "tkinter",
-    "turtledemo",
-    # of one platform only
+    # Debian and others package these apart, so some machines lack them
+    *("distutils", "ensurepip", "idlelib", "lib2to3", "tkinter", "turtledemo"),
+    # it exists on one platform only
     "msilib",
-    # tables of character codes, near-copies of each other: what is held out would be known
+    # its tables of character codes are near-copies, so held-out text would not be new
     "encodings",
 }
-TEST_FOLDERS = {"test", "tests"}  # shipped inside ctypes, unittest, ... by some builds only
+TEST_FOLDERS = {"test", "tests"}  # only some builds ship them inside ctypes, unittest, ...
 
-# The packages whose Python sources the corpus `environment` adds to the standard library's: all
-# that both locks (envs/cpu.lock, envs/gpu.lock) pin to one and the same version, that are published
-# as a single wheel for all platforms and versions of Python, so that every machine installs the
-# same files, and that have half a megabyte of such sources. A package that was pinned after runs
-# had been trained on this text stays out, for it would make another text.
+# The packages whose Python sources the corpus `environment` adds to the standard library's. Both
+# locks (envs/cpu.lock, envs/gpu.lock) pin each to the same version. Each is published as a single
+# wheel for all platforms and versions of Python, so every machine installs the same files, and has
+# at least half a megabyte of sources. A package that was pinned later stays out, because it would
+# change the text that runs have been trained on.
 PACKAGES = (
-    "anyio",
-    "datasets",
-    "docutils",
-    "filelock",
-    "fsspec",
-    "gitpython",
-    "huggingface-hub",
-    "mpmath",
-    "pydantic",
-    "pygments",
-    "pytest",
-    "rich",
-    "snakemake",
-    "sympy",
-)
+    "anyio", "datasets", "docutils", "filelock", "fsspec", "gitpython", "huggingface-hub", "mpmath",
+    "pydantic", "pygments", "pytest", "rich", "snakemake", "sympy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sources:
     """The text files of a corpus, sorted by name.
 
-    A name is a path relative to the deepest folder that holds all files, with forward slashes:
+    A name is a path, with forward slashes, relative to the deepest folder that holds all files. So
     the same files in another place are the same corpus.
     """
 
@@ -81,20 +64,19 @@ class Sources:
         return len(self.files)
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """Yields the number, first byte and bytes of each file: the files as they are."""
+        """Yields the number, the first byte and the size of each file."""
         for number, (_, path) in enumerate(self.files):
             yield number, 0, path.stat().st_size
 
     def digest(self, cache: Path | None = None) -> str:
         """Returns the SHA-256 (hex) over all names and contents; ``cache`` is as in ``digest``.
 
-        Raises:
-            UserError: for a file that cannot be read or is not UTF-8.
+        Raises UserError for a file that cannot be read or is not UTF-8.
         """
         return digest(self.files, cache, _text_digest)
 
     def identity(self, cache: Path | None = None) -> Text:
-        """Returns what a run's identity holds of this text; ``digest`` says what it raises."""
+        """Returns what a run's identity holds of this text; raises as ``digest`` does."""
         return Text(digest=self.digest(cache))
 
 
@@ -103,23 +85,22 @@ class DatasetSource:
     """A data set of rows, whose text the ``datasets`` library streams."""
 
     setting: Dataset
-    folder: Path | None  # None on the Hugging Face hub
+    folder: Path | None  # None for a data set of the Hugging Face hub
 
     @property
     def name(self) -> str:
-        """Returns the data set's name; of a folder not its place."""
+        """Returns the data set's name; for a folder, its own name without its place."""
         return self.setting.dataset if self.folder is None else self.folder.name
 
     @property
     def bytes(self) -> int | None:
-        """Returns the limit of bytes of text; None where it is unknown before it is read."""
+        """Returns the most bytes of text to use, or None if all are used."""
         return self.setting.bytes
 
     def identity(self, cache: Path | None = None) -> HubDataset | FolderDataset:
         """Returns what a run's identity holds of this text, before anything is downloaded.
 
-        Raises:
-            UserError: for a file of the folder that cannot be read.
+        Raises UserError for a file of the folder that cannot be read.
         """
         rows = self.setting.model_dump(exclude={"dataset", "commit"})
         if self.folder is None:
@@ -135,11 +116,8 @@ def digest(
 ) -> str:
     """Returns the SHA-256 (hex) over the names and contents of ``files``.
 
-    ``cache`` is a JSON file of the files' own digests by path, size and modification time; a cache
-    that cannot be read or written costs time and nothing else.
-
-    Raises:
-        UserError: for a file that cannot be read.
+    ``cache`` is a JSON file of the files' own digests by path, size and modification time. A cache
+    that cannot be read or written only costs time. Raises UserError for a file that cannot be read.
     """
     known = _load(cache)
     total, fresh, now = hashlib.sha256(), {}, time.time_ns()
@@ -164,8 +142,8 @@ def resolve(
 ) -> Sources | DatasetSource:
     """Returns the text that a config's corpus setting stands for.
 
-    ``setting`` is "stdlib", "environment" (that and the installed packages of ``PACKAGES``), one or
-    several paths or globs (``**`` goes into folders) of UTF-8 text files, or a data set; paths are
+    ``setting`` is "stdlib"; "environment", which adds the installed ``PACKAGES`` to that; one or
+    several paths or globs (``**`` goes into folders) of UTF-8 text files; or a data set. Paths are
     relative to ``base``.
 
     Raises:
@@ -209,7 +187,7 @@ def _sources(name: str, files: list[tuple[str, Path]], where: str) -> Sources:
 
 
 def _folder_of(setting: Dataset, base: Path) -> Path | None:
-    """Returns the folder of a data set; None on the hub."""
+    """Returns the folder of a data set, or None for one of the hub."""
     name = setting.dataset
     if setting.commit is not None:
         if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
@@ -230,18 +208,18 @@ def _folder_of(setting: Dataset, base: Path) -> Path | None:
 
 
 def _files_below(folder: Path) -> list[tuple[str, Path]]:
-    """Lists all files but hidden ones, as the ``datasets`` library sees a folder."""
+    """Returns names and paths of all files but hidden ones, which ``datasets`` ignores, too."""
     paths = []
     for parent, inner, files in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".")]
         paths += [Path(parent, name) for name in files if not name.startswith(".")]
-    return [(path.relative_to(folder).as_posix(), path) for path in sorted(paths)]
+    return _named(sorted(paths), folder)
 
 
 def _matches(pattern: str, base: Path) -> list[Path]:
-    """Returns absolute paths of the files that ``pattern`` names."""
+    """Returns the absolute paths of the files that ``pattern`` names."""
     full = os.path.abspath(base / os.path.expanduser(pattern))
-    if os.path.isfile(full):  # first, so that a name with brackets in it is itself
+    if os.path.isfile(full):  # first, because a file's own name may have brackets
         return [Path(full)]
     if os.path.isdir(full):
         raise UserError(
@@ -260,8 +238,8 @@ def _matches(pattern: str, base: Path) -> list[Path]:
 
 
 def _stdlib(root: Path) -> Iterator[Path]:
-    # The interpreter's own list of names leaves out the build's _sysconfigdata, a
-    # distribution's sitecustomize and whatever else was put into the folder.
+    # The interpreter's list of names has no _sysconfigdata of the build, no sitecustomize of a
+    # distribution, and nothing else that was put into the folder.
     for module in sys.stdlib_module_names - STDLIB_WITHOUT:
         if (single := root / f"{module}.py").is_file():
             yield single
@@ -271,10 +249,9 @@ def _stdlib(root: Path) -> Iterator[Path]:
 
 
 def _package(name: str) -> list[tuple[str, Path]]:
-    """Lists the Python sources of an installed package by the names that its wheel gives them.
+    """Returns names, as in its wheel, and paths of the Python sources of an installed package.
 
-    Raises:
-        UserError: where it is not installed, or was installed without a list of its files.
+    Raises UserError if it is not installed, or was installed without a list of its files.
     """
     try:
         listed = metadata.files(name) or []
@@ -332,7 +309,7 @@ def _load(cache: Path | None) -> dict[str, list[int | str]]:
 
 def _save(cache: Path | None, entries: dict[str, list[int | str]]) -> None:
     if cache is not None:
-        # Only a cache: the files that are gone leave it, and a read-only disk is no error.
+        # It drops files that are gone. As it is only a cache, a read-only disk is no error.
         try:
             write_json(cache, {p: e for p, e in sorted(entries.items()) if os.path.exists(p)})
         except (OSError, UserError):

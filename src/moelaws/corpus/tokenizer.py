@@ -1,15 +1,14 @@
-"""Byte-level BPE: any text round-trips, and which bytes each token stands for is known.
+"""Byte-level BPE: any text round-trips, and the bytes that each token stands for are known.
 
-The last entry of the vocabulary ends a document. The tokenizer itself knows nothing of it, so no
-text, whatever it contains, is ever read as the end of a document.
-
-The ``tokenizers`` library is loaded when text is tokenised: the Snakefile asks what a file holds.
+The last entry of the vocabulary ends a document. The tokenizer itself does not know this entry, so
+no text is ever read as the end of a document. The ``tokenizers`` library is loaded only when text
+is tokenised, because each parse of the Snakefile reads the size of a pretrained vocabulary.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,25 +23,21 @@ from moelaws.spec.from_json import parse_json
 
 BYTES = 256
 MINIMUM_VOCABULARY = BYTES + 1  # every byte, and the end of a document
-TOLERATED = 1e-3  # share of the text that a pretrained tokenizer may change
+TOLERATED = 1e-3  # fraction of the text that a pretrained tokenizer may change
 
 
 class Tokenizer:
     """A byte-level BPE of ``vocab_size`` entries, the last of which is ``end_of_document``."""
 
     def __init__(self, text: str) -> None:
-        """Reads ``text``, the JSON of the ``tokenizers`` library.
-
-        Raises:
-            UserError: where it is not such a JSON.
-        """
+        """Reads ``text``, a JSON of the ``tokenizers`` library; raises UserError if it is none."""
         from tokenizers import Tokenizer as Backend
 
         try:
             self._backend = Backend.from_str(text)
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"tokenizer.json is not a tokenizer: {error}") from None
-        # Pretrained files may ask for any of this; the whole text is wanted, and as text.
+        # Pretrained files may set these, but the whole text must be encoded, and as plain text.
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
@@ -52,15 +47,18 @@ class Tokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Tokenizer:
-        """Learns the merges from ``texts``; the same texts in any order give the same tokenizer.
+        """Learns the merges from ``texts``; their order makes no difference.
 
-        Raises:
-            UserError: for a vocabulary below 257, or larger than the texts can fill.
+        Raises UserError for a vocabulary below 257, or larger than the texts can fill.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import decoders, models, pre_tokenizers, trainers
 
-        check_vocab_size(vocab_size)
+        if vocab_size < MINIMUM_VOCABULARY:
+            raise UserError(
+                f"vocab_size is {vocab_size}; a byte-level vocabulary has at least "
+                f"{MINIMUM_VOCABULARY} entries (256 bytes and the end of a document)"
+            )
         backend = Backend(models.BPE())
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()
@@ -94,7 +92,7 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Returns the text of ``tokens``; ends of documents vanish, broken UTF-8 is U+FFFD."""
+        """Returns the text of ``tokens`` without ends of documents; broken UTF-8 is U+FFFD."""
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
@@ -103,7 +101,7 @@ class Tokenizer:
 
     @property
     def token_bytes(self) -> NDArray[np.int64]:
-        """Returns the bytes that each token stands for, (V,); 0 for the end of a document."""
+        """Returns how many bytes each token stands for, (V,); 0 for the end of a document."""
         return np.array([len(text) for text in self._token_texts], np.int64)
 
     @cached_property
@@ -112,13 +110,13 @@ class Tokenizer:
         data = parse_json(self._backend.to_str(), "the tokenizer")
         for entry, token in data["model"]["vocab"].items():
             texts[token] = b"".join(_BYTE[c] if c in _BYTE else c.encode() for c in entry)
-        for added in data["added_tokens"]:  # these are found in the text as they are written
+        for added in data["added_tokens"]:  # these match the text as they are written
             texts[added["id"]] = added["content"].encode()
         return texts
 
 
 def _byte_alphabet() -> dict[str, bytes]:
-    """Returns the byte that each character of byte-level vocabularies stands for (GPT-2's)."""
+    """Returns character -> byte of byte-level vocabularies, as GPT-2 defined them."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(BYTES) if byte not in shown]
     characters = {chr(byte): bytes([byte]) for byte in shown}
@@ -128,21 +126,12 @@ def _byte_alphabet() -> dict[str, bytes]:
 _BYTE = _byte_alphabet()
 
 
-def check_vocab_size(vocab_size: int) -> None:
-    """Raises UserError below the smallest byte-level vocabulary."""
-    if vocab_size < MINIMUM_VOCABULARY:
-        raise UserError(
-            f"vocab_size is {vocab_size}; a byte-level vocabulary has at least "
-            f"{MINIMUM_VOCABULARY} entries (256 bytes and the end of a document)"
-        )
-
-
 @dataclass
 class Reproduction:
-    """How much of a text a pretrained tokenizer changes: bytes of the lines that do not come back.
+    """How much of a text a pretrained tokenizer changes: the bytes of lines that come back changed.
 
-    A normaliser may drop or rewrite characters, and an incomplete vocabulary lose them: the losses
-    would then be those of another text, and bits per byte wrong.
+    A normaliser may drop or rewrite characters, and an incomplete vocabulary may lose them. The
+    losses would then be those of another text, and bits per byte would be wrong.
     """
 
     tokenizer: Tokenizer
@@ -152,8 +141,7 @@ class Reproduction:
     def check(self, text: str, tokens: Sequence[int]) -> None:
         """Compares a document with its tokens.
 
-        Raises:
-            UserError: when more than 0.1 % of all text is changed.
+        Raises UserError once more than 0.1 % of all text is changed.
         """
         data, decoded = text.encode("utf-8"), self.tokenizer.decode_bytes(tokens)
         if data == decoded:
@@ -185,15 +173,15 @@ class Pretrained:
     def read(cls, path: Path) -> Pretrained:
         """Reads the tokenizer in ``path``.
 
-        Raises:
-            UserError: where there is none, or one that is no byte-level BPE or tokenises at random.
+        Raises UserError if there is none, it is not a byte-level BPE, or it tokenises at random.
         """
         try:
             data = path.read_bytes()
             text = data.decode("utf-8")
             tokenizer = parse_json(text, f"tokenizer: {path}")
             _check_kind(tokenizer, path)
-            size = max(_ids(tokenizer)) + 2
+            added = [entry["id"] for entry in tokenizer.get("added_tokens") or ()]
+            size = max([*tokenizer["model"]["vocab"].values(), *added]) + 2
         except OSError as error:
             raise UserError(f"tokenizer: {path} cannot be read: {error.strerror}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -204,7 +192,7 @@ class Pretrained:
         return cls(path, text, hashlib.sha256(data).hexdigest(), size)
 
     def require(self, vocab_size: int) -> None:
-        """Raises UserError where a grid or the user asks for another vocabulary."""
+        """Raises UserError if a grid or the user asks for another vocabulary."""
         if vocab_size != self.vocab_size:
             raise UserError(
                 f"vocab_size is {vocab_size}, but the tokenizer {self.path} makes it "
@@ -216,7 +204,9 @@ class Pretrained:
 def _check_kind(tokenizer: dict[str, Any], path: Path) -> None:
     model = tokenizer["model"]
     kind = model.get("type", "BPE")  # older files leave it out
-    if kind != "BPE" or not any(p["type"] == "ByteLevel" for p in _pre_tokenizers(tokenizer)):
+    outer = tokenizer.get("pre_tokenizer") or {"type": "none"}
+    inner = outer.get("pretokenizers", [outer])
+    if kind != "BPE" or not any(p["type"] == "ByteLevel" for p in inner):
         raise UserError(
             f"tokenizer: {path} is a {kind} that is not byte-level, so it does not say which bytes "
             "a token stands for; choose a byte-level BPE, such as GPT-2's or Llama 3's"
@@ -226,14 +216,3 @@ def _check_kind(tokenizer: dict[str, Any], path: Path) -> None:
             f"tokenizer: {path} tokenises at random (dropout is {model['dropout']}); set "
             "dropout to null in it"
         )
-
-
-def _pre_tokenizers(tokenizer: dict[str, Any]) -> list[dict[str, Any]]:
-    outer = tokenizer.get("pre_tokenizer") or {"type": "none"}
-    inner: list[dict[str, Any]] = outer.get("pretokenizers", [outer])
-    return inner
-
-
-def _ids(tokenizer: dict[str, Any]) -> Iterator[int]:
-    yield from tokenizer["model"]["vocab"].values()
-    yield from (added["id"] for added in tokenizer.get("added_tokens") or ())

@@ -1,1 +1,1 @@
-"""Files of results/: where they lie, and how they are written (atomic, sealed) and locked."""
+"""Files of results/: where they lie, and how they are written (atomically, sealed) and locked."""

@@ -1,4 +1,4 @@
-"""Atomic files: written beside their place, then renamed into it, so no reader sees half of one."""
+"""Atomic writes beside the file's place and a rename into it, so no reader sees half a file."""
 
 import json
 import math
@@ -17,10 +17,8 @@ from moelaws.spec.from_json import parse_json
 def replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary path that takes the place of ``path`` when the block ends well.
 
-    The suffix of ``path`` is kept, for writers that go by it. On any error the temporary file is
-    removed and ``path`` is as it was.
-
-    A full disk or a folder that cannot be written is a ``UserError``.
+    It has the suffix of ``path``, for writers that go by that. On any error it is removed, and
+    ``path`` stays as it was. Raises UserError on a full disk or a folder that cannot be written.
     """
     temporary = leftovers.temporary(path)
     try:
@@ -31,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # Errors of other files pass through: they are not about this write.
+        # Errors on other files are not about this write, so they pass unchanged.
         if str(error.filename) in map(str, (None, path, temporary, path.parent)):
             raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
         raise
@@ -44,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Yields a new folder that takes the place of ``folder`` when the block ends well.
 
-    A kill leaves ``folder`` as it was, or, in the moment between two renamings, absent.
+    A kill leaves ``folder`` as it was; only between the two renames it leaves none.
     """
     work, old = leftovers.temporary(folder), leftovers.temporary(folder)
     try:
@@ -70,8 +68,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 def remove(path: Path) -> None:
     """Removes ``path``, what killed writers left beside it, and its folder if that is empty then.
 
-    The caller holds the lock under which the folder is written. Nothing else goes: the folder may
-    be a user's own. What cannot be removed stays.
+    The caller must hold the lock under which the folder is written. Other files stay, because the
+    folder may be a user's own, and so does what cannot be removed.
     """
     leftovers.sweep(path.parent, locked=True)
     with suppress(OSError):
@@ -94,7 +92,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def finite(data: Any) -> Any:
-    """Returns JSON data in which numbers that are not finite are null: JSON has none."""
+    """Returns JSON data in which numbers that are not finite are null, for JSON has no such."""
     if isinstance(data, dict):
         return {str(key): finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

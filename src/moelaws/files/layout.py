@@ -1,4 +1,4 @@
-"""Where everything lies below ``results/``; its paths stand here alone."""
+"""Where everything lies below ``results/``. No other module knows these paths."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LACKED_MEMORY = "lacked_memory.json"
-DOCUMENTS = "documents.parquet"  # of a run: its held-out loss by document
-HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains: no rule's output
-WEIGHTS = "model.safetensors"  # of a run, at its end
+DOCUMENTS = "documents.parquet"  # a run's held-out loss by document
+HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains; no rule's output
+WEIGHTS = "model.safetensors"  # of a run at its end
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
-ANNOTATIONS = "notes.json"  # of a run: what people wrote of it
+ANNOTATIONS = "notes.json"  # what people wrote of a run
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Results:
     root: Path = Path("results")
 
     def corpus(self, corpus_id: str) -> Path:
-        """Tokenizer, shards and meta.json of a prepared corpus."""
+        """Returns the folder with tokenizer, shards and meta.json of a prepared corpus."""
         return self.root / "corpora" / corpus_id
 
     @property
@@ -30,70 +30,73 @@ class Results:
         return self.root / "runs"
 
     def run(self, run_id: str) -> Path:
-        """config.json, three Parquet files (history, load, documents), provenance.json, log and
-        summary.json; notes.json where somebody annotated the run; while it trains, a lock and its
-        history so far."""
+        """Returns the folder of a run's record.
+
+        It holds config.json, three Parquet files (history, load, documents), provenance.json, log
+        and summary.json; notes.json of an annotated run; while it trains, a lock and history so
+        far.
+        """
         return self.runs / run_id
 
     def summary(self, run_id: str) -> Path:
-        """Written last: a run is done when this file exists."""
+        """Returns the file that is written last: a run is done when it exists."""
         return self.run(run_id) / "summary.json"
 
     def annotations(self, run_id: str) -> Path:
-        """Tags and the note that people gave to a run; no rule reads them."""
+        """Returns the file of the tags and the note of a run; no rule reads it."""
         return self.run(run_id) / ANNOTATIONS
 
     def history_so_far(self, run_id: str) -> Path:
-        """The steps of a run that still trains, or that was interrupted; gone once it is done."""
+        """Returns the history of an unfinished run, which is removed once the run is done."""
         return self.run(run_id) / HISTORY_SO_FAR
 
     def lacked_memory(self, run_id: str) -> Path:
-        """Written each time that the run ended out of memory, after its summary."""
+        """Returns the file that is written after the summary when a run ends out of memory."""
         return self.run(run_id) / LACKED_MEMORY
 
     def batch(self, digest: str) -> Path:
-        """The marker of a batch, written when each of its runs has a summary."""
+        """Returns the marker of a batch, which is written when each of its runs has a summary."""
         return self.root / "batches" / f"{digest}.json"
 
     def batch_runs(self, digest: str) -> Path:
-        """The runs of a batch, as the workflow asks for them."""
+        """Returns the file with the runs of a batch that the workflow asks for."""
         return self.root / "batches" / f"{digest}.runs.json"
 
     def probed(self, kind: str, digest: str) -> Path:
-        """The marker of a batch whose kept runs were all probed: ``kind`` is hidden or scores."""
+        """Returns the marker of a batch whose kept runs are probed; kinds are hidden, scores."""
         return self.root / kind / f"batch_{digest}.json"
 
     def checkpoint(self, run_id: str) -> Path:
-        """Of an unfinished run, outside its record."""
+        """Returns the folder of an unfinished run's checkpoint, which is outside its record."""
         return self.root / "checkpoints" / run_id
 
     def weights(self, run_id: str) -> Path:
-        """Folder of the final weights, of runs that a study keeps."""
+        """Returns the folder of the kept weights of a run."""
         return self.root / "weights" / run_id
 
     def kept(self, run_id: str) -> Path:
-        """Written after the weights: that they are there, or why not."""
+        """Returns the file, written after the weights, that says they are there, or why not."""
         return self.weights(run_id) / KEPT
 
     def hidden(self, run_id: str) -> Path:
-        """Hidden states of a run whose weights are kept, at sampled held-out tokens."""
+        """Returns the file of a kept run's hidden states at sampled held-out tokens."""
         return self.root / "hidden" / f"{run_id}.parquet"
 
     def tasks(self, corpus_id: str) -> Path:
-        """The task file with what runs on a corpus are asked."""
+        """Returns the task file for the runs on a corpus."""
         return self.root / "tasks" / f"{corpus_id}.jsonl"
 
     def scores(self, run_id: str) -> Path:
-        """Scores on tasks of a run whose weights are kept."""
+        """Returns the file of a kept run's scores on tasks."""
         return self.root / "scores" / f"{run_id}.parquet"
 
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
-        """Tables, fits and figures of a tier; simulated ones have a folder of their own."""
+        """Returns the folder of a tier's tables, fits and figures, trained or simulated."""
         folder = self.root / tier
         return TierFolder(folder / "simulated" if simulated else folder)
 
     def log(self, folder: TierFolder, kind: str, study: str, name: str) -> Path:
-        """What the command wrote that made the file ``name`` of a kind: table, fit, figure."""
+        """Returns the log of the command that makes the file ``name`` of a kind, such as fits."""
         below = folder.root.relative_to(self.root)
         return self.root / "logs" / below / kind / study / f"{name}.log"
 
@@ -111,79 +114,79 @@ class TierFolder:
         return self.root / "derived" / study / f"{name}.parquet"
 
     def speed(self, study: str) -> Path:
-        """How fast the study's configurations train at this tier, measured side by side."""
+        """Returns the table of how fast the study's configurations train, measured side by side."""
         return self.root / "speed" / f"{study}.parquet"
 
     def fit(self, study: str, fit: str) -> Path:
-        """The report; the draws lie beside it."""
+        """Returns the report of a fit."""
         return self.root / "fits" / study / f"{fit}.json"
 
     def draws(self, study: str, fit: str) -> Path:
-        """The draws of the fit's bootstrap."""
+        """Returns the draws of a fit's bootstrap."""
         return self.fit(study, fit).with_suffix(".bootstrap.parquet")
 
     def figures(self, study: str) -> Path:
-        """The folder of the study's figures and paper tables."""
+        """Returns the folder of the study's figures and paper tables."""
         return self.root / "figures" / study
 
     def figure(self, study: str, figure: str) -> Path:
-        """The PDF; the PNG and the CSV of the plotted numbers lie beside it."""
+        """Returns the PDF; the PNG and the CSV of the plotted numbers lie beside it."""
         return self.figures(study) / f"{figure}.pdf"
 
     def paper_table(self, study: str, table: str) -> Path:
-        """The CSV; Markdown and LaTeX lie beside it."""
+        """Returns the CSV; Markdown and LaTeX lie beside it."""
         return self.figures(study) / f"{table}.csv"
 
     def spec(self, kind: str, *names: str) -> Path:
-        """What the configuration asks for in one entry, or on one page: an input of its rule."""
+        """Returns the file with the configuration of an entry or a page, an input of its rule."""
         return self.root / "specs" / Path(kind, *names).with_suffix(".json")
 
     def imported(self, study: str) -> Path:
-        """The mark that a user's own study can import its code."""
+        """Returns the mark that a user's own study can import its code."""
         return self.root / "imported" / study
 
     def contest(self, study: str, contest: str) -> Path:
-        """The laws of one contest, as judged."""
+        """Returns the file with the result of a contest of laws."""
         return self.root / "contests" / study / f"{contest}.json"
 
     @property
     def laws(self) -> Path:
-        """Which law to use, by the contests of all chosen studies, as a page."""
+        """Returns the page that says which law to use, by the contests of all chosen studies."""
         return self.root / "laws.md"
 
     def verdicts(self, study: str) -> Path:
-        """The judged claims of one study."""
+        """Returns the file with the judged claims of a study."""
         return self.root / "claims" / f"{study}.json"
 
     @property
     def claims(self) -> Path:
-        """The judged claims of all chosen studies, as a page."""
+        """Returns the page with the judged claims of all chosen studies."""
         return self.root / "claims.md"
 
     @property
     def outlook(self) -> Path:
-        """What laws and fits advise beyond the largest budget; table and figure lie beside it."""
+        """Returns the page of advice beyond the largest budget; table and figure lie beside it."""
         return self.root / "outlook.md"
 
     @property
     def cover(self) -> Path:
-        """The report's first page."""
+        """Returns the report's first page."""
         return self.root / "report.rst"
 
     @property
     def explore(self) -> Path:
-        """The page that people open first: all runs, curves, laws and figures in one file."""
+        """Returns the page to open first: all runs, curves, laws and figures in one file."""
         return self.root / "explore.html"
 
     @property
     def report(self) -> Path:
-        """Snakemake's report, in one file."""
+        """Returns Snakemake's report, in one file."""
         return self.root / "report.html"
 
 
 _FORCE = "snakemake --cores all --force {path} (with the --config of the call that made it)"
 _RETRY = "moelaws runs --retry {run}, and then snakemake, which trains that run again"
-# Where a file of the tree lies, what it is, and what makes it again.
+# Pattern of a file's path in the tree, what the file is, and how to make it again
 _KINDS = (
     (r"runs/[^/]+/notes\.json", "the tags and the note of a run", "delete it, and tag anew"),
     (r"runs/(?P<run>[0-9a-f]{16})(/[^/]+)?", "a file in the record of a run", _RETRY),
@@ -205,7 +208,7 @@ _KINDS = (
 
 
 def recovery(path: Path) -> tuple[str, str]:
-    """Returns what a file of the tree is, in words, and the command that makes it again."""
+    """Returns what a file of the tree is, in words, and how to make it again."""
     for place, kind, command in _KINDS:
         if match := re.search(rf"(?:^|/){place}$", path.as_posix()):
             return kind, command.format(path=path, **match.groupdict())

@@ -1,7 +1,7 @@
-"""Temporary files and folders: their names say which process owns them, so dead ones' can go.
+"""Temporary files and folders, whose names say which process owns them.
 
-Whatever this package writes in steps is written under such a name, beside its place. A process
-that is killed leaves it behind; ``sweep`` removes it once the next process comes by.
+Whatever this package writes in steps is written under such a name beside its place. A process that
+is killed leaves it behind, and ``sweep`` in the next process removes it.
 """
 
 import hashlib
@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-_ELSEWHERE = "0" * 12  # stands for the host where a process cannot be named for certain
+_ELSEWHERE = "0" * 12  # in place of the host if a process cannot be identified for certain
 _NAME = re.compile(r"\..+\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{8}\.tmp(\.[^.]*)?")
 
 
 def temporary(path: Path) -> Path:
-    """Returns a new name beside ``path``, with its suffix, that this process owns."""
+    """Returns a new path beside ``path``, with its suffix; its name tells that we own it."""
     process = process_of(os.getpid())
     host, start = (_host(process[0]), process[1]) if process else (_ELSEWHERE, "0")
     owner = f"{host}-{os.getpid()}-{start}-{uuid4().hex[:8]}"
@@ -25,15 +25,14 @@ def temporary(path: Path) -> Path:
 
 
 def sweep(folder: Path, locked: bool = False) -> None:
-    """Removes the temporaries in ``folder`` whose processes are dead; what cannot be stays.
+    """Removes the temporaries in ``folder`` whose processes are dead, as far as it can.
 
-    Nothing is known here of processes on other hosts. Their temporaries go only where the caller
-    has ``locked`` the folder: it is then the only writer.
+    It cannot know whether processes on other hosts live. Their temporaries are removed only if the
+    caller has ``locked`` the folder and so is its only writer.
     """
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if _is_left_over(name, locked):
-                discard(folder / name)
+    for path in temporaries(folder):
+        if _is_left_over(path.name, locked):
+            discard(path)
 
 
 def temporaries(folder: Path) -> list[Path]:
@@ -53,30 +52,30 @@ def discard(path: Path) -> None:
 
 
 def process_of(pid: int) -> list[str] | None:
-    """Returns what names one process for certain: boot, namespace, start time. None off Linux."""
+    """Returns what identifies a process: boot and namespace, then start time; None off Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink("/proc/self/ns/pid")
-        # Fields after the parenthesised command name, which may hold spaces; 20th is start time.
+        # The command name in brackets may hold spaces; the 20th field after it is the start time.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    # A zombie is dead, though a container without an init process keeps it.
+    # A zombie is dead, though it stays in a container that has no init process.
     return [f"{boot} {namespace}", "dead" if fields[0] == "Z" else fields[19]]
 
 
 def lives(pid: int, start: str) -> bool | None:
-    """Tells whether that process of this host lives; None where it may not be seen."""
+    """Returns whether a process of this host lives; None if that cannot be seen."""
     process = process_of(pid)
     if process is not None:
         return process[1] == start
     try:
         os.kill(pid, 0)
-    except PermissionError:  # another user's, which /proc may hide (its option hidepid)
+    except PermissionError:  # another user's process, which /proc may hide (option hidepid)
         return None
     except OSError:
         return False
-    return None  # it began this very moment
+    return None  # it began at this very moment
 
 
 def _is_left_over(name: str, locked: bool) -> bool:

@@ -1,8 +1,8 @@
 """The lock of a run: a file with host, process, job and heartbeat, for trainers on many nodes.
 
-A process id means nothing on another node, so a lock from elsewhere is judged by its heartbeat,
-the file's modification time as the shared file system's own clock gives it. A lock of this node is
-judged at once by whether its process lives, where it can be seen.
+A process id means nothing on another node. So a lock from another node is stale once its heartbeat,
+the file's modification time by the shared file system's own clock, is too old. A lock of this node
+is stale as soon as its process is dead, if that can be seen.
 """
 
 import fcntl
@@ -24,20 +24,20 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 
 HEARTBEAT = 10.0  # seconds between heartbeats
-STALE = 90.0  # seconds without one after which a lock from another node is broken
+STALE = 90.0  # seconds without a heartbeat after which a lock from another node is broken
 
 
 class TakenOver(Exception):  # noqa: N818, it is no error
-    """Another trainer broke this one's lock: nothing may be written any more."""
+    """Another trainer broke this one's lock, so this one may not write any more."""
 
 
 class UnwritableError(UserError):
-    """A folder cannot be locked, for it cannot be written."""
+    """A folder cannot be locked because it cannot be written."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """A held lock. ``held`` is false once another trainer has broken it."""
+    """A lock that was acquired. ``held`` is false once another trainer has broken it."""
 
     path: Path
     token: str
@@ -46,7 +46,7 @@ class Lock:
         return bool(_read(self.path).get("token") == self.token)
 
     def check(self) -> None:
-        """Raises TakenOver when another trainer holds it."""
+        """Raises TakenOver if another trainer holds it."""
         if not self.held():
             raise TakenOver
 
@@ -58,13 +58,10 @@ def acquire(
     heartbeat: float = HEARTBEAT,
     stale: float = STALE,
 ) -> Iterator[Lock]:
-    """Holds ``folder/lock`` while the block runs; waits for another holder until it ends or dies.
+    """Holds ``folder/lock`` while the block runs; waits until another holder ends or dies.
 
-    What dead processes left half-written in ``folder`` is removed.
-
-    ``on_wait`` is called once with a description of the holder when waiting begins.
-
-    An ``UnwritableError`` says that the folder cannot be written.
+    It calls ``on_wait`` once, with a description of the holder, when waiting begins, and removes
+    what dead processes left half-written. Raises UnwritableError if ``folder`` cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +86,7 @@ def acquire(
         yield lock
     finally:
         stop.set()
-        with suppress(OSError):  # what is left is the lock of a dead process
+        with suppress(OSError):  # a lock that stays is soon that of a dead process
             if lock.held():
                 lock.path.unlink(missing_ok=True)
 
@@ -97,21 +94,20 @@ def acquire(
 def holder(folder: Path, stale: float = STALE, now: float | None = None) -> dict[str, Any]:
     """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does.
 
-    ``now`` is the file system's time where the caller knows it (``file_system_time``), who then
-    asks of many folders, and perhaps may not write to them.
+    Pass the ``file_system_time`` as ``now`` for many folders, or for folders that are read-only.
     """
     path = folder / LOCK
     try:
         owner = _read(path)
         return owner if owner and not _is_dead(path, owner, stale, now) else {}
-    except OSError:  # a folder that this user may read and not write, such as a colleague's
+    except OSError:  # this user may read the folder and not write it, such as a colleague's
         return {}
 
 
 def file_system_time(folder: Path) -> float:
-    """Returns the time by the clock of the file system that holds ``folder``, in seconds.
+    """Returns the seconds by the clock of the file system that holds ``folder``.
 
-    This machine's clock where the folder cannot be written to.
+    If the folder cannot be written, it returns those of this machine's clock.
     """
     probe = temporary(folder / "clock")
     try:
@@ -124,17 +120,17 @@ def file_system_time(folder: Path) -> float:
 
 
 def is_abandoned(folder: Path, stale: float = STALE) -> bool:
-    """Tells whether ``folder`` has a lock whose holder is dead."""
+    """Returns whether ``folder`` has a lock whose holder is dead."""
     path = folder / LOCK
     try:
         owner = _read(path)
         return bool(owner) and _is_dead(path, owner, stale)
-    except OSError:  # nothing is known of it, so it may be in use
+    except OSError:  # it cannot be read, so it may be in use
         return False
 
 
 def _try_create(lock: Lock) -> bool:
-    """Creates the lock file with its content in one step: a link fails where the name exists."""
+    """Creates the lock file with its content in one step, by a link, which fails if it exists."""
     owner = {
         "token": lock.token,
         "host": socket.gethostname(),
@@ -145,8 +141,8 @@ def _try_create(lock: Lock) -> bool:
     draft = temporary(lock.path)
     try:
         draft.write_text(json.dumps(owner))
-        # The name may also exist because of this very link: NFS asks again when a reply is lost.
-        # The draft may be gone: a new holder on another host sweeps what it does not know.
+        # NFS tries again when a reply is lost, so the name may exist because of this very link. The
+        # draft may be gone, because a new holder on another host sweeps what it does not know.
         with suppress(FileExistsError, FileNotFoundError):
             os.link(draft, lock.path)
     except OSError as error:
@@ -162,21 +158,21 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float, now: float | None 
         alive = lives(owner["pid"], owner["process"][1])
         if alive is not None:
             return not alive
-    # The file system's clock, not this node's: compare with a file touched now.
+    # Compare with a file touched now, which has the file system's time, not this node's.
     probe = temporary(path)
     try:
         if now is None:
             probe.touch()
             now = probe.stat().st_mtime
         return now - path.stat().st_mtime > stale
-    except FileNotFoundError:  # the lock is free, or its new holder has swept the probe
+    except FileNotFoundError:  # the lock was freed, or its new holder has swept the probe
         return False
     finally:
         discard(probe)
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:
-    """Removes the lock of ``owner``, if it is still that; several may try."""
+    """Removes the lock if it is still that of ``owner``; several processes may try."""
     aside = temporary(path)
     with one_at_a_time(path.parent):
         if _read(path).get("token") != owner.get("token"):
@@ -186,8 +182,8 @@ def _break(path: Path, owner: dict[str, Any]) -> None:
         except FileNotFoundError:
             return
         if _read(aside).get("token") != owner.get("token"):
-            # Where the file system knows no lock for breakers, two may come here: give it back.
-            # Where a third one took it meanwhile, the second sees that its lock is not held.
+            # On a file system without flock two breakers may come here, so the lock is given back.
+            # If a third process has taken it meanwhile, the second sees that it does not hold it.
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(aside, path)
         discard(aside)
@@ -195,14 +191,14 @@ def _break(path: Path, owner: dict[str, Any]) -> None:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Lets one process after the other in; all at once where the file system has no such lock.
+    """Lets one process at a time run the block; all at once on a file system without flock.
 
-    The kernel gives it back when its holder dies. That is why it can guard the breaking of a lock,
-    and why it cannot be the lock of a run, which must hold across file systems of many kinds.
+    The kernel frees this lock when its holder dies, so it can guard the breaking of a run's lock.
+    It cannot be the run's lock, because that must work on file systems of many kinds.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # a folder that may be written and not read
+    except OSError:  # the folder may be written and not read
         yield
         return
     try:
@@ -220,7 +216,7 @@ def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
                 return
             os.utime(lock.path)
         except OSError:
-            continue  # a hiccup of a network file system; the next beat tries again
+            continue  # a network file system may fail for a moment; the next beat tries again
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""Parquet files of this package: written atomically, sealed, and refused where they are damaged.
+"""Parquet files of this package: written atomically, sealed, and refused if they are damaged.
 
-No pandas is needed, for a training loads none. What a file was made of stands in the footer, as
-JSON beside the seal.
+They need no pandas. The footer holds the seal and, as JSON, what the file was made of.
 """
 
 import json
@@ -19,20 +18,20 @@ from moelaws.spec.from_json import parse_json
 
 _ORIGIN = "made_of"
 _IMPORTED = "imported"
-# What Arrow raises for bytes that are no Parquet file, or one of a kind that it does not know.
+# What Arrow raises for bytes that are not a Parquet file, or not one of a kind that it knows
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, ValueError)
 
 
 def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None = None) -> str:
     """Writes ``table``, and what it was made of, to ``path``; returns the file's digest.
 
-    The bytes depend on the content alone.
+    Equal content gives equal bytes.
     """
     words = {seal.KEY: seal.BLANK, _ORIGIN: json.dumps(made_of or {})}
     with replacing(path) as temporary:
         with pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer:
             writer.write_table(table)
-            # In the footer alone: a schema's own metadata would hold the blank a second time.
+            # Not in the schema's own metadata, which would hold the blank seal a second time.
             writer.add_key_value_metadata(words)
         return seal.apply(temporary)
 
@@ -48,9 +47,9 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def read_origin(path: Path) -> dict[str, Any]:
-    """Returns what the table at ``path`` was made of; nothing where it does not say.
+    """Returns what the table at ``path`` was made of; empty if it does not say.
 
-    Of an imported table ``imported`` says whose file it was made of.
+    For an imported table, ``imported`` describes the source file.
     """
     try:
         words = pq.read_metadata(pa.BufferReader(seal.read(path))).metadata or {}
@@ -65,6 +64,6 @@ def read_origin(path: Path) -> dict[str, Any]:
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
-    """Returns what to raise for a file that Arrow cannot read: its reason on one line."""
+    """Returns the error to raise for a file that Arrow cannot read, its reason on one line."""
     reason = " ".join(str(error).split())
     return UserError(f"{path} is no readable Parquet file, or it was cut short: {reason}")

@@ -1,10 +1,10 @@
 """Seals: each file that this package writes and reads again carries a digest of its own content.
 
-A seal is the text ``sha256-of-this-file:`` with 64 hexadecimal digits behind it: the SHA-256 of the
-file's bytes, these digits counted as zeros. It stands where the format has room for words: in the
-first key of a JSON file, in the metadata of a Parquet or safetensors file. A file without a seal is
-somebody else's or was written before there were seals: it is read as it is. What is never read
-again, such as a figure's CSV, is recorded with its digest in a sealed file beside it.
+A seal is the text ``sha256-of-this-file:`` and 64 hexadecimal digits: the SHA-256 of the file's
+bytes with these digits counted as zeros. It stands where the format has room for a text: in the
+first key of a JSON file, or in the metadata of a Parquet or safetensors file. A file without a seal
+comes from elsewhere, or was written before there were seals; it is read as it is. The digest of a
+file that is never read again, such as a figure's CSV, is recorded in a sealed file beside it.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ State = Literal["whole", "damaged", "unverified"]
 
 
 class DamagedError(UserError):
-    """A file is not what its seal says: its content changed after it was written."""
+    """A file does not match its seal: its content changed after it was written."""
 
 
 def apply(path: Path) -> str:
-    """Fills the blank seal of a file that was just written; returns the digest (64 hex digits)."""
+    """Fills the blank seal of a newly written file; returns the digest (64 hex digits)."""
     with path.open("r+b") as file:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             start = _start(data)
@@ -46,16 +46,14 @@ def sealed(data: bytes) -> bytes:
 
 
 def is_kept(data: bytes) -> bool:
-    """Tells whether a file's content has a seal, and is what the seal says."""
+    """Returns whether a file's content has a seal and matches it."""
     return _inspect(data)[0] == "whole"
 
 
 def digest(path: Path) -> str:
-    """Returns the SHA-256 of a file, the digits of its seal counted as zeros.
+    """Returns the SHA-256 of a file with its seal's digits counted as zeros.
 
-    It is the digest that the seal holds, and of a file without a seal that of ``sha256sum``.
-
-    A ``DamagedError`` says that the seal is not kept.
+    Without a seal this is that of ``sha256sum``. Raises DamagedError if the seal does not match.
     """
     state, sha = inspect(path)
     if state == "damaged":
@@ -64,12 +62,12 @@ def digest(path: Path) -> str:
 
 
 def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
-    """Returns what a file keeps of its origin: the digests of ``files`` and of the code."""
+    """Returns what a file records of its origin: the digests of ``files`` and of the code."""
     return {"code": code, "files": {path.as_posix(): digest(path) for path in files}}
 
 
 def inspect(path: Path) -> tuple[State, str]:
-    """Returns whether a file is what its seal says, or that it has none; and its digest."""
+    """Returns whether a file matches its seal, or has none, and its digest."""
     if not path.stat().st_size:
         return "unverified", hashlib.sha256().hexdigest()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -77,15 +75,12 @@ def inspect(path: Path) -> tuple[State, str]:
 
 
 def check(path: Path) -> None:
-    """Raises DamagedError, which says how to make the file again, where its seal is not kept."""
+    """Raises DamagedError, which says how to make the file again, if it does not match its seal."""
     digest(path)
 
 
 def read(path: Path | str) -> bytes:
-    """Returns the bytes of a file whose seal is kept, or that has none.
-
-    A ``DamagedError`` says that the seal is not kept.
-    """
+    """Returns the bytes of a file; raises DamagedError if it does not match its seal."""
     with open(path, "rb", buffering=0) as file:
         data: bytes = file.read()
     if _inspect(data)[0] == "damaged":
@@ -94,7 +89,7 @@ def read(path: Path | str) -> bytes:
 
 
 def _start(data: bytes | mmap.mmap) -> int:
-    """Where the digits of the seal begin; -1 where there is none."""
+    """Returns where the digits of the seal begin, or -1 if there is none."""
     place = data.find(_MARK)
     return place + len(_MARK) if place >= 0 else -1
 

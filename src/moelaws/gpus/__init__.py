@@ -1,1 +1,1 @@
-"""This machine's GPUs: which there are, and who trains on which. CUDA is never started here."""
+"""This machine's GPUs: which there are, and who trains on which. It never starts CUDA."""

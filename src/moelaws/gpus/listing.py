@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as ``nvidia-smi`` tells, which starts no CUDA, and who holds them."""
+"""The GPUs of this machine and who holds them; ``nvidia-smi`` lists them without starting CUDA."""
 
 import fcntl
 import os
@@ -15,38 +15,37 @@ from moelaws.spec.errors import UserError, listed
 
 _FIELDS = "index,uuid,name,memory.total,memory.used,utilization.gpu"
 _MIB = 2**20
-# More than a desktop's screens take of a GPU.
-_USED_MEMORY, _USED_TIME = 2**31, 0.3
-_LOOK = 0.5  # seconds between two looks for a free one
+_USED_MEMORY, _USED_TIME = 2**31, 0.3  # more than a desktop's screens take of a GPU
+_LOOK = 0.5  # seconds between two looks for a free GPU
 
 Chosen = Literal["all"] | Collection[int]
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU at the time when it was listed; bytes are 0 where the driver does not tell."""
+    """One GPU at the time when it was listed; numbers that the driver does not report are 0."""
 
     index: int  # by ``nvidia-smi``, in the order of the bus
-    uuid: str  # its name for CUDA_VISIBLE_DEVICES, which no order changes
+    uuid: str  # its name for CUDA_VISIBLE_DEVICES, whatever the order
     name: str
     memory: float  # bytes
     used: float  # bytes
-    busy: float  # share of the time that it computed of late
+    busy: float  # fraction of the last moments in which it computed
 
     @property
     def nominal_gb(self) -> float:
-        """Its memory as it is sold: a card of 80 GB has 80 GiB, less what the driver takes."""
+        """Returns its memory as sold: a card of 80 GB has 80 GiB, less what the driver takes."""
         return self.memory / 2**30
 
     @property
     def is_used(self) -> bool:
-        """Whether programs use it, more than screens do."""
+        """Returns whether programs use it, beyond what screens take."""
         return self.used > _USED_MEMORY or self.busy > _USED_TIME
 
 
 def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
-    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves (unset: all), or the ``chosen`` ones."""
-    gpus = _visible([_parsed(line) for line in _asked().splitlines() if line.strip()])
+    """Returns the ``chosen`` ones of the GPUs that CUDA_VISIBLE_DEVICES allows (unset: all)."""
+    gpus = _visible([_parsed(line) for line in _query().splitlines() if line.strip()])
     if not gpus:
         raise UserError("no GPU was found on this machine; use device cpu")
     if chosen == "all":
@@ -61,11 +60,12 @@ def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
 
 
 def mps_is_running() -> bool:
-    """Tells whether NVIDIA's Multi-Process Service takes the work of this machine's processes."""
+    """Returns whether NVIDIA's Multi-Process Service runs on this machine."""
     return (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists()
 
 
-def _asked() -> str:
+def _query() -> str:
+    """Returns the output of nvidia-smi, a line for each GPU."""
     try:
         return subprocess.run(
             ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"],
@@ -86,7 +86,7 @@ def _asked() -> str:
 def _parsed(line: str) -> Gpu:
     try:
         index, uuid, name, *numbers = (word.strip() for word in line.split(","))
-        # A number that the driver does not tell is a word, such as [N/A].
+        # A number that the driver does not report is a word, such as [N/A].
         memory, used, percent = (int(n) if n.isdecimal() else 0 for n in numbers)
         return Gpu(int(index), uuid, name, memory * _MIB, used * _MIB, percent / 100)
     except ValueError:
@@ -100,15 +100,15 @@ def _visible(gpus: list[Gpu]) -> tuple[Gpu, ...]:
         return tuple(gpus)
     visible: list[Gpu] = []
     for word in filter(None, (word.strip() for word in words.split(","))):
-        found = [gpu for gpu in gpus if str(gpu.index) == word or gpu.uuid.startswith(word)]
-        if word == "-1":  # hides what follows, and so all
+        matches = [gpu for gpu in gpus if str(gpu.index) == word or gpu.uuid.startswith(word)]
+        if word == "-1":  # CUDA ignores all that follows
             break
-        if not found:
+        if not matches:
             raise UserError(
                 f"CUDA_VISIBLE_DEVICES names {word}, which nvidia-smi does not list; unset it to "
                 "use every GPU"
             )
-        visible += (gpu for gpu in found if gpu not in visible)
+        visible += (gpu for gpu in matches if gpu not in visible)
     return tuple(visible)
 
 
@@ -116,12 +116,11 @@ def _visible(gpus: list[Gpu]) -> tuple[Gpu, ...]:
 def held(
     gpus: Sequence[Gpu], number: int, on_wait: Callable[[str], None]
 ) -> Iterator[tuple[Gpu, ...]]:
-    """Holds ``number`` of the ``gpus`` while the block runs; waits until so many are free.
+    """Holds ``number`` of the ``gpus`` while the block runs; waits until that many are free.
 
-    Who finds too few holds none meanwhile, so that two never wait for each other. A GPU is held by
-    a lock on a file of its name, which the kernel frees however the process dies; Snakemake counts
-    jobs and hands out no indices.
-    ``on_wait`` is called once with what is waited for, when waiting begins.
+    A process that waits holds none, so two never wait for each other. A GPU is held by a lock on a
+    file with its name, which the kernel frees however the process dies. (Snakemake cannot assign
+    GPUs: it counts jobs only.) ``on_wait`` is called once, with a text, when waiting begins.
     """
     if len(gpus) < number:
         raise UserError(f"{number} GPUs are asked for, and {len(gpus)} can be used")
@@ -144,7 +143,7 @@ def held(
 
 
 def _locked(folder: Path, gpus: Sequence[Gpu], number: int) -> dict[Gpu, int]:
-    """Returns up to ``number`` GPUs that were free, with the descriptors that lock them."""
+    """Locks up to ``number`` free GPUs; returns them with the descriptors of their locks."""
     locks: dict[Gpu, int] = {}
     for gpu in gpus:
         descriptor = os.open(folder / gpu.uuid, os.O_RDONLY | os.O_CREAT, 0o600)

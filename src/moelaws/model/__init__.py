@@ -1,1 +1,1 @@
-"""The transformer: attention, router, experts behind one interface, and their parameters."""
+"""The transformer: attention, routers, and experts with several back ends."""

@@ -14,10 +14,10 @@ EPSILON = 1e-6
 
 
 class RMSNorm(nn.Module):
-    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis; gain (*shape,) starts at 1.
+    """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis (Zhang & Sennrich, 2019).
 
-    The shape is the width, or one that broadcasts against x. Computed and returned in fp32,
-    whatever the type of x: the caller rounds once, where it must (Zhang & Sennrich, 2019).
+    The gain (*shape,) starts at 1. Its shape is the width, or one that broadcasts against x. y is
+    computed and returned in fp32, whatever the type of x, so that the caller can round it once.
     """
 
     def __init__(self, *shape: int) -> None:
@@ -32,7 +32,7 @@ class RMSNorm(nn.Module):
 class Attention(nn.Module):
     """Multi-head attention for n_kv = n_heads, else grouped-query (Ainslie et al., 2023).
 
-    No biases. One matrix holds the query, key and value projections: d (H + 2 n_kv) W entries.
+    It has no biases. One matrix projects to queries, keys and values: d (H + 2 n_kv) W entries.
     """
 
     def __init__(self, model: Model, generator: torch.Generator) -> None:
@@ -48,7 +48,7 @@ class Attention(nn.Module):
         self.k_norm = RMSNorm(self.width) if model.qk_norm else None
 
     def forward(self, x_BND: Tensor, rotation: Tensor) -> Tensor:
-        """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` is from ``rotary``."""
+        """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` comes from ``rotary``."""
         B, N, _ = x_BND.shape
         qkv_BNX = F.linear(x_BND, cast(self.w_qkv, x_BND.dtype))
         y_BNV = attend(
@@ -63,10 +63,10 @@ Norms = tuple[RMSNorm | None, RMSNorm | None]
 def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Tensor:
     """Returns causal attention (..., N, H W) of queries, keys and values (..., N, H + 2 G, W).
 
-    ``norms`` are those of queries and of keys, both there or none.
+    ``norms`` are those of queries and of keys: two modules, or None twice.
     """
     H, G = n_heads, (qkv_NXW.shape[-2] - n_heads) // 2
-    # Splits, not slices: the backward of a slice fills a whole tensor with zeros.
+    # Split, not sliced: the backward pass of a slice fills a whole tensor with zeros.
     qk, v_NGW = torch.split_with_sizes(qkv_NXW, [H + G, G], -2)
     q_norm, k_norm = norms
     if q_norm is not None and k_norm is not None:
@@ -74,7 +74,7 @@ def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Ten
         qk = torch.cat((q_norm(q), k_norm(k)), dim=-2)
     turned = rotate(qk, rotation).to(qkv_NXW.dtype)
     q_NHW, k_NGW = torch.split_with_sizes(turned, [H, G], -2)
-    # Sequences of several experts are as many sequences: fused kernels take four axes.
+    # Fused kernels take four axes, so the sequences of several experts become one batch.
     q_BHNW, k_BGNW, v_BGNW = (t.transpose(-3, -2).flatten(0, -4) for t in (q_NHW, k_NGW, v_NGW))
     y_BHNW = F.scaled_dot_product_attention(
         q_BHNW, k_BGNW, v_BGNW, is_causal=True, enable_gqa=G != H

@@ -1,7 +1,7 @@
 """The back ends of the routed experts, and which of them a machine can use.
 
-A back end computes, for given assignments and gates, the same sum over a token's experts from the
-same parameters: it changes the speed and the rounding, never the model. No token is ever dropped.
+For given assignments and gates, every back end computes the same sum over a token's experts from
+the same parameters. It changes speed and rounding, but never the model, and it never drops a token.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,8 +17,8 @@ from moelaws.model.mlp import feed_forward
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Mlp, Model, MoE
 
-# (x_TD, experts_TK, gates_TK, *weights) -> y_TD, for T tokens, K experts a token, D model width:
-# the weights that ``experts.weight_shapes`` names for a kind of expert, in x's type; gates in fp32.
+# (x_TD, experts_TK, gates_TK, *weights) -> y_TD, for T tokens, K experts a token, D model width.
+# The weights are those of ``mlp.weight_shapes``, in the type of x; the gates are in fp32.
 ExpertsFunction = Callable[..., Tensor]
 
 
@@ -29,12 +29,12 @@ class Backend:
     name: str
     functions: Mapping[Mlp, ExpertsFunction]
     about: str
-    # Why this machine or this model cannot use it, and what to do; empty when it can.
+    # (model, device, precision) -> why it cannot be used and what to do; empty if it can be used
     obstacle: Callable[[Model, str, str], str]
 
 
 def token_loop(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
-    """Computes y_t = sum over k of gate_tk * expert e_tk at x_t, a token at a time, in float64."""
+    """Computes y_t = sum_k gate_tk * expert_{e_tk}(x_t) in float64, one token after another."""
 
     def product(x: Tensor, w: Tensor, b: Tensor | float = 0.0) -> Tensor:
         return x @ w + b
@@ -84,15 +84,14 @@ BACKENDS: dict[str, Backend] = {
         ),
     )
 }
-# In order of preference. MegaBlocks is what the sparsity paper trained with.
+# In order of preference; the sparsity paper trained with MegaBlocks.
 AUTO = {"cpu": ("torch",), "cuda": ("megablocks", "torch")}
 
 
 def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:
-    """Returns the back end of that name, for ``auto`` the first usable one, and why in a line.
+    """Returns a back end, by its name or (``auto``) the first usable one, and a line that says why.
 
-    Raises:
-        UserError: when it is unknown or cannot be used, with what is missing.
+    Raises UserError, which says what is missing, if it is unknown or cannot be used.
     """
     if name != "auto" and name not in BACKENDS:
         raise UserError(f"back end {name!r} is unknown; there are auto, {', '.join(BACKENDS)}")

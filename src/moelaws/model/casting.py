@@ -1,4 +1,4 @@
-"""Weights in the computing type, cast once a step however many micro-batches use them."""
+"""Casts weights to the computing type, once per step however many micro-batches use them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 
 Chosen = Callable[[Tensor], bool]
-# Casts made so far by weight and type, and of which weights they are kept; None outside
-# ``casting_once``.
+# The casts by weight and type, and which weights' casts are kept; None outside ``casting_once``
 _casts: ContextVar[tuple[dict[tuple[Tensor, torch.dtype], Tensor], Chosen] | None] = ContextVar(
     "casts", default=None
 )
 
 
 def cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns ``weight`` in ``dtype``; its gradient goes to ``weight`` in the weight's own type."""
+    """Returns ``weight`` in ``dtype``; ``weight`` gets its gradient in its own type."""
     kept = _casts.get()
     if kept is None or weight.dtype == dtype:
         return weight.to(dtype)
@@ -31,9 +30,9 @@ def cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 @contextmanager
 def casting_once(chosen: Chosen = lambda weight: True) -> Iterator[None]:
-    """Keeps each cast of a ``chosen`` weight until the end of the block, in which none may change.
+    """Keeps each cast of a ``chosen`` weight until the block ends; no weight may change within it.
 
-    The gradients are the same bit for bit: each backward pass goes through the one cast again.
+    The gradients are the same bit for bit, because each backward pass goes through the kept cast.
     """
     token = _casts.set(({}, chosen))
     try:

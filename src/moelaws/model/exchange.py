@@ -1,10 +1,10 @@
 """Experts spread over processes: tokens go to the processes that hold their experts, and back.
 
-Each of R processes holds some consecutive ones of the E experts. No token is dropped: how
-many rows go where is told first, which is the one time that a step waits for a device.
+Each of R processes holds some consecutive ones of the E experts. No token is dropped: the processes
+first tell each other how many rows they send. This is the only time that a step waits for a device.
 
-Shapes: T tokens, K experts a token, X = T K assignments, D model width, R processes, E experts, H
-of them here.
+Shapes: T tokens, K experts a token, X = T K assignments, D model width, R processes, E experts,
+H experts here.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,10 @@ from moelaws.model.grouped import sort_by_expert
 
 
 class Exchange:
-    """The routed experts' function where this process holds some of the experts only."""
+    """The routed experts' function if this process holds only some of the experts."""
 
     def __init__(self, function: ExpertsFunction, held: Sequence[int]) -> None:
-        """Takes the back end's function, which computes the experts that are here, and how many
-        experts each process holds."""
+        """Takes the back end's function for the experts here, and how many each process holds."""
         self.function, self.held = function, list(held)
 
     def __call__(
@@ -36,7 +35,7 @@ class Exchange:
         counts_E = torch.diff(order.ends_E, prepend=order.ends_E.new_zeros(1))
         received_RH = counts_E.new_empty(R, H)
         dist.all_to_all_single(received_RH.view(-1), counts_E, [H] * R, self.held)
-        to_R = torch.stack([part.sum() for part in torch.split(counts_E, self.held)])
+        to_R = torch.stack([counts.sum() for counts in torch.split(counts_E, self.held)])
         sent, received = torch.stack((to_R, received_RH.sum(1))).tolist()
         rows_XD = moved(x_TD[order.tokens_X], sent, received)
         kinds = torch.arange(H, device=x_TD.device).repeat(R)
@@ -44,7 +43,7 @@ class Exchange:
         if len(rows_XD):
             ones_X1 = gates_TK.new_ones(len(rows_XD), 1)
             rows_XD = self.function(rows_XD, experts_X[:, None], ones_X1, *weights)
-        else:  # every weight has a gradient, if only zero
+        else:  # every weight needs a gradient, even if it is zero
             rows_XD = rows_XD + torch.stack([w.sum() for w in weights]).sum() * 0
         back_XD = moved(rows_XD, received, sent)
         y_TKD = back_XD[order.places_TK]
@@ -53,14 +52,16 @@ class Exchange:
 
 
 def moved(rows_XD: Tensor, sent: list[int], received: list[int]) -> Tensor:
-    """Returns the rows that come here, where ``sent`` and ``received`` tell how many each process
-    gets from here, and sends here."""
+    """Exchanges rows and returns those received.
+
+    ``sent`` and ``received`` hold how many rows go to, and come from, each process.
+    """
     out_XD: Tensor = _Moved.apply(rows_XD, sent, received)  # type: ignore[no-untyped-call]
     return out_XD
 
 
 class _Moved(torch.autograd.Function):
-    """Its gradients go the same way back."""
+    """Exchanges rows; the backward pass exchanges the gradients the other way."""
 
     @staticmethod
     def forward(ctx: Any, rows_XD: Tensor, sent: list[int], received: list[int]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The layer of experts: router, routed experts behind a back end, and shared experts.
+"""The layer of experts: router, routed experts with a back end, and shared experts.
 
 Shapes: B sequences, N positions, T = B N tokens, K experts a token, D model width, E experts, F
 expert width, M = 2 F.
@@ -17,15 +17,10 @@ from moelaws.spec.model import MoE
 
 
 class RoutedExperts(nn.Module):
-    """E experts of width F, stacked in one tensor a matrix; a back end applies them."""
+    """E experts of width F, applied by a back end; one tensor stacks a matrix of all experts."""
 
     def __init__(
-        self,
-        moe: MoE,
-        d_model: int,
-        init_std: float,
-        backend: Backend,
-        generator: torch.Generator,
+        self, moe: MoE, d_model: int, init_std: float, backend: Backend, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.function = backend.functions[moe.mlp]
@@ -38,18 +33,10 @@ class RoutedExperts(nn.Module):
 
 
 class MoELayer(nn.Module):
-    """Router, routed experts and, side by side in one MLP, the shared ones.
-
-    The sum of n_shared experts is one MLP of n_shared times the width.
-    """
+    """Router, routed experts, and shared experts: in sum, one MLP of n_shared times the width."""
 
     def __init__(
-        self,
-        moe: MoE,
-        d_model: int,
-        init_std: float,
-        backend: Backend,
-        generator: torch.Generator,
+        self, moe: MoE, d_model: int, init_std: float, backend: Backend, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator)
@@ -60,7 +47,7 @@ class MoELayer(nn.Module):
     def forward(
         self, x_BND: Tensor, groups: int, noise: Sequence[torch.Generator] = ()
     ) -> tuple[Tensor, Routing]:
-        """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router fp32."""
+        """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router is fp32."""
         routing = self.router(x_BND, groups, noise)
         x_TD = x_BND.flatten(0, -2)
         y_TD = self.routed_experts(x_TD, routing)

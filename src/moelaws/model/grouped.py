@@ -1,7 +1,7 @@
 """The ``torch`` back end: dropless experts by grouped products over tokens sorted by expert.
 
-SwiGLU experts have a backward pass of their own. GELU experts with biases are written for autograd:
-the generalization paper's models are small.
+SwiGLU experts have their own backward pass. GELU experts with biases are written for autograd,
+because the generalization paper's models are small.
 
 Shapes: T tokens, K experts a token, X = T K assignments (in the order of tokens, or sorted by
 expert), D model width, E experts, F expert width, M = 2 F.
@@ -19,14 +19,14 @@ class Order(NamedTuple):
     """The assignments of T tokens sorted by expert, tokens in order within each."""
 
     experts_X: Tensor  # int64: the expert of each sorted assignment
-    order_X: Tensor  # int64: which assignment, t K + k, stands at each place
-    tokens_X: Tensor  # int64: its token t
-    places_TK: Tensor  # int64: where each assignment stands
+    order_X: Tensor  # int64: the assignment, t K + k, at each place
+    tokens_X: Tensor  # int64: the token t of the assignment at each place
+    places_TK: Tensor  # int64: the place of each assignment
     ends_E: Tensor  # int32: where each expert's assignments end
 
 
 def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
-    """Sorts the assignments of ``experts_TK`` int64 (T, K), each in [0, n_experts)."""
+    """Sorts the assignments ``experts_TK`` int64 (T, K), each in [0, n_experts)."""
     experts_X, order_X = experts_TK.reshape(-1).sort(stable=True)
     device = order_X.device
     rows_X = torch.arange(len(order_X), device=device)
@@ -39,16 +39,16 @@ def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
 
 
 def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
-    """Returns (T, D): each token's sum of its K rows, read where ``places_TK`` says, in order."""
+    """Returns each token's sum (T, D) of its K rows, which are at ``places_TK``, in that order."""
     return F.embedding_bag(places_TK, rows_XD, mode="sum")
 
 
 class GroupedExperts(torch.autograd.Function):
     """y_t = sum_k gate_tk * W_down[e_tk]^T (silu(W_gate[e_tk]^T x_t) * W_up[e_tk]^T x_t).
 
-    The permutation's backward is a gather by the inverse permutation and a sum over K: no scatter.
-    The gates multiply the F-wide activation, not the D-wide output: both are linear, and the
-    outputs of the second product then need not be kept for the gates' gradient.
+    The backward pass of the permutation is a gather by the inverse permutation and a sum over K,
+    not a scatter. The gates multiply the F-wide activation, not the D-wide output. The result is
+    the same, because W_down is linear, and the gates' gradient then needs no output of W_down.
     """
 
     @staticmethod
@@ -67,7 +67,7 @@ class GroupedExperts(torch.autograd.Function):
         gate_XF, up_XF = h_XM.chunk(2, dim=-1)
         gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
         gates_X1 = gates_X.to(x_TD.dtype)[:, None]
-        # Of the activation only silu's part is kept: the products are cheap to do again.
+        # Only the factor silu is kept of the activation, because its products are cheap to repeat.
         silu_XF = F.silu(gate_XF)
         a_XF = (silu_XF * up_XF).mul_(gates_X1)
         y_XD = F.grouped_mm(a_XF, w_down_EFD, offs=order.ends_E)
@@ -85,12 +85,12 @@ class GroupedExperts(torch.autograd.Function):
         a_XF = (silu_XF * up_XF).mul_(gates_X1)
         dw_down_EFD = F.grouped_mm(a_XF.t(), dy_XD, offs=ends_E)
 
-        da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)  # gates yet to come
+        da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)  # without the gates
         dup_XF = silu_XF * da_XF
         dgates_X = torch.mul(dup_XF, up_XF, out=a_XF).sum(-1, dtype=torch.float32)
         dgates_TK = dgates_X.index_select(0, places_TK.view(-1)).view(places_TK.shape)
 
-        # Both halves are written in place: neither a concatenation nor a copy.
+        # Both halves are written in place, without a concatenation or a copy.
         dh_XM = torch.empty_like(h_XM)
         dh_gate_XF, dh_up_XF = dh_XM.chunk(2, dim=-1)
         torch.mul(dup_XF, gates_X1, out=dh_up_XF)
@@ -103,15 +103,11 @@ class GroupedExperts(torch.autograd.Function):
 
 
 def grouped_experts(
-    x_TD: Tensor,
-    experts_TK: Tensor,
-    gates_TK: Tensor,
-    w_gate_up_EDM: Tensor,
-    w_down_EFD: Tensor,
+    x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, w_gate_up_EDM: Tensor, w_down_EFD: Tensor
 ) -> Tensor:
-    """Computes the ``torch`` back end's SwiGLU experts, (T, D), for any widths.
+    """Returns the output (T, D) of the ``torch`` back end's SwiGLU experts, for any widths.
 
-    grouped_mm takes rows of whole 16 bytes; others are padded with zeros, which change no sum.
+    grouped_mm takes rows of whole 16 bytes. Other rows are padded with zeros, which change no sum.
     """
     E, F_, D = w_down_EFD.shape
     multiple = 16 // x_TD.element_size()
@@ -127,7 +123,7 @@ def grouped_experts(
 
 
 class Dispatch(torch.autograd.Function):
-    """Rows (X, D) of the tokens that the assignments name; the gradient is a gather and a sum."""
+    """Rows (X, D) of the assignments' tokens; the gradient is a gather and a sum."""
 
     @staticmethod
     def forward(ctx: Any, x_TD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
@@ -141,7 +137,7 @@ class Dispatch(torch.autograd.Function):
 
 
 class Combine(torch.autograd.Function):
-    """Each token's sum (T, D) of its K rows: the transpose of ``Dispatch``."""
+    """Each token's sum (T, D) of its K rows, the transpose of ``Dispatch``."""
 
     @staticmethod
     def forward(ctx: Any, y_XD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
@@ -178,7 +174,7 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
     """
     w_in_EDF, b_in_EF, w_out_EFD, b_out_ED = weights
     E, D, F_ = w_in_EDF.shape
-    # Grouped products want rows of whole 16 bytes.
+    # Grouped products take rows of whole 16 bytes.
     multiple = 16 // x_TD.element_size()
     d, f = -D % multiple, -F_ % multiple
     if d or f:

@@ -1,4 +1,4 @@
-"""Feed-forward layers, dense or of experts side by side: their weights and what they compute.
+"""Feed-forward layers, dense or of experts side by side: their weights and their products.
 
 Shapes: T tokens, D model width, F hidden width, E experts.
 """
@@ -14,32 +14,29 @@ from moelaws.spec.parts import Mlp
 
 
 def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of E experts' weights by name, in the back ends' order; b: biases."""
+    """Returns name -> shape of E experts' weights, in the back ends' order; b are biases."""
     if mlp == "swiglu":
         return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
     return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
 
 
 def add_weights(
-    module: nn.Module,
-    shapes: dict[str, tuple[int, ...]],
-    init_std: float,
-    generator: torch.Generator,
+    module: nn.Module, shapes: dict[str, tuple[int, ...]], std: float, generator: torch.Generator
 ) -> tuple[str, ...]:
-    """Gives ``module`` parameters of these shapes, matrices random and biases 0; returns names."""
+    """Gives ``module`` random matrices and zero biases of these shapes; returns their names."""
     for name, shape in shapes.items():
         weight = nn.Parameter(torch.zeros(shape))
         if name.startswith("w_"):
-            nn.init.normal_(weight, std=init_std, generator=generator)
+            nn.init.normal_(weight, std=std, generator=generator)
         module.register_parameter(name, weight)
     return tuple(shapes)
 
 
 def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Tensor]) -> Tensor:
-    """Returns W_down (silu(W_gate x) * W_up x) (Shazeer, 2020), or W_out gelu(W_in x + b_in) +
-    b_out (generalization, Tables 3-4) of four weights.
+    """Returns the output of an MLP with two weights or four; ``product`` takes x, W and maybe b.
 
-    ``product`` takes an input, a matrix and perhaps a bias.
+    Two are W_down (silu(W_gate x) * W_up x) (Shazeer, 2020), four W_out gelu(W_in x + b_in) + b_out
+    (generalization, Tables 3-4).
     """
     if len(weights) == 2:
         w_gate_up, w_down = weights
@@ -50,7 +47,7 @@ def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Te
 
 
 class MLP(nn.Module):
-    """A dense layer; its matrices are those of one expert, transposed."""
+    """A dense layer. Its matrices are those of one expert, transposed."""
 
     def __init__(
         self, mlp: Mlp, d_model: int, width: int, init_std: float, generator: torch.Generator

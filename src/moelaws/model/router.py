@@ -1,9 +1,9 @@
-"""The router: which experts a token goes to, with which gates, and the losses that spread it.
+"""Routers: which experts a token goes to, with which gates, and the losses that balance the load.
 
-A router's settings and its count are a class of ``spec.experts``; its module is here.
+The settings and the counts of a router are a class of ``spec.experts``; its module is here.
 
 Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K experts a token, G
-balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, X any number of columns.
+balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence.
 """
 
 import math
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
-ROWS_OF_A_GROUP = 16  # at most, in which its assignments are counted
+ROWS_OF_A_GROUP = 16  # the most rows in which a group's assignments are counted
 
 
 class Routing(NamedTuple):
@@ -24,22 +24,22 @@ class Routing(NamedTuple):
 
     experts_TK: Tensor  # int64: the K chosen experts, highest gate first
     gates_TK: Tensor  # their weights, fp32
-    counts_GE: Tensor  # int64: assignments an expert got from each balance group
+    counts_GE: Tensor  # int64: the assignments of each balance group to each expert
     balance: Tensor
     z: Tensor
 
 
 class Router(nn.Module):
-    """Softmax over all E experts, then the K largest; always in fp32.
+    """Takes a softmax over all E experts, then the K largest; always in fp32.
 
-    ``normalize_top_k`` divides the K gates by their sum: the softmax over the selected experts
-    alone. ``jitter`` multiplies the router's inputs in training by noise, uniform in
-    [1 - jitter, 1 + jitter] (Fedus et al., 2021, sec 2.4). The auxiliary losses are returned
+    ``normalize_top_k`` divides the K gates by their sum, which makes them the softmax over the
+    selected experts alone. In training, ``jitter`` multiplies the router's inputs by noise, uniform
+    in [1 - jitter, 1 + jitter] (Fedus et al., 2021, sec 2.4). The auxiliary losses are returned
     without their coefficients:
 
-    - balance: E * sum_i f_i p_i, with f_i the share of the group's T K / G assignments that expert
-      i got and p_i its mean probability; mean over groups. 1 when the load is uniform, E when one
-      expert gets all (Fedus et al., 2021, Eq 4, with f counted over top-k assignments).
+    - balance: E * sum_i f_i p_i, mean over groups, where f_i is the fraction of the group's T K / G
+      assignments that expert i got and p_i its mean probability. It is 1 if the load is uniform and
+      E if one expert gets all (Fedus et al., 2021, Eq 4, with f counted over top-k assignments).
     - z: mean over tokens of logsumexp(logits)^2 (Zoph et al., 2022, Eq 5).
     """
 
@@ -53,7 +53,7 @@ class Router(nn.Module):
         """Routes tokens (..., D); each of ``groups`` equal runs of them is balanced by itself.
 
         ``noise`` has a generator for each group, so that a group's jitter does not depend on what
-        is computed beside it; none in evaluation.
+        is computed beside it. Evaluation passes none.
         """
         E, K = self.moe.n_experts, self.moe.top_k
         x_TD = x.flatten(0, -2).float()
@@ -66,9 +66,9 @@ class Router(nn.Module):
         if self.moe.normalize_top_k:
             gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
         counts_GE = count(experts_TK, E, groups)
-        share_GE = counts_GE * (groups / experts_TK.numel())
+        fraction_GE = counts_GE * (groups / experts_TK.numel())
         mean_GE = p_TE.view(groups, -1, E).mean(1)
-        balance = E / groups * (share_GE * mean_GE).sum()
+        balance = E / groups * (fraction_GE * mean_GE).sum()
         return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
 
     def _jitter(self, x_TD: Tensor, noise: Sequence[torch.Generator]) -> Tensor:
@@ -81,9 +81,9 @@ class Router(nn.Module):
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
     """Counts each expert's assignments in each of ``groups`` equal runs of tokens: int64 (G, E).
 
-    Not by ``bincount``, which makes the host wait for a GPU to learn how many bins there are.
+    It avoids ``bincount``, which makes the host wait for a GPU to learn how many bins there are.
     """
-    # R rows for each group: additions to the same few numbers wait for each other on a GPU.
+    # Each group has several of the R rows: on a GPU, additions to the same number wait in line.
     rows = groups * math.gcd(len(experts_TK) // groups, ROWS_OF_A_GROUP)
     experts_RX = experts_TK.reshape(rows, -1)
     counts_RE = torch.zeros(rows, n_experts, dtype=torch.int64, device=experts_TK.device)
@@ -94,10 +94,9 @@ def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
 class ChunkRouter(nn.Module):
     """A learned router of chunks that sees nothing of the chunk that it decides for.
 
-    It sees the chunk before: the mean of its hidden states, or the last of them. So a token's
-    expert depends on earlier tokens alone, as a decoder must. Before the first chunk there is
-    nothing, and the router sees a learned vector in its place. The auxiliary losses are those of
-    ``Router`` over chunks, which are equally many tokens each.
+    It sees the mean hidden state of the chunk before, or the last one. So a token's expert depends
+    on earlier tokens alone, as it must in a decoder. For the first chunk the router sees a learned
+    vector instead. The auxiliary losses are those of ``Router`` over chunks.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class ChunkRouter(nn.Module):
         super().__init__()
         self.moe, self.chunk = moe, moe.chunk
         self.decide = Router(moe, d_model, init_std, generator)
-        # Of the size of the normed states that it stands for.
+        # Its entries have the size of those of the normed states that it stands for.
         self.w_start = nn.Parameter(torch.empty(1, d_model))
         nn.init.normal_(self.w_start, generator=generator)
 
@@ -115,15 +114,16 @@ class ChunkRouter(nn.Module):
     ) -> Routing:
         B, N, _ = x_BND.shape
         routing: Routing = self.decide(self._seen(x_BND.float()), groups, noise)
-        experts_TK, gates_TK = (
-            to_tokens(decided.view(B, -1, self.moe.top_k), N, self.chunk)
-            for decided in (routing.experts_TK, routing.gates_TK)
+        K = self.moe.top_k
+        experts_TK, gates_TK = (  # each token has the row of its chunk
+            rows.view(B, -1, K).repeat_interleave(self.chunk, dim=1)[:, :N].flatten(0, 1)
+            for rows in (routing.experts_TK, routing.gates_TK)
         )
         counts_GE = count(experts_TK, self.moe.n_experts, groups)
         return routing._replace(experts_TK=experts_TK, gates_TK=gates_TK, counts_GE=counts_GE)
 
     def _seen(self, x_BND: Tensor) -> Tensor:
-        """Returns what is known before each chunk, (B, M, D)."""
+        """Returns what the router sees before each chunk, (B, M, D)."""
         B, N, D = x_BND.shape
         whole_BMCD = x_BND[:, : (N - 1) // self.chunk * self.chunk].view(B, -1, self.chunk, D)
         before = whole_BMCD.mean(2) if self.moe.chunk_input == "mean" else whole_BMCD[:, :, -1]
@@ -131,11 +131,11 @@ class ChunkRouter(nn.Module):
 
 
 class PositionRouter(nn.Module):
-    """Chunk c of a sequence goes to the experts of places c K to c K + K - 1, with gates 1 / K.
+    """Sends chunk c of a sequence to the experts at places c K to c K + K - 1, with gates 1 / K.
 
-    A hash of the position: nothing is learned. Place s is that of expert (s + floor(s / E)) mod E.
-    So each round of E places has all experts once, and where E divides M K the load is equal. A
-    round begins one expert later than the one before, so that experts meet in other company there.
+    Nothing is learned. Expert (s + floor(s / E)) mod E is at place s. So each round of E places has
+    all experts once, and the load is equal if E divides M K. Each round begins one expert later
+    than the round before, so that other experts then work together.
     """
 
     def __init__(
@@ -157,12 +157,7 @@ class PositionRouter(nn.Module):
         return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)
 
 
-def to_tokens(x_BMX: Tensor, N: int, chunk: int) -> Tensor:
-    """Returns (T, X): what was decided for a chunk, for each of its tokens."""
-    return x_BMX.repeat_interleave(chunk, dim=1)[:, :N].flatten(0, 1)
-
-
-# A router takes the settings, d_model, the spread of initial weights and a generator.
+# A router takes the settings, d_model, the standard deviation of initial weights and a generator.
 ROUTERS: dict[str, Callable[..., nn.Module]] = {
     "token": Router,
     "chunk": ChunkRouter,

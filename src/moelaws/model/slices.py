@@ -17,8 +17,8 @@ from moelaws.spec.model import Mlp, Model
 class SlicedBlock(nn.Module):
     """Expert e is a pre-norm transformer block on columns e S to (e + 1) S (sectional, Fig 4).
 
-    What the experts add to their slices comes back to the residual stream by a projection, whose
-    e-th part is (S, D), or as it is, each to its own columns.
+    What the experts add to their slices is added to the residual stream by a projection, (S, D) for
+    each expert, or directly to the expert's own columns.
     """
 
     def __init__(self, model: Model, generator: torch.Generator) -> None:
@@ -37,7 +37,7 @@ class SlicedBlock(nn.Module):
             nn.init.normal_(self.w_join, std=std, generator=generator)
 
     def forward(self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype) -> Tensor:
-        """Returns the residual stream behind the block; ``rotation`` is of the experts' heads."""
+        """Returns the residual stream after the block; ``rotation`` is for the experts' heads."""
         start_EBPS = self.view.split(x_BND)
         x_EBPS = start_EBPS
         x_EBPS = x_EBPS + self.slice_attention(self.attention_norm(x_EBPS).to(dtype), rotation)
@@ -62,7 +62,7 @@ class Whole:
         return x_BND.view(*x_BND.shape[:2], self.E, -1).movedim(2, 0)
 
     def join(self, x_EBPS: Tensor) -> Tensor:
-        """Returns (B, N, D), the slices side by side."""
+        """Returns (B, N, D) with the slices side by side."""
         return x_EBPS.movedim(0, 2).flatten(2)
 
     def project(self, x_EBPS: Tensor, w_ESD: Tensor) -> Tensor:
@@ -77,27 +77,27 @@ class Chunks:
         self.E, self.context = E, context
 
     def split(self, x_BND: Tensor) -> Tensor:
-        """Returns the slices (E, B, context / E, S); what a shorter sequence lacks is zeros."""
-        # The zeros come last, and attention is causal: no position sees them.
+        """Returns the slices (E, B, context / E, S); a shorter sequence is filled up with zeros."""
+        # The zeros come last and attention is causal, so no position sees them.
         x_BND = F.pad(x_BND, (0, 0, 0, self.context - x_BND.shape[1]))
         x_BEPES = x_BND.view(len(x_BND), self.E, self.context // self.E, self.E, -1)
         return x_BEPES.diagonal(dim1=1, dim2=3).movedim(-1, 0)
 
     def join(self, x_EBPS: Tensor) -> Tensor:
-        """Returns (B, context, D), each chunk with its slice and zeros beside it."""
+        """Returns (B, context, D): each chunk with its own slice, and zeros in the others."""
         x_BEPES = torch.diag_embed(x_EBPS.movedim(0, -1), dim1=1, dim2=3)
         return x_BEPES.flatten(3).flatten(1, 2)
 
     def project(self, x_EBPS: Tensor, w_ESD: Tensor) -> Tensor:
-        """Returns (B, context, D), each chunk by its expert's map."""
+        """Returns (B, context, D), each chunk mapped by its expert."""
         return by_expert(x_EBPS, w_ESD).movedim(0, 1).flatten(1, 2)
 
 
-View = Whole | Chunks  # which positions of which slice an expert sees
+View = Whole | Chunks  # which positions of its slice an expert sees
 
 
 def by_expert(x_EBPS: Tensor, w_ESO: Tensor, b_EO: Tensor | None = None) -> Tensor:
-    """Returns (E, B, P, O), the input of each expert times its matrix, in the type of the input."""
+    """Returns each expert's input times its matrix, (E, B, P, O), in the type of the input."""
     E, B, P, _ = x_EBPS.shape
     y_ERO = torch.bmm(x_EBPS.reshape(E, B * P, -1), cast(w_ESO, x_EBPS.dtype))
     if b_EO is not None:
@@ -129,7 +129,7 @@ class SliceAttention(nn.Module):
 
 
 class SliceMLP(nn.Module):
-    """E feed-forward layers side by side, (E, S, F) in ``sizes``; weights as routed experts'."""
+    """E feed-forward layers side by side; ``sizes`` are (E, S, F), weights as of routed experts."""
 
     def __init__(
         self, mlp: Mlp, sizes: tuple[int, int, int], init_std: float, generator: torch.Generator

@@ -24,13 +24,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 class Losses(NamedTuple):
-    """Of one batch: nats per token, the auxiliary losses averaged over the layers with experts
-    (three scalars), and how many assignments each expert of such a layer got."""
+    """The losses of one batch, three scalars, and the load of the experts."""
 
-    cross_entropy: Tensor
-    balance: Tensor
+    cross_entropy: Tensor  # nats per token
+    balance: Tensor  # mean over the layers with experts, and so is z
     z: Tensor
-    counts_LE: Tensor | None  # int64; None for dense models
+    counts_LE: Tensor | None  # int64: assignments of each expert; None for dense models
 
 
 class Block(nn.Module):
@@ -49,7 +48,7 @@ class Block(nn.Module):
         if isinstance(ffn, MoE) and layer >= ffn.n_dense_layers:
             self.moe = MoELayer(ffn, d, std, backend, generator)
         else:
-            assert ffn.d_ffn is not None  # the configuration sees to it
+            assert ffn.d_ffn is not None  # by the checks of the configuration
             self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
 
     def forward(
@@ -72,12 +71,12 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Pre-norm decoder with a final norm; matrices start as N(0, init_std^2), gains at 1, biases
-    at 0.
+    """A pre-norm decoder with a final norm.
 
-    Parameters and the residual stream are fp32; with ``precision`` bf16 the matrix products and
-    attention are computed in bf16 from weights that are cast at use. Router, norms, rotation and
-    losses stay in fp32. Initial weights depend on the seed alone, not on device or back end.
+    Matrices start as N(0, init_std^2), gains at 1 and biases at 0. They depend on the seed alone,
+    not on device or back end. Parameters and the residual stream are in fp32. With ``precision``
+    bf16, matrix products and attention are computed in bf16 from weights that are cast at use,
+    while router, norms, rotation and losses stay in fp32.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Transformer(nn.Module):
         precision: str = "fp32",
         place: Callable[[nn.Module], None] = lambda module: None,
     ) -> None:
-        """Has ``place`` put each layer where it belongs as soon as it is made, the model last."""
+        """Calls ``place`` to move or shard each layer as soon as it is made, and the model last."""
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.dtype = PRECISIONS[precision]
@@ -118,7 +117,7 @@ class Transformer(nn.Module):
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
     ) -> tuple[Tensor, list[Routing]]:
-        """Returns logits (T, V) in the computing type, and the routing of layers with experts."""
+        """Returns logits (T, V) in the computing type and the routings of layers with experts."""
         x_BND = F.embedding(tokens_BN, self.embedding)
         routings = []
         for layer in self.layers:
@@ -137,8 +136,8 @@ class Transformer(nn.Module):
     ) -> Losses:
         """Returns the losses of ``tokens`` int64 (B, N + 1): each position predicts the next one.
 
-        ``groups`` is the number of equal runs of sequences that are balanced by themselves;
-        ``noise`` the generators of their jitter, one each.
+        ``groups`` is the number of equal runs of sequences that are each balanced by themselves,
+        and ``noise`` has a generator of jitter for each of them.
         """
         logits_TV, routings = self(tokens[:, :-1], groups, noise)
         cross_entropy = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1))

@@ -1,1 +1,1 @@
-"""The record of what was run: lists, status and summaries of runs, provenance, tags and notes."""
+"""The record of runs: lists, status and summaries, provenance, tags and notes."""

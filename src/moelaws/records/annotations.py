@@ -1,7 +1,7 @@
-"""Tags and notes: what people write of a run, kept beside its record and never part of it.
+"""Tags and notes that people write about a run. They lie beside its record and are no part of it.
 
 No rule of the workflow reads them, so writing them reruns nothing. They may be written while the
-run is trained, and they stay when it is asked for again.
+run trains, and they stay when it is trained again.
 """
 
 import re
@@ -18,19 +18,19 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Annotations:
-    """What people wrote of one run."""
+    """What people wrote about one run."""
 
     tags: dict[str, str] = field(default_factory=dict)  # name -> value, any text
-    note: str = ""  # any text; empty where there is none
+    note: str = ""  # any text; empty if there is none
 
     @property
     def text(self) -> str:
-        """The tags on one line, such as ``baseline=yes, optimizer=muon``."""
+        """Returns the tags on one line, such as ``baseline=yes, optimizer=muon``."""
         return ", ".join(f"{name}={' '.join(value.split())}" for name, value in self.tags.items())
 
 
 def of(results: Results, run_id: str) -> Annotations:
-    """Returns the annotations of a run, empty where nobody wrote any."""
+    """Returns the annotations of a run, which may be empty."""
     path = results.annotations(run_id)
     if not path.is_file():
         return Annotations()
@@ -46,8 +46,7 @@ def annotate(
 ) -> Annotations:
     """Adds ``tags`` to a run, sets its ``note``, and returns all its annotations.
 
-    A tag whose value is empty is removed, and so is the note where ``note`` is empty; None leaves
-    it as it is.
+    An empty value removes a tag, and an empty ``note`` removes the note; None leaves it as it is.
     """
     tags = dict(tags or {})
     for name in tags:
@@ -61,7 +60,7 @@ def annotate(
             text.encode()
         except UnicodeEncodeError:
             raise UserError(f"{quoted(text)} is not UTF-8; give a text that is") from None
-    with one_at_a_time(results.run(run_id)):  # two who write at once would lose the first's words
+    with one_at_a_time(results.run(run_id)):  # of two writers at once, one would lose its text
         old = of(results, run_id)
         kept = {name: value for name, value in sorted({**old.tags, **tags}.items()) if value}
         new = Annotations(kept, old.note if note is None else note)

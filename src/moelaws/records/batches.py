@@ -2,7 +2,7 @@
 
 The workflow writes ``results/batches/<digest>.runs.json`` while it is parsed, and ``moelaws train``
 writes ``<digest>.json`` once each run has a summary. The marker alone decides whether a batch is
-done: the workflow removes one that is not true any more, and so needs no memory of its own.
+done. The workflow removes a marker that is no longer true, so it needs no memory of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Order(Frozen):
 
     config: RunConfig
     keep: bool = False  # whether the final weights are kept
-    steps: tuple[int, ...] = ()  # the steps on the way after which they are kept too
+    steps: tuple[int, ...] = ()  # the steps on the way after which weights are kept, too
 
 
 class Orders(Frozen):
@@ -38,20 +38,20 @@ class Orders(Frozen):
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:
-        """Writes the runs to ``path``, unless they stand there."""
+        """Writes the runs to ``path`` unless the file holds them already."""
         data = self.model_dump(mode="json", exclude_defaults=True)
-        with suppress(UserError):  # there is none yet, or a damaged one
+        with suppress(UserError):  # the file does not exist yet, or is damaged
             if read_json(path) == data:
                 return
         write_json(path, data)
 
 
 class Marker(Frozen):
-    """What a finished batch left behind."""
+    """The marker of a finished batch."""
 
     runs: dict[str, str]  # run -> the SHA-256 of its summary
     again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again
-    # Run -> the steps on the way whose weights are kept, beside the final ones
+    # Run -> the steps on the way whose weights are kept, in addition to the final ones
     kept: dict[str, tuple[int, ...]] = {}
 
 
@@ -71,9 +71,9 @@ def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
 
 
 def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:
-    """Tells whether the batch of the marker ``path`` is done and its runs are as they were then.
+    """Returns whether the batch with the marker ``path`` is done and its runs have not changed.
 
-    ``keeps`` is run -> the steps on the way after which weights are to be kept.
+    ``keeps`` is run -> the steps on the way after which weights must be kept.
     """
     try:
         marker = parse(Marker, read_json(path), path)

@@ -1,8 +1,8 @@
 """The chain from what is shown back to what was trained.
 
-Each file of a tier names the digests of what it was made of: a figure its table, fits and derived
-tables, a fit its table, a table the summaries of its runs and their losses by document. ``link``
-follows these names.
+Each file of a tier records the digests of what it was made of: a figure those of its table, fits
+and derived tables; a fit that of its table; a table those of its runs' summaries and losses by
+document. ``link`` follows these records.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ class Link:
     """One file of the chain."""
 
     path: Path
-    # Of its content: ``changed`` where it is not what the file above was made of
+    # It is ``changed`` if the file above was made of another content
     state: Literal["whole", "unverified", "damaged", "changed", "missing"]
-    digest: str  # SHA-256 of its content now; empty where it is missing
-    code: str  # digest of the code that made it; empty where that is not on record
-    runs: Mapping[str, str]  # run -> digest of the summary that it holds, of a study's table
+    digest: str  # SHA-256 of its present content; empty if it is missing
+    code: str  # digest of the code that made it; empty if that is not on record
+    runs: Mapping[str, str]  # for a study's table: run -> digest of the summary that it holds
     documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
-    # Of an imported table: the source's name, digest, licence, attribution
-    imported: Mapping[str, str]
+    imported: Mapping[str, str]  # for an imported table: the source's name, digest, licence, ...
     inputs: tuple[Link, ...]  # the files that it was made of
 
     def as_dict(self) -> dict[str, Any]:
@@ -44,7 +43,7 @@ class Link:
 
 
 def link(path: Path, recorded: str = "") -> Link:
-    """Returns the chain below ``path``, whose digest the file above has ``recorded``."""
+    """Returns the chain below ``path``; the file above has ``recorded`` its digest."""
     if not path.is_file():
         return Link(path, "missing", "", "", {}, {}, {}, ())
     state, digest = inspect(path)
@@ -58,7 +57,7 @@ def link(path: Path, recorded: str = "") -> Link:
 
 
 def made_of(path: Path) -> dict[str, Any]:
-    """Returns what a file says of its origin; nothing where it has no place for that."""
+    """Returns what a file says of its origin; empty if its format has no place for that."""
     if path.suffix == ".parquet":
         from moelaws.files.parquet import read_origin
 
@@ -68,7 +67,7 @@ def made_of(path: Path) -> dict[str, Any]:
 
 
 def inspect(path: Path) -> tuple[seal.State, str]:
-    """Returns a file's state and digest as of ``seal.inspect``; each is read once a process."""
+    """Returns a file's state and digest like ``seal.inspect``, but reads each file only once."""
     stat = path.stat()
     return _inspect(path, stat.st_size, stat.st_mtime_ns)
 
@@ -79,7 +78,7 @@ def _inspect(path: Path, size: int, modified: int) -> tuple[seal.State, str]:
 
 
 def changed_runs(table: Link, results: Results) -> list[str]:
-    """Returns the runs of a table whose summaries or losses by document are gone or changed."""
+    """Returns the runs of a table whose summary or losses by document are gone or changed."""
 
     def differs(path: Path, digest: str | None) -> bool:
         return digest is not None and (not path.is_file() or inspect(path)[1] != digest)
@@ -93,7 +92,7 @@ def changed_runs(table: Link, results: Results) -> list[str]:
 
 
 def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[str]]:
-    """Returns how many of ``runs`` each commit, training code, text and host stands behind."""
+    """Counts ``runs`` by commit, by training code, by text and by host."""
     counts: dict[str, Counter[str]] = {
         name: Counter() for name in ("commit", "training code", "text", "host")
     }
@@ -109,7 +108,7 @@ def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[s
 
 
 def _text(config: Mapping[str, Any]) -> str:
-    """How a run's configuration names its text: a data set's name and commit, or a digest."""
+    """Returns how a configuration names its text: a data set's name and commit, or a digest."""
     source = config.get("corpus", {}).get("source", {})
     name = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
     return name or "not on record"

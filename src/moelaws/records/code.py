@@ -1,8 +1,7 @@
-"""Which files a module's behaviour depends on: the closure of its imports.
+"""The files that a module's behaviour depends on: the closure of its imports.
 
-Followed are imports of this package and of users' own studies, wherever they stand in a file, but
-for type checking. All is read from the source text and nothing is imported: the workflow asks for
-this while it is parsed.
+It follows imports of this package and of users' own studies anywhere in a file, except those for
+type checking. It only reads the source text, so it is fast enough for each parse of the workflow.
 """
 
 import ast
@@ -10,7 +9,6 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard
 
 import moelaws
 from moelaws.spec.errors import UserError
@@ -21,13 +19,13 @@ PACKAGE = Path(moelaws.__file__).parent
 
 @cache
 def closure(*modules: str) -> tuple[Path, ...]:
-    """Source files of ``modules`` (dotted names) and of all that they import.
+    """Returns the source files of ``modules`` (dotted names) and of all that they import.
 
-    Packages count with their ``__init__``. Sorted, absolute.
+    The paths are absolute and sorted; a package counts with its ``__init__``.
     """
     for module in modules:
         source(module)
-    ours = _ours()
+    ours = frozenset(package.partition(".")[0] for package in packages())
     seen: set[Path] = set()
     waiting = list(modules)
     while waiting:
@@ -39,7 +37,7 @@ def closure(*modules: str) -> tuple[Path, ...]:
 
 
 def source(module: str) -> Path:
-    """The file of ``module``."""
+    """Returns the source file of ``module``."""
     stem = _stem(module)
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -48,9 +46,10 @@ def source(module: str) -> Path:
 
 
 def definition(package: str, reference: str) -> ast.FunctionDef:
-    """The function that ``reference`` names, by its text: importing it may take long."""
+    """Returns the syntax tree of the function that ``reference`` names, without importing it."""
     module, name = module_of(package, reference), reference.partition(":")[2]
-    functions = {node.name: node for node in _tree(source(module)).body if _is_function(node)}
+    nodes = _tree(source(module)).body
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
     if name not in functions:
         public = ", ".join(known for known in functions if not known.startswith("_")) or "none"
         raise UserError(f"the module {module} has no function {name}; it has {public}")
@@ -58,7 +57,7 @@ def definition(package: str, reference: str) -> ast.FunctionDef:
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """First 16 hex digits of SHA-256 over names (relative to the package) and contents."""
+    """Returns 16 hex digits of the SHA-256 over contents and names relative to the package."""
     sha = hashlib.sha256()
     for path in paths:
         ours = path.is_relative_to(PACKAGE)
@@ -70,23 +69,23 @@ def digest(paths: Iterable[Path]) -> str:
 
 @cache
 def training_code() -> str:
-    """Digest of the code that decides what a training computes: corpus, model and training."""
-    # All of their files, not the closure of their imports: each run's start pays for it.
+    """Returns the digest of the code of a training: the packages corpus, model and training."""
+    # It covers all their files, because a closure of imports would slow the start of each run.
     folders = ("corpus", "model", "training")
     return digest(sorted(path for name in folders for path in (PACKAGE / name).rglob("*.py")))
 
 
 @cache
 def _files(module: str, ours: frozenset[str]) -> tuple[tuple[str, Path], ...]:
-    """What importing ``module`` reads: its own file and the packages' above it, with their names.
+    """Returns names and files that importing ``module`` reads: its own and its packages'.
 
-    Nothing where its top-level package is none of ``ours``, moelaws and users' own.
+    They are empty if its top-level package is not one of ``ours``, moelaws and users' own.
     """
-    parts, files = module.split("."), []
-    if parts[0] not in ours:
+    words, files = module.split("."), []
+    if words[0] not in ours:
         return ()
-    for depth in range(1, len(parts) + 1):
-        name = ".".join(parts[:depth])
+    for depth in range(1, len(words) + 1):
+        name = ".".join(words[:depth])
         stem = _stem(name)
         for path in (stem / "__init__.py", stem.with_suffix(".py")):
             if path.is_file():
@@ -94,20 +93,15 @@ def _files(module: str, ours: frozenset[str]) -> tuple[tuple[str, Path], ...]:
     return tuple(files)
 
 
-def _ours() -> frozenset[str]:
-    """The top-level packages of moelaws and of users' own studies."""
-    return frozenset(package.partition(".")[0] for package in packages())
-
-
 def _stem(module: str) -> Path:
-    """Where ``module`` lies, without a suffix."""
+    """Returns the path of ``module`` without a suffix."""
     top, *rest = module.split(".")
     return folder(top).joinpath(*rest)
 
 
 @cache
 def _imports(module: str, path: Path) -> tuple[str, ...]:
-    """What the file of ``module`` imports: each may be a module or a name in one."""
+    """Returns what the file of ``module`` imports; each may be a module or a name in one."""
     within = module if path.name == "__init__.py" else module.rpartition(".")[0]
     names: list[str] = []
     nodes: list[ast.AST] = [_tree(path)]
@@ -126,7 +120,7 @@ def _imports(module: str, path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-# An import is a statement: no expression is looked into.
+# An import is a statement, so expressions need no search.
 _HOLD_STATEMENTS = (ast.stmt, ast.Module, ast.ExceptHandler, ast.match_case)
 
 
@@ -138,7 +132,3 @@ def _only_for_types(node: ast.AST) -> bool:
 @cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def _is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    return isinstance(node, ast.FunctionDef)

@@ -1,4 +1,4 @@
-"""The list of runs: its columns, which runs are in it, their order, and groups over seeds."""
+"""The list of runs: its columns, the selection and order of runs, and groups over seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
 from moelaws.spec.rows import parse_rows
 
-# Heading -> key of the record.
+# Heading -> key of the record
 HEADINGS = {
     "ffn": "config.model.ffn.kind",
     "d_model": "config.model.d_model",
@@ -27,7 +27,7 @@ HEADINGS = {
     "started": "provenance.started",
 }
 COLUMNS = ("run_id", "status", *HEADINGS, "commit")
-WORDS = ("tags", "note")  # columns that stand in the list where some run has them
+WORDS = ("tags", "note")  # columns that are shown only if some run has them
 GROUPED = ("run_id", "ffn", "d_model", "E", "steps", "lr", "n", "L", "L_sd", "seconds")
 MEMBERS = "run_ids"
 _SD = "_sd"
@@ -37,14 +37,14 @@ Getter = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of a list, each a run, or a group of runs that differ in their seed alone.
+    """Rows of a list: each is a run, or a group of runs that differ in their seed alone.
 
-    A column is a heading, a key of the record such as ``summary.tokens``, or the last word of one
-    key alone, such as ``tokens``.
+    A column is a heading, a key of the record such as ``summary.tokens``, or the last word of a
+    key, such as ``tokens``, if no other key ends so.
     """
 
     rows: Sequence[tuple[Record, ...]]  # the runs of each row, by seed
-    code: str  # the digest of today's training code, by which a run is stale
+    code: str  # the digest of today's training code; a run of other code is stale
     grouped: bool = False
 
     @classmethod
@@ -54,7 +54,7 @@ class Listing:
 
     @property
     def records(self) -> list[Record]:
-        """The runs of all rows."""
+        """Returns the runs of all rows."""
         return [record for row in self.rows for record in row]
 
     def where(self, expression: str) -> Listing:
@@ -75,12 +75,12 @@ class Listing:
         return Listing(rows, self.code, self.grouped)
 
     def group(self) -> Listing:
-        """Returns a row for all runs whose configurations differ in their seed alone.
+        """Returns one row for all runs whose configurations differ in their seed alone.
 
-        Its ``run_id`` is that of the lowest seed, ``run_ids`` are those of all, and ``n`` says how
+        Its ``run_id`` is that of the lowest seed, ``run_ids`` are those of all, and ``n`` is how
         many have a loss. A number of the summary, such as L, is the mean over the runs that have
-        it; with ``_sd`` behind its name it is their standard deviation, none of a single run. Any
-        other column is the value that all runs share, and otherwise empty.
+        it. With ``_sd`` at the end of its name it is their standard deviation, which a single run
+        does not have. Any other column has a value only if it is the same for all runs.
         """
         groups: dict[str, list[Record]] = {}
         for record in self.records:
@@ -91,7 +91,7 @@ class Listing:
         return Listing(rows, self.code, grouped=True)
 
     def sort(self, name: str, descending: bool = False) -> Listing:
-        """Returns the rows in the order of a column; those that lack it come last."""
+        """Returns the rows sorted by a column; those without a value come last."""
         pairs = list(zip(self.column(name), self.rows, strict=True))
         have = [pair for pair in pairs if pair[0] is not None]
         texts = any(not isinstance(value, int | float) for value, _ in have)
@@ -100,7 +100,7 @@ class Listing:
         return Listing(rows, self.code, self.grouped)
 
     def column(self, name: str) -> list[Any]:
-        """Returns the value of a column in each row; None where a row has none."""
+        """Returns the value of a column in each row, or None if a row has none."""
         if not self.grouped:
             getter = self._getter(name)
             return [getter(row[0]) for row in self.rows]
@@ -109,7 +109,8 @@ class Listing:
         if name == "run_id":
             return [row[0].run_id for row in self.rows]
         if name == "n":
-            return [sum(map(_has_loss, row)) for row in self.rows]
+            losses = ([record.summary.get("loss") for record in row] for row in self.rows)
+            return [sum(isinstance(loss, int | float) for loss in row) for row in losses]
         spread = name.endswith(_SD)
         name = name.removesuffix(_SD)
         getter = self._getter(name)
@@ -122,7 +123,7 @@ class Listing:
         return [_summed_up([getter(r) for r in row], measured, spread) for row in self.rows]
 
     def _getter(self, name: str) -> Getter:
-        """Returns what gives a column's value in one run."""
+        """Returns the function that gives a column's value in one run."""
         if name in self._made:
             return self._made[name]
         first, _, rest = self._key(name).partition(".")
@@ -140,7 +141,7 @@ class Listing:
 
     @cached_property
     def _made(self) -> dict[str, Getter]:
-        """The columns that are made of several keys, or of none in the record's files."""
+        """Returns the columns that are not simply a key of the record's files."""
         return {
             "run_id": lambda r: r.run_id,
             "status": lambda r: r.status + (" (stale)" if r.is_stale(self.code) else ""),
@@ -169,13 +170,13 @@ class Listing:
 
     @cached_property
     def _known(self) -> dict[str, None]:
-        """The keys of all records; read only where a column is no heading."""
+        """Returns the keys of all records, which are needed only if a column is no heading."""
         rows = (flatten(record.as_dict(self.code)) for record in self.records)
         return {key: None for row in rows for key in row if "." in key}
 
 
 def _seed(record: Record) -> int | None:
-    """A run's seed, 0 where its configuration leaves out the default, None where it is damaged."""
+    """Returns a run's seed: 0 if its configuration has the default, None if that is damaged."""
     seed = record.config.get("seed", 0)
     return seed if record.config and isinstance(seed, int) else None
 
@@ -185,12 +186,8 @@ def _commit(record: Record) -> str:
     return (record.provenance.get("commit") or "")[:8] + dirty
 
 
-def _has_loss(record: Record) -> bool:
-    return isinstance(record.summary.get("loss"), int | float)
-
-
 def _summed_up(values: Sequence[Any], measured: bool, spread: bool) -> Any:
-    """Returns the mean or the spread of what was measured; otherwise the value that all share."""
+    """Returns the mean or spread of measured values; for others, the value that all share."""
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if not measured or len(numbers) < sum(value is not None for value in values):
         return values[0] if all(value == values[0] for value in values) else None

@@ -1,4 +1,4 @@
-"""The memory of this process: the most that it has held, and what it frees."""
+"""The memory of this process: its peak, and what it does with freed blocks."""
 
 import ctypes
 import re
@@ -11,10 +11,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def peak_memory() -> int:
-    """Returns the bytes resident at the worst moment since this program began.
+    """Returns the peak of resident bytes since this program began.
 
-    On Linux ``getrusage`` counts what the process that started this one held until then, which may
-    be a workflow of thousands of jobs; the kernel's status of this process does not.
+    On Linux, ``getrusage`` also counts what the process that started this one held until then. That
+    may be a workflow of thousands of jobs. The kernel's status of this process does not count it.
     """
     status = Path("/proc/self/status")
     if status.exists() and (peak := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
@@ -24,11 +24,11 @@ def peak_memory() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Tells glibc not to give freed blocks back to the system; elsewhere nothing is done.
+    """Tells glibc not to return freed blocks to the system; does nothing with another C library.
 
-    A training step asks for the same blocks again and again, and so does a fit. By default each
-    block above some 100 kB may be mapped anew, and its pages faulted in and zeroed: a tenth of the
-    time of a small model's step, half of the time of a fit to thousands of rows.
+    A training step allocates the same blocks again and again, and so does a fit. By default each
+    block above some 100 kB may be mapped anew, and its pages faulted in and zeroed. This takes a
+    tenth of the time of a small model's step, and half of that of a fit to thousands of rows.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

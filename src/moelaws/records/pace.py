@@ -1,4 +1,4 @@
-"""How fast a run trained."""
+"""The speed of a run's training."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from moelaws.spec.errors import UserError
 
 
 def seconds_a_step(results: Results, run_id: str) -> float | None:
-    """Returns the median time of a run's steps, which no stop of the run makes longer.
+    """Returns the median time of a run's steps, which interruptions do not change.
 
-    None where its history is not there, is damaged or holds less than two steps.
+    It returns None if the history is missing or damaged, or has less than two steps.
     """
     path = results.run(run_id) / "history.parquet"
     try:

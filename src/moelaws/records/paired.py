@@ -1,9 +1,9 @@
-"""Losses of runs on the same held-out documents: what tells runs apart, without what they share.
+"""Differences of runs' losses on the same held-out documents, with paired errors.
 
-A document that is hard for one run is hard for all. The standard error of one loss holds that
-difficulty, the difference of two losses hardly any of it: so contrasts of runs have an error of
-their own, paired by document. With x_rd nats of run r on the t_d tokens of document d, and
-T = sum_d t_d, the loss is L_r = sum_d x_rd / T. Documents are the clusters, m of them, and
+A document that is hard for one run is hard for all. The standard error of one loss contains that
+difficulty, but the difference of two losses contains hardly any of it. So contrasts of runs have
+their own error, paired by document. With x_rd nats of run r on the t_d tokens of document d, and
+T = sum_d t_d, the loss is L_r = sum_d x_rd / T. The m documents are the clusters, and
 e_rd = x_rd - t_d L_r are the residuals of a mean weighted by tokens. The covariance of the losses
 is
 
@@ -12,8 +12,8 @@ is
 whose diagonal is the squared error of each loss alone (the sandwich of Liang & Zeger 1986,
 "Longitudinal data analysis using generalized linear models"), and a contrast sum_r w_r L_r has the
 variance w' V w. For two runs this is the paired, clustered error of Miller 2024, "Adding Error Bars
-to Evals" (arXiv 2411.00640). It tells how much another sample of documents would change the
-contrast, and nothing of what another seed would.
+to Evals" (arXiv 2411.00640). It says how much another sample of documents would change the
+contrast, but not how much another seed would.
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ Array = NDArray[np.float64]
 
 
 class UnpairedError(UserError):
-    """Runs whose losses cannot be paired; the text says why."""
+    """The losses of these runs cannot be paired, for the reason in the text."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairedLosses:
     """The losses of R runs on the same m documents."""
 
-    run_ids: tuple[str, ...]  # of the runs
+    run_ids: tuple[str, ...]
     tokens: NDArray[np.int64]  # predicted tokens of each document, (m,)
     nats: Array  # cross-entropy of each run on each document, summed over its tokens, (R, m)
 
@@ -63,12 +63,11 @@ class PairedLosses:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def errors_among(self) -> Array:
-        """Returns an error (R,) for each run's bar where these R runs are compared.
+        """Returns an error (R,) for each run's bar in a comparison of these R runs.
 
-        It is that of the run's distance from the mean of all, times sqrt(R / (R - 1)): bars of two
-        runs with equal errors then add in squares to the error of their difference, as those of
-        independent measurements do. Source: Cousineau 2005 with Morey's 2008 correction. NaN for a
-        single run, which has nothing to be compared with.
+        It is the error of the run's distance from the mean of all, times sqrt(R / (R - 1)). The
+        squares of two runs' equal bars then add up to the square of their difference's error, as
+        for independent measurements (Cousineau 2005, corrected by Morey 2008). NaN for one run.
         """
         R = len(self.run_ids)
         if R < 2:
@@ -77,10 +76,10 @@ class PairedLosses:
 
 
 def paired_losses(results: Results, run_ids: Sequence[str]) -> PairedLosses:
-    """Returns the losses of at least one completed run by document.
+    """Returns the losses by document of completed runs, at least one.
 
-    An ``UnpairedError`` says of runs that were trained before their losses by document were kept,
-    or were not measured on the same tokens of the same documents.
+    Raises UnpairedError if a run was trained before losses by document were kept, or if the runs
+    were not measured on the same tokens of the same documents.
     """
     places, nats = [], []
     for run_id in run_ids:

@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: bars on a terminal, else a line every few seconds."""
+"""Progress of long work on standard error: bars on a terminal, else a line every few seconds."""
 
 import math
 import sys
@@ -12,20 +12,21 @@ DRAWINGS = 0.1  # seconds between the drawings of a bar
 
 
 class Report(Protocol):
-    """Takes how far a stage is; a stage begins with the first report of it."""
+    """Takes the progress of a stage, which begins with its first report."""
 
     def __call__(
         self, stage: str, done: float, total: float | None, note: str = "", **amounts: float
     ) -> None:
-        """``total`` is None where it is unknown. ``note`` says what is done, DONE/TOTAL by default.
+        """Takes how much is ``done`` of ``total``, which is None if it is unknown.
 
-        ``amounts`` are what has passed by name, such as ``tokens``: they are shown a second.
+        ``note`` says what is done, by default DONE/TOTAL. ``amounts`` are name -> amount so far, as
+        ``tokens``; they are shown per second.
         """
 
 
 @contextmanager
 def reporting(lines: bool = True) -> Iterator[Report]:
-    """Yields a report that works while the block runs; ``lines`` says whether a log gets lines."""
+    """Yields a report for as long as the block runs; without ``lines`` only a terminal shows it."""
     if not sys.stderr.isatty():
         yield _Stages(_print, LINES if lines else math.inf)
         return
@@ -45,7 +46,7 @@ def reporting(lines: bool = True) -> Iterator[Report]:
 
 
 class _Stages:
-    """A report that shows a stage every so many seconds, and the end of one that was shown."""
+    """A report that shows a stage at intervals, and also the end of a stage that was shown."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ def _print(stage: str, done: float, total: float | None, text: str) -> None:
 
 
 def announce(text: str) -> None:
-    """Prints a line on standard error, above the bars where there are any."""
+    """Prints a line on standard error, above any bars."""
     print(f"moelaws: {text}", file=sys.stderr, flush=True)
 
 

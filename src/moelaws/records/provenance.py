@@ -1,4 +1,4 @@
-"""What made a run: code, commit, packages, hardware, time."""
+"""The origin of a run: code, commit, packages, hardware, time."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from moelaws.records.code import PACKAGE, training_code
 
 PACKAGES = ("torch", "numpy", "tokenizers", "megablocks", "triton", "pyarrow", "pydantic")
 
-GPU_SHARE = "MOELAWS_GPU_SHARE"  # environment variable: how much of its GPU a training holds
+GPU_SHARE = "MOELAWS_GPU_SHARE"  # environment variable with the fraction of a GPU for a training
 
 
 def collect() -> dict[str, Any]:
@@ -28,22 +28,22 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: v for name in PACKAGES if (v := _version(name))},
         **machine(),
-        # What CUDA was allowed to see, such as one GPU by its UUID, and how much of it was taken.
+        # The GPUs that CUDA was allowed to see, such as one by its UUID, and the fraction taken.
         "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        "gpu_share": float(share) if (share := os.environ.get(GPU_SHARE)) else None,
+        "gpu_share": float(text) if (text := os.environ.get(GPU_SHARE)) else None,
         "system": platform.platform(),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
 
 
 def machine() -> dict[str, Any]:
-    """Returns what tells this machine from another one of other speed."""
+    """Returns what distinguishes this machine from machines of other speed."""
     return {"host": socket.gethostname(), "cpu": _cpu(), "cores": os.cpu_count()}
 
 
 @cache
 def _git() -> dict[str, Any]:
-    """Returns commit and dirty flag of the checkout that the package is imported from."""
+    """Returns the commit and dirty flag of the checkout that the package is imported from."""
 
     def git(*words: str) -> str:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""The record of the sweep: which runs there are, in what state, made by which code."""
+"""The record of the sweep: its runs, their states, and the code that made them."""
 
 import gc
 import hashlib
@@ -23,25 +23,25 @@ from moelaws.spec.errors import UserError
 
 STATUSES = (*get_args(Status), "running", "interrupted", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
-# The files that hold a record, and the keys without which each is damaged.
+# The files that hold a record, and the keys without which each counts as damaged
 _NEEDED: dict[str, set[str]] = {"config": set(), "summary": {"status"}, "provenance": {"code"}}
 
 
 @dataclass(frozen=True)
 class Record:
-    """What is on record of one run; what a file does not hold yet is empty."""
+    """What is on record of one run; it is empty where a file does not exist yet."""
 
     run_id: str
     config: dict[str, Any]
     summary: dict[str, Any]
     provenance: dict[str, Any]
-    owner: dict[str, Any]  # of the lock, while a trainer is at work
+    owner: dict[str, Any]  # the holder of the lock, while a trainer is at work
     annotations: Annotations = field(default_factory=Annotations)
-    damaged: tuple[str, ...] = ()  # the files that are not what was written
+    damaged: tuple[str, ...] = ()  # the names of damaged files
 
     @property
     def status(self) -> str:
-        """Is one of ``STATUSES``."""
+        """Returns one of ``STATUSES``."""
         if self.damaged:
             return "damaged"
         if self.summary:
@@ -49,12 +49,12 @@ class Record:
         return "running" if self.owner else "interrupted"
 
     def is_stale(self, code: str) -> bool:
-        """Tells whether other training code than ``code`` trained it, or some of its steps."""
+        """Returns whether training code other than ``code`` trained it, or some of its steps."""
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
     def as_dict(self, code: str | None = None) -> dict[str, Any]:
-        """Returns all of it as JSON data; ``code`` is that of ``is_stale``, today's by default."""
+        """Returns all of it as JSON data; ``code`` is for ``is_stale``, by default today's."""
         return {
             "run_id": self.run_id,
             "status": self.status,
@@ -75,11 +75,11 @@ def all_records(results: Results) -> list[Record]:
         return []
     with os.scandir(results.runs) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
-    # Nothing of what is read here is garbage, and looking for it again and again takes a fifth.
+    # Nothing that is read here is garbage, and collecting would take a fifth of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        above = os.fspath(results.runs)  # texts for paths: making these takes a tenth
+        above = os.fspath(results.runs)  # a text, because ``Path`` takes a tenth of the time
         return [_read(results, name, f"{above}/{name}") for name in names]
     finally:
         if collects:
@@ -113,9 +113,9 @@ def _read(results: Results, run_id: str, folder: str) -> Record:
 
 
 def _annotations(results: Results, run_id: str) -> Annotations:
-    """Returns the annotations of a run; its note says so where they cannot be read.
+    """Returns the annotations of a run; if they cannot be read, its note says so.
 
-    The run itself is whole: neither its status nor the list of all runs depends on their file.
+    Neither the run's status nor the list of all runs depends on this file.
     """
     try:
         return annotations_of(results, run_id)
@@ -133,7 +133,7 @@ def find_record(results: Results, prefix: str) -> Record:
 
 
 def retry(results: Results, record: Record) -> None:
-    """Asks for a run again: the next call of the workflow trains it."""
+    """Removes a run's results, so that the next call of the workflow trains it again."""
     for name in record.damaged:
         (results.run(record.run_id) / name).unlink(missing_ok=True)
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
@@ -143,7 +143,7 @@ def retry(results: Results, record: Record) -> None:
 
 
 def differences(*data: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Returns dotted key -> the value in each of nested mappings, for all in which they differ."""
+    """Returns dotted key -> values of nested mappings, for the keys in which these differ."""
     flat = [flatten(one) for one in data]
     keys = sorted({key for one in flat for key in one})
     values = {key: tuple(one.get(key) for one in flat) for key in keys}
@@ -162,7 +162,7 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _is_config_of(run_id: str, content: bytes) -> bool:
-    """Tells whether a file's content is the configuration that ``run_id`` is the digest of."""
+    """Returns whether a file's content is the configuration whose digest is ``run_id``."""
     if not re.fullmatch("[0-9a-f]{16}", run_id):
         return True  # a folder that somebody named
     return hashlib.sha256(content.rstrip(b"\n")).hexdigest()[:16] == run_id

@@ -1,4 +1,4 @@
-"""RunSummary: what one training found. The table of a study is made of these."""
+"""RunSummary, the result of one training. A study's table is made of these."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,17 +13,17 @@ Status = Literal["completed", "diverged", "out_of_memory"]
 
 
 class Balance(Frozen):
-    """Load of the experts on the validation set, averaged over the MoE layers.
+    """The experts' load on the validation set, averaged over the layers with experts.
 
-    Definitions: MATH conventions of the sectional paper, sec 5: population standard deviation;
+    The definitions are those of sec 5, sectional: standard deviations are of the population, and
     capacity = capacity_factor * tokens * k / E.
     """
 
     cv: float  # coefficient of variation of tokens per expert
     entropy: float  # H(p) / ln E, 1 when uniform
     kl: float  # KL(p || uniform) = ln E - H(p), nats
-    overflow: float  # share of assignments beyond capacity
-    unused: float  # share of capacity left empty
+    overflow: float  # fraction of assignments beyond capacity
+    unused: float  # fraction of capacity left empty
     capacity_factor: float
     never_used: Whole  # experts without one token, summed over layers
 
@@ -48,11 +48,9 @@ class RunSummary(Frozen):
 
 
 def finished(folder: Path, config: RunConfig) -> RunSummary | None:
-    """Returns the summary of a run that is done, or None where there is something to train.
+    """Returns the summary of a run that is done, or None if there is something to train.
 
-    Lack of memory says something of the device, not of the run: such a run is not done.
-
-    The record of another run, or a broken one, is refused.
+    A run that lacked memory is not done. The record of another run, or a broken one, is refused.
     """
     for name in ("config.json", "summary.json"):
         path = folder / name
@@ -62,7 +60,7 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
             data = read_json(path)
         except DamagedError:
             raise
-        except UserError as error:  # as a power failure may leave it
+        except UserError as error:  # a power failure may leave such a file
             raise UserError(f"{error}; delete {folder} to train the run again") from None
         if name == "config.json":
             run_id = parse(RunConfig, data, path).run_id

@@ -1,4 +1,4 @@
-"""Files of tensors (safetensors), atomic as all files here, and which weights of a run are kept."""
+"""Files of tensors (safetensors), written atomically, and which weights of a run are kept."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
-    """Writes contiguous ``tensors`` to ``path``, ``about`` in its header; fills a blank seal."""
+    """Writes contiguous ``tensors`` with ``about`` in the header, whose blank seal it fills."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file  # loads torch
 
     with replacing(path) as temporary:
-        # The library writes first beside the file, under a name that says nothing of its owner.
-        # A killed process leaves that behind: the folder, whose name does, goes with all in it.
+        # The library first writes beside the file, under a name that does not say who owns it. It
+        # gets a folder whose name does, so that what a killed process leaves is removed with that.
         folder = leftovers.temporary(path)
         try:
             folder.mkdir()
             file = folder / path.name
             file.touch()
-            mode = file.stat().st_mode  # the user's; the library's is for the owner alone
+            mode = file.stat().st_mode  # the user's default; the library would exclude others
             save_file(dict(tensors), file, dict(about))
             if seal.KEY in about:
                 seal.apply(file)
@@ -36,21 +36,21 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
             file.replace(temporary)
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-        except SafetensorError as error:  # a full disk, by a name of its own
+        except SafetensorError as error:  # the library's error for a full disk
             raise UserError(f"{path}: cannot be written; is the disk full? ({error})") from None
         finally:
             leftovers.discard(folder)
 
 
 def file_of(step: int | None) -> str:
-    """Returns the name of the file with the weights after ``step``; None is the end."""
+    """Returns the name of the file with the weights after ``step`` (None for the end)."""
     return WEIGHTS if step is None else f"step_{step}.safetensors"
 
 
 def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
-    """Returns whether the final weights of the run are there, and those at ``steps``.
+    """Returns whether the run's final weights exist, and those at ``steps``.
 
-    Damaged ones are refused: a training costs too much to start unasked.
+    Damaged ones raise DamagedError, because a training costs too much to be repeated unasked.
     """
     if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
         return False
@@ -58,7 +58,7 @@ def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
 
 
 def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
-    """Returns whether the weights of the run after ``step`` are there, by their header."""
+    """Returns whether the weights of the run after ``step`` exist, by their header."""
     from safetensors import SafetensorError, safe_open
 
     path = folder / file_of(step)
@@ -73,5 +73,5 @@ def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
 
 
 def kept_steps(folder: Path) -> list[int]:
-    """Returns the steps on the way whose weights a completed run kept, in order."""
+    """Returns the steps on the way whose weights a completed run kept, sorted."""
     return sorted(map(int, read_json(folder / KEPT).get("steps", [])))

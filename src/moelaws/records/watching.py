@@ -1,7 +1,7 @@
-"""How far a sweep is, read from its files alone.
+"""The progress of a sweep, read from its files alone.
 
-Nothing is asked of Snakemake, Slurm or a trainer: whoever sees the folder can watch, from any node,
-while runs are under way and after.
+It needs neither Snakemake, nor Slurm, nor a trainer. So whoever can read the folder can watch, from
+any node, while runs train and afterwards.
 """
 
 import math
@@ -25,7 +25,7 @@ State = Literal["done", "running", "failed", "interrupted", "waiting"]
 STATES: tuple[State, ...] = get_args(State)
 POINTS = 12  # of a curve of losses
 SHOWN = ["step", "tokens", "seconds", "loss"]  # columns of a history
-LOG_END = 2000  # bytes of a log that are looked at for its last line
+LOG_END = 2000  # bytes at the end of a log that are searched for its last line
 OUT_OF_MEMORY = "it ran out of memory"
 REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 
@@ -43,25 +43,25 @@ class Planned:
 
 @dataclass(frozen=True)
 class Course:
-    """How far one run is; what is not known is None or empty."""
+    """The progress of one run; what is unknown is None or empty."""
 
     state: State
     reason: str = ""  # why it failed or where it stopped
-    step: int = 0  # steps that its history or its summary tells of
-    seconds: float = 0.0  # spent on these steps; of a run that is over, on its evaluation too
-    loss: float | None = None  # of training, at the last of them; of validation where it is done
+    step: int = 0  # the steps in its history or its summary
+    seconds: float = 0.0  # spent on these steps; for a run that is over, also on its evaluation
+    loss: float | None = None  # the training loss at the last step; once done, the validation loss
     losses: tuple[float, ...] = ()  # at most ``POINTS`` means over the later half of these steps
     tokens_per_second: float | None = None  # at the pace of the later half
     seconds_left: float | None = None  # at that pace
     device: str = ""
     host: str = ""
     job: str = ""
-    started: str = ""  # when the process began that trains it
+    started: str = ""  # when the process that trains it began
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A sweep at one moment: what is asked for and how far each run is, by id."""
+    """A sweep at one moment: the planned runs and the progress of each, by id."""
 
     planned: Mapping[str, Planned]
     courses: Mapping[str, Course]
@@ -78,7 +78,7 @@ class Snapshot:
 
     @property
     def finished(self) -> bool:
-        """Tells whether there is nothing more to train: each run is done or failed."""
+        """Returns whether nothing is left to train: each run is done or failed."""
         return not self.of("running", "interrupted", "waiting")
 
     @property
@@ -87,7 +87,7 @@ class Snapshot:
 
     @property
     def flops_left(self) -> float:
-        """Returns the training FLOPs of the steps that are still to be done."""
+        """Returns the training FLOPs of the remaining steps."""
         return sum(
             self.planned[run].flops - self._spent(run)
             for run in self.of("running", "interrupted", "waiting")
@@ -95,22 +95,21 @@ class Snapshot:
 
     @property
     def share(self) -> float:
-        """Returns the share of the training FLOPs that is behind, 0 to 1."""
+        """Returns the fraction of the training FLOPs that is done, 0 to 1."""
         return 1 - self.flops_left / self.total_flops if self.total_flops else 1.0
 
     @property
     def seconds_left(self) -> float | None:
-        """Returns the time that the sweep still takes, for as many trainers as there are now.
+        """Returns the time that the sweep still takes with the present number of trainers.
 
-        By FLOPs, at the mean speed of all steps done. None where nobody trains or no speed is
-        known yet.
+        It goes by FLOPs at the mean speed of all steps; None without trainers or a known speed.
         """
         spent = [(self._spent(run), c.seconds) for run, c in self.courses.items() if c.seconds > 0]
         flops, seconds = (sum(column) for column in zip(*spent, strict=True)) if spent else (0, 0)
         trainers = len(self.of("running"))
         if not (flops and trainers):
             return None
-        # What is left of one run is no less than what its own pace tells.
+        # The sweep takes at least as long as any run still takes at its own pace.
         longest = max((c.seconds_left or 0.0) for c in self.of("running").values())
         return max(self.flops_left / (flops / seconds) / trainers, longest)
 
@@ -119,7 +118,7 @@ class Snapshot:
         return planned.flops * min(1.0, self.courses[run].step / planned.steps)
 
     def words(self) -> list[str]:
-        """Returns the sweep in words: runs by state, share of the FLOPs, time left."""
+        """Returns the sweep in words: runs by state, fraction of the FLOPs, time left."""
         words = [f"{self.counts['done']} of {len(self.planned)} runs done"]
         words += [f"{n} {state}" for state, n in self.counts.items() if n and state != "done"]
         words.append(f"{self.share:.0%} of the FLOPs")
@@ -130,14 +129,14 @@ class Snapshot:
 
 @dataclass
 class Watching:
-    """Looks at the runs of a sweep again and again; what did not change is read once."""
+    """Looks at the runs of a sweep repeatedly; it reads a file again only if that changed."""
 
     results: Results
     planned: Mapping[str, Planned]
     _known: dict[Path, tuple[int, Course | None]] = field(default_factory=dict)
 
     def look(self) -> Snapshot:
-        """Returns how far each run is now."""
+        """Returns the present progress of each run."""
         folders = self.results.runs
         begun = {path.name for path in folders.iterdir()} if folders.is_dir() else set()
         now = file_system_time(folders) if begun else 0.0
@@ -153,7 +152,7 @@ class Watching:
             return over
         folder, steps = self.results.run(run), self.planned[run].steps
         owner = holder(folder, now=now)
-        # Once more: the summary may have been written since, before the lock was given back.
+        # It reads the summary once more, which may have been written before the lock was freed.
         if not owner and (over := self._read(self.results.summary(run), _ended)):
             return over
         course = self._read(self.results.history_so_far(run), lambda path: _under_way(path, steps))
@@ -161,13 +160,13 @@ class Watching:
         if owner:
             host, job = str(owner.get("host", "")), str(owner.get("job", ""))
             return replace(course, host=host, job=job)
-        if not (folder / "config.json").exists():  # the trainer itself has not begun
+        if not (folder / "config.json").exists():  # the trainer has not begun
             return Course("waiting")
         reason = _last_line(folder / "log").removeprefix(f"{run}: ")
         return replace(course, state="interrupted", reason=reason, seconds_left=None)
 
     def _read(self, path: Path, read: Callable[[Path], Course | None]) -> Course | None:
-        """What ``read`` makes of a file; None where it is not there."""
+        """Returns what ``read`` makes of a file, or None if the file does not exist."""
         try:
             time = path.stat().st_mtime_ns
         except OSError:
@@ -178,7 +177,7 @@ class Watching:
 
 
 def _ended(path: Path) -> Course | None:
-    """The course of a run that is over, by its summary; None where that is gone by now."""
+    """Returns the course of a run that is over, by its summary; None if that is gone by now."""
     try:
         summary = read_json(path)
         status, steps = str(summary["status"]), int(summary["steps"])
@@ -194,10 +193,10 @@ def _ended(path: Path) -> Course | None:
 
 
 def _under_way(path: Path, steps: int) -> Course | None:
-    """The course of a run that trains, by its history so far; None where it cannot be read."""
+    """Returns the course of a run that trains, by its history; None if that cannot be read."""
     try:
         table, origin = read_parquet(path).select(SHOWN), read_origin(path)
-    except (UserError, KeyError):  # the run ended this very moment, or it is another kind of file
+    except (UserError, KeyError):  # the run just ended, or this is another kind of file
         return None
     device, host, started = (str(origin.get(key, "")) for key in ("device", "host", "started"))
     begun = Course("running", device=device, host=host, started=started)
@@ -210,20 +209,20 @@ def _under_way(path: Path, steps: int) -> Course | None:
     if passed > 0:
         pace = float((tokens[-1] - tokens[late]) / passed)
         left = float((steps - step[-1]) * passed / (step[-1] - step[late]))
-    parts = np.array_split(loss[late:], min(POINTS, len(loss) - late))
+    groups = np.array_split(loss[late:], min(POINTS, len(loss) - late))
     return replace(
         begun,
         step=int(step[-1]),
         seconds=float(seconds[-1]),
         loss=float(loss[-1]) if math.isfinite(loss[-1]) else None,
-        losses=tuple(float(part.mean()) for part in parts if np.isfinite(part).all()),
+        losses=tuple(float(group.mean()) for group in groups if np.isfinite(group).all()),
         tokens_per_second=pace,
         seconds_left=left,
     )
 
 
 def _last_line(log: Path) -> str:
-    """The last line of a run's log; empty where there is none."""
+    """Returns the last line of a run's log; empty if there is none."""
     with suppress(OSError), log.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - LOG_END))

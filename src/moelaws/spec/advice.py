@@ -1,11 +1,11 @@
-"""config/advice.yaml: which laws advice is taken from, and what shape the models have."""
+"""config/advice.yaml: the laws that advice is taken from, and the shape that models have."""
 
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Share, Size, Whole, parse
+from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Size, Whole, parse
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import Derivations, Settings
 from moelaws.spec.study import Tier
@@ -14,28 +14,24 @@ ADVICE = Path("config/advice.yaml")
 
 
 class LawEntry(Frozen):
-    """A law, and the runs behind its published coefficients: column -> least and most."""
+    """A law, and the range of the runs behind its published coefficients."""
 
     law: str
-    fitted_on: dict[str, tuple[NonNegative, NonNegative]] = {}
+    fitted_on: dict[str, tuple[NonNegative, NonNegative]] = {}  # column -> smallest and largest
 
 
 class CandidateEntry(LawEntry):
-    """A law of the loss that is taken as the truth in turn.
+    """A law of the loss. Advice takes each candidate as the truth in turn."""
 
-    ``mapping`` says which column of a plan a variable reads, ``S`` the sparsity that goes with a
-    law that speaks of none.
-    """
-
-    mapping: dict[str, str] = {}
-    S: Share | None = None
+    mapping: dict[str, str] = {}  # variable -> the column of a plan that it reads
+    S: BelowOne | None = None  # the sparsity of plans by a law without that variable
 
 
 class SetterEntry(LawEntry):
-    """A law that sets one ``variable`` of a plan.
+    """A law that sets one ``variable`` of a plan to its result of that name.
 
-    The variable is a result of the law; with ``largest`` it is one of the law's own variables, at
-    the value between ``low`` and ``high`` of the largest such result.
+    With ``largest``, the name of a result, ``variable`` is one of the law's own variables. It is
+    set to the value between ``low`` and ``high`` at which that result is largest.
     """
 
     variable: str
@@ -45,13 +41,13 @@ class SetterEntry(LawEntry):
 
 
 class AdviserEntry(LawEntry):
-    """A law that says how many tokens a budget should train, at a sparsity that it does not say."""
+    """A law that says on how many tokens a budget should train, but not at which sparsity."""
 
-    S: Share
+    S: BelowOne  # at which the law is used
 
 
 class Shape(Frozen):
-    """What the configurations have in common: the grids' own rules, and a user's own stack."""
+    """What all advised configurations share: the rules of the grids, or those of a user's stack."""
 
     head_width: Size = 128
     width_multiple: Size = 256  # of d_model
@@ -65,37 +61,30 @@ class Shape(Frozen):
 
 
 class SweepEntry(Frozen):
-    """The small sweeps that advice proposes: what their runs have in common, and their budgets.
-
-    Each of ``candidates`` is budgets as fractions of the one that advice is asked for. Widths are
-    multiples of two heads; a run has at least ``min_steps`` steps of ``step_tokens``. ``noise`` is
-    the spread of ln L between seeds that is reckoned with.
-    """
+    """The small sweeps that advice proposes: what their runs share, and their budgets."""
 
     tier: Tier
     settings: Settings
     derive: Derivations
-    sparsities: tuple[Share, ...]
-    head_width: Size = 64
+    sparsities: tuple[BelowOne, ...]
+    head_width: Size = 64  # d_model is a multiple of two heads
     width_per_layer: Positive = 48.0
-    min_steps: Count = 200
+    min_steps: Count = 200  # fewest steps of a run
     step_tokens: Positive = 65536
-    noise: Positive = 0.003
+    noise: Positive = 0.003  # assumed standard deviation of ln L between seeds
+    # The budgets of each candidate sweep, as fractions of the budget that advice is for
     candidates: tuple[tuple[Positive, ...], ...]
 
 
 class AdviceConfig(Frozen):
-    """The whole file.
-
-    A candidate law that would extrapolate to its own best plan by more than ``farthest`` decades,
-    of compute, a size or tokens, takes no part.
-    """
+    """The whole file."""
 
     candidate_laws: tuple[CandidateEntry, ...]
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
     sweep: SweepEntry
+    # A candidate is left out if its best plan lies more decades (C, N or D) beyond its runs
     farthest: Positive = 3.0
     shapes: dict[Tier, Shape] = {}
 
@@ -105,10 +94,10 @@ class AdviceConfig(Frozen):
         return tuple(e.law for e in (*self.candidate_laws, *self.advisers, *self.setters))
 
     def shape_of(self, tier: str | None) -> Shape:
-        """Returns the shape of configurations at budgets beyond those of a tier."""
+        """Returns the shape of configurations at budgets beyond those of ``tier``."""
         return next((own for name, own in self.shapes.items() if name == tier), self.shape)
 
 
 def load_advice(root: Path = Path()) -> AdviceConfig:
-    """Returns what the project's file says."""
+    """Returns the content of the project's config/advice.yaml."""
     return parse(AdviceConfig, read_yaml(root / ADVICE), ADVICE)

@@ -7,19 +7,12 @@ import re
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.validation import mistakes, must_be
 
-MOST_MISTAKES = 6  # told at once: one slip of indentation may make dozens
+MAX_MISTAKES = 6  # reported at once: one slip of indentation may make dozens
 
 
 def _number(value: object) -> object:
@@ -49,7 +42,7 @@ def _whole(value: object) -> object:
 
 
 def text_like(pattern: str, words: str) -> AfterValidator:
-    """Returns a validator of texts of a ``pattern``; messages describe them as ``words``."""
+    """Returns a validator of texts that match ``pattern``; messages describe them as ``words``."""
 
     def check(value: str) -> str:
         if re.fullmatch(pattern, value) is None:
@@ -59,26 +52,26 @@ def text_like(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1000)]  # of learning
+Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1000)]  # a learning rate
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
 NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
-Share = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]  # never the whole
-# Limits far beyond any study, so that a slip of the keyboard is no request.
+BelowOne = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+# The limits lie far beyond any study. They refuse a slip of the keyboard.
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10**18)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**18)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
-Size = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**6)]  # of a model's parts
+Size = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**6)]  # of a part of a model
 
 
 class Frozen(BaseModel):
-    """Immutable data without unknown keys; hashable where its fields are."""
+    """Immutable data without unknown keys; hashable if its fields are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     def canonical_json(self) -> str:
-        """Returns JSON with sorted keys, without defaults: a new field changes no old text."""
+        """Returns JSON with sorted keys and no defaults: so a new field changes no old text."""
         data = self.model_dump(mode="json", exclude_defaults=True)
         return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -93,14 +86,14 @@ T = TypeVar("T", bound=Frozen)
 def parse(schema: type[T], data: object, where: str | Path) -> T:
     """Validates ``data`` against ``schema``.
 
-    A ``UserError`` names ``where``, the key, its value and what is allowed, a line a mistake.
+    The ``UserError`` has a line per mistake: ``where``, the key, its value and what is allowed.
     """
     try:
         return schema.model_validate(data)
     except ValidationError as error:
         # A misspelt key comes before the key that is missing for it.
         every = sorted(mistakes(error, schema, data), key=lambda m: not m.startswith("unknown key"))
-        lines = [f"{where}: {mistake}" for mistake in every[:MOST_MISTAKES]]
+        lines = [f"{where}: {mistake}" for mistake in every[:MAX_MISTAKES]]
         if more := len(every) - len(lines):
             lines.append(f"{where}: and {more} more like these")
         raise UserError("\n".join(lines)) from None

@@ -37,21 +37,21 @@ class Text(Frozen):
 
 
 class Rows(Frozen):
-    """Which text of a data set's rows.
+    """The rows of a data set that are used, and what a document is.
 
-    A row is a document. Where ``document_starts`` is set, rows are lines instead, and a row in
-    which that regular expression is found starts the next document.
+    Each row is a document. Where ``document_starts`` is set, each row is a line instead, and a row
+    that matches this regular expression anywhere starts the next document.
     """
 
     subset: str | None = None
     split: Split = "train"
     column: str = "text"
-    bytes: Count | None = None  # UTF-8 bytes, by whole rows from the first one on; None is all
+    bytes: Count | None = None  # UTF-8 bytes, in whole rows from the first on; None takes all
     document_starts: Annotated[str, AfterValidator(_pattern)] | None = None
 
 
 class HubDataset(Rows):
-    """Rows of a data set of the Hugging Face hub, known before anything is downloaded."""
+    """Rows of a data set of the Hugging Face hub; they are known before any download."""
 
     kind: Literal["hub"]
     name: str
@@ -83,16 +83,15 @@ class Corpus(Frozen):
     """The text, its tokenizer and its split, known before anything is tokenised."""
 
     source: Source
-    # Entries of the tokenizer, the last of which ends a document. Without ``tokenizer`` it is a
-    # byte-level BPE trained on the training documents; 257 hold the bytes and that end.
+    # Entries of the tokenizer; the last one ends a document, so 257 hold all bytes and that end.
+    # Without ``tokenizer`` a byte-level BPE is trained on the training documents.
     vocab_size: Annotated[Size, Field(ge=257)]
     tokenizer: str | None = None  # SHA-256 of a pretrained tokenizer's file
-    validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
-        0.05  # share of the text, by whole documents
-    )
+    # The fraction of the text that is held out, in whole documents
+    validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05
     seed: Whole = 0  # of the split and of the documents' order
 
     @property
     def corpus_id(self) -> str:
-        """The corpus' identity, and its folder's name."""
+        """Returns the corpus' identity, which is also its folder's name."""
         return self.fingerprint()

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 class UserError(Exception):
     """A mistake that the user can mend; the command line prints its text and exits with code 2.
 
-    The text says, as far as they are known: the file, the key, the value, what is allowed and
-    what to do. Any function that reads what a user wrote may raise it, and so does each that writes
-    a file; docstrings speak of it where a caller could not guess that.
+    The text says the file, the key, the value, what is allowed and what to do, as far as these are
+    known. Any function that reads what a user wrote, or writes a file, may raise it. Docstrings
+    mention it where a caller could not guess it.
     """
 
 
@@ -18,7 +18,7 @@ class UserError(Exception):
 def located(file: object, *keys: object) -> Iterator[None]:
     """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
 
-    The file may be whatever else holds the mistake, such as a table by its name.
+    In place of a file, ``file`` may name anything else that holds the mistake, such as a table.
     """
     try:
         yield
@@ -28,7 +28,7 @@ def located(file: object, *keys: object) -> Iterator[None]:
 
 
 def quoted(value: object, longest: int = 60) -> str:
-    """Returns a value of a user's as a message shows it: on one line, and cut where it is long."""
+    """Returns a user's value as a message shows it: on one line, and cut where it is long."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a whole number of thousands of digits, a deep nesting
@@ -36,22 +36,23 @@ def quoted(value: object, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-def listed(names: Iterable[object], most: int = 40) -> str:
+def listed(names: Iterable[object], limit: int = 40) -> str:
     """Returns names as a message lists them, such as ``N, D, L``; odd ones are quoted."""
     texts = [str(name) for name in names]
-    plain = [t if t.isprintable() and 0 < len(t.strip()) <= 60 else quoted(t) for t in texts[:most]]
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    head = texts[:limit]
+    plain = [t if t.isprintable() and 0 < len(t.strip()) <= 60 else quoted(t) for t in head]
+    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
     return ", ".join(plain) + more
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Returns ``; did you mean X?`` for the ``known`` word that is nearest; empty where none is."""
+    """Returns ``; did you mean X?`` for the nearest ``known`` word; empty if none is near."""
     near = difflib.get_close_matches(str(word)[:100], list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def or_nearest(word: object, known: Iterable[str], label: str) -> str:
-    """Returns what follows an unknown ``word``: the nearest ``known`` one, and all of them."""
+    """Returns the end of a message on an unknown ``word``: the nearest known word, and all."""
     words = list(known)
     near = nearest(word, words)
     listed = f"{label}: {', '.join(words) or 'none'}"

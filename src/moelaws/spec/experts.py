@@ -1,6 +1,6 @@
-"""Layers of routed experts. A router is a class of them: its settings, and what it costs.
+"""Layers of routed experts. Each class stands for one router: its settings and its costs.
 
-To add a router is to add a class here, a module and its line in ``model/router.py``, and a test
+A new router takes a class here, a module and its line in ``model/router.py``, and a test
 (docs/adding-a-part.md).
 """
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from moelaws.spec.base import NonNegative, Share, Size, Whole
+from moelaws.spec.base import BelowOne, NonNegative, Size, Whole
 from moelaws.spec.parts import Mlp, Part, mlp_flops, mlp_parameters
 from moelaws.spec.validation import must_be
 
@@ -31,15 +31,15 @@ def _known(route_by: str) -> str:
 
 
 class MoE(Part):
-    """Dropless layers of ``n_experts`` routed experts, ``top_k`` of them active a token.
+    """Dropless layers of ``n_experts`` routed experts, of which ``top_k`` are active per token.
 
-    ``n_experts`` counts the routed experts alone (E of the sparsity paper, without the
-    ``n_shared`` that every token passes); all experts have the width ``d_expert``. The first
+    ``n_experts`` counts the routed experts alone (E of the sparsity paper). Every token also passes
+    the ``n_shared`` shared experts. All experts have the width ``d_expert``. The first
     ``n_dense_layers`` layers are dense instead, of width ``d_ffn``.
 
-    ``route_by`` says what one decision of the router is for. In this class it is for a token:
-    gates are a softmax over all experts; with ``normalize_top_k`` they are divided by the sum of
-    the selected ones, which is the softmax over the selected experts alone.
+    ``route_by`` says what one decision of the router is for. In this class it is for a token. The
+    gates are a softmax over all experts. With ``normalize_top_k`` they are divided by the sum of
+    the selected gates, which makes them the softmax over the selected experts alone.
     """
 
     router: ClassVar[str] = "token"
@@ -54,7 +54,7 @@ class MoE(Part):
     router_z: NonNegative = 0.001  # coefficient of the router z-loss
     mlp: Mlp = "swiglu"
     # In training the router's inputs are multiplied by noise, uniform in [1 - jitter, 1 + jitter].
-    jitter: Share = 0.0
+    jitter: BelowOne = 0.0
     n_dense_layers: Annotated[Whole, Field(le=10**6)] = 0
     d_ffn: Size | None = None  # of the dense layers
     route_by: Annotated[str, AfterValidator(_known)] = "token"
@@ -98,17 +98,17 @@ class MoE(Part):
 
     @property
     def sparsity(self) -> float:
-        """S = (E - k) / E, the sparsity paper's Eq 7 (routed experts)."""
+        """Returns S = (E - k) / E of the routed experts (Eq 7, sparsity)."""
         return (self.n_experts - self.top_k) / self.n_experts
 
     @property
     def activation(self) -> float:
-        """A = (E_a + E_s) / (E + E_s), the leverage paper's formal activation ratio."""
+        """Returns A = (E_a + E_s) / (E + E_s), the leverage paper's formal activation ratio."""
         return (self.top_k + self.n_shared) / (self.n_experts + self.n_shared)
 
     @property
     def decision(self) -> int:
-        """Positions that share one decision of the router."""
+        """Returns how many positions share one decision of the router."""
         return 1
 
     def router_parameters(self, d_model: int) -> int:
@@ -120,7 +120,7 @@ class MoE(Part):
         return 2 * d_model * self.n_experts
 
     def parameters(self, model: Model) -> dict[str, int]:
-        """Counts shared experts as one MLP, side by side, with one bias at its output."""
+        """Counts the shared experts as one wide MLP with one bias at its output."""
         d, layers = model.d_model, model.n_moe_layers
         expert = layers * mlp_parameters(self.mlp, d, self.d_expert)
         return {
@@ -143,10 +143,10 @@ class MoE(Part):
 
 
 class ChunkRouted(MoE):
-    """A router decides for ``chunk`` consecutive positions together (sectional, sec 5.1.1).
+    """The router decides for ``chunk`` consecutive positions together (sectional, sec 5.1.1).
 
-    It sees the chunk before: the mean of its positions, or its last. What it sees before the first
-    chunk is learned.
+    Its input is the chunk before: the mean of that chunk's positions, or the last of them. For the
+    first chunk the input is a learned vector.
     """
 
     router: ClassVar[str] = "chunk"
@@ -163,7 +163,7 @@ class ChunkRouted(MoE):
 
 
 class PositionRouted(MoE):
-    """A chunk's place in the sequence decides (sectional, sec 5.1.1); nothing is learned."""
+    """The chunk's place in the sequence decides (sectional, sec 5.1.1); nothing is learned."""
 
     router: ClassVar[str] = "position"
 

@@ -1,7 +1,7 @@
-"""Arithmetic over a table's columns, such as ``steps * 256 * 2048``: parsed here, never evaluated.
+"""Arithmetic over a table's columns, such as ``steps * 256 * 2048``.
 
 An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln``, ``exp``, ``min``
-and ``max`` of such expressions. Python's parser reads it; nothing of Python runs it.
+and ``max`` of such expressions. Python's parser reads it, but Python never evaluates it.
 """
 
 import ast
@@ -16,7 +16,7 @@ from moelaws.spec.errors import UserError, or_nearest, quoted
 from moelaws.spec.rows import MAX_LENGTH
 
 Array = NDArray[np.float64]
-DEEPEST = 60  # brackets within brackets
+DEEPEST = 60  # levels of nesting
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
@@ -25,7 +25,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: np.divide,
     ast.Pow: np.power,
 }
-_FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {  # with how many arguments
+# name -> number of arguments (None: any), function
+_FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "ln": (1, np.log),
     "exp": (1, np.exp),
     "min": (None, lambda *x: reduce(np.minimum, x)),
@@ -44,7 +45,7 @@ def names(expression: str) -> frozenset[str]:
 def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
     """Returns the value of ``expression`` in each of ``n`` rows of ``columns``, floats (n,).
 
-    What is undefined, such as a quotient by zero, is NaN or infinite: the caller judges it.
+    Undefined values, such as a quotient by zero, are NaN or infinite; the caller checks for them.
     """
     tree = _parse(expression)
     for name in _walk(tree, expression):
@@ -71,7 +72,7 @@ def _parse(expression: str) -> ast.expr:
 
 
 def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
-    """The columns that ``node`` names, once all of it is known to be allowed."""
+    """Returns the columns that ``node`` names; refuses whatever is not allowed in it."""
     if depth > DEEPEST:
         raise UserError(f"expression {quoted(expression)} is no arithmetic that a person reads")
     match node:
@@ -108,4 +109,4 @@ def _value(node: ast.expr, columns: Mapping[str, Array]) -> Any:
             return _OPERATORS[type(op)](_value(left, columns), _value(right, columns))
         case ast.Call(func=ast.Name(id=name), args=args):
             return _FUNCTIONS[name][1](*(_value(arg, columns) for arg in args))
-    raise AssertionError(node)  # _walk has refused it
+    raise AssertionError(node)  # _walk refuses all else

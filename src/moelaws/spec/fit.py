@@ -30,29 +30,29 @@ UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
 class Entry(Frozen):
-    """Entries share their names, and where their losses may come from."""
+    """What all entries have: a name, and whether simulated losses are enough for them."""
 
     name: Name
-    simulated: bool = True  # False: it needs what no law gives, such as training curves
+    simulated: bool = True  # False if it needs what no law gives, such as training curves
 
     @property
     def needs(self) -> set[str]:
-        """The fits and derived tables that it reads."""
+        """Returns the names of the fits and derived tables that it reads."""
         return set()
 
 
 class Fit(Entry):
-    """One law fitted to one table: which rows, which column is which variable, what is held out."""
+    """One law fitted to one table: its rows, the column of each variable, and what is held out."""
 
     law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
-    mapping: dict[str, str]  # variable, of the law or to derive from -> the table's column
+    mapping: dict[str, str]  # variable (the law's, or one to derive from) -> the table's column
     units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
-    table: Name | Literal[""] = ""  # a derived table, or a split fit's estimates; else the study's
-    sweep: Name | Literal[""] = ""  # rows of one of the grid's sweeps alone
+    table: Name | Literal[""] = ""  # a derived table or a split fit's estimates; "": the study's
+    sweep: Name | Literal[""] = ""  # one sweep of the grid, whose rows alone are used
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
-    rollout: str = ""  # a column such as C: fit below each of its values, predict above
+    rollout: str = ""  # a column such as C: fit below each of its values and predict above it
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
@@ -61,7 +61,7 @@ class Fit(Entry):
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
-    # A fit that would take longer is refused; it decides no number, so that no report holds it.
+    # A fit that would take longer is refused. No number depends on this, so no report holds it.
     max_hours: Annotated[Positive, Field(exclude=True)] = 24.0
 
     @property
@@ -69,25 +69,25 @@ class Fit(Entry):
         return {self.table} - {""}
 
     def uses_student(self, objective: str) -> bool:
-        """Whether the intervals are Student's t, for which nothing is refitted."""
+        """Returns whether the intervals are Student's t, which take no refits."""
         if self.intervals == "auto":
             return objective == "squared" and not self.resample_by
         return self.intervals == "student"
 
 
 class Split(Frozen):
-    """Rows that are kept from every law of a contest, which then predicts them."""
+    """Rows that every law of a contest predicts without having been fitted to them."""
 
     name: Name
-    use: str  # what such a prediction is good for; completes "to predict": larger models
-    rows: str = ""  # of the contest's, such as "C >= 1e11"; all by default
-    holdout: str = ""  # the rows kept, such as "E >= 256"
-    largest: str = ""  # or a column: those of its largest value
-    rollout: str = ""  # or a column: fit below each of its values, predict above
+    use: str  # completes "to predict" by what such a prediction is good for, as "larger models"
+    rows: str = ""  # the contest's rows to use, such as "C >= 1e11"; all by default
+    holdout: str = ""  # the rows that are held out, such as "E >= 256"
+    largest: str = ""  # or a column, the rows of whose largest value are held out
+    rollout: str = ""  # or a column: fit below each of its values and predict above it
 
     @property
     def column(self) -> str:
-        """The column whose values say what is kept; empty where an expression does."""
+        """Returns the column whose values say what is held out; empty if an expression does."""
         return self.largest or self.rollout
 
     @model_validator(mode="after")
@@ -98,21 +98,21 @@ class Split(Frozen):
 
 
 class Contest(Entry):
-    """Laws fitted to the same rows of the study's table and judged on the same rows kept back."""
+    """Laws fitted to the same rows of the study's table and judged on the same held-out rows."""
 
     laws: Annotated[tuple[str, ...], Field(min_length=2)]
     mapping: dict[str, str] = {}  # variable of any of them -> the table's column
-    mappings: dict[str, dict[str, str]] = {}  # law -> what it maps otherwise
+    mappings: dict[str, dict[str, str]] = {}  # law -> its own mapping, where it differs
     sweep: Name | Literal[""] = ""
     rows: str = ""
     splits: Annotated[tuple[Split, ...], Field(min_length=1)]
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000
-    resample_by: str = ""  # a column whose values are blocks of rows that err together
+    resample_by: str = ""  # a column whose values are blocks of rows with a common error
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
 
     def fit(self, split: Split, mark: str) -> Fit:
-        """Returns the fits' entry at a split; in the column ``mark`` fitted rows are 0, held 1."""
+        """Returns the entry of the fits at a split; column ``mark`` is 0 to fit, 1 if held out."""
         return Fit(
             name=f"{self.name}_{split.name}",
             law=",".join(self.laws),

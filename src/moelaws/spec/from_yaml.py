@@ -1,4 +1,4 @@
-"""YAML as users write it: the one reader of it, for data only."""
+"""The package's only reader of YAML, as users write it; it reads nothing but data."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ import yaml
 
 from moelaws.spec.errors import UserError
 
-DEEPEST = 100  # levels: a text of tens of thousands ends the interpreter, for libyaml recurses
-LARGEST = 100_000  # values that a text with aliases may hold, each alias as what it stands for
+DEEPEST = 100  # levels; libyaml recurses, and tens of thousands of levels end the interpreter
+LARGEST = 100_000  # values in a text, each alias counted as what it stands for
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def parse_yaml(text: str, where: object) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise _invalid(where, f"{line}{error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:  # of a date that no calendar has, or of ``int``
+    except (yaml.YAMLError, ValueError) as error:  # an impossible date, or ``int``'s limit
         raise _invalid(where, " ".join(str(error).partition("; use sys.")[0].split())) from None
 
 
 def _refuse_too_much(text: str) -> None:
-    """Refuses what is too deep, or too large with its aliases spelt out, before it is built."""
-    sizes: dict[str | None, int] = {}  # of what has an anchor
-    nodes: list[tuple[str | None, int]] = [(None, 0)]  # those that are open, with their sizes
+    """Refuses, before it is built, what is too deep, or too large with its aliases expanded."""
+    sizes: dict[str | None, int] = {}  # anchor -> size of its node
+    nodes: list[tuple[str | None, int]] = [(None, 0)]  # the open nodes: anchor, size so far
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             nodes.append((event.anchor, 1))
@@ -68,7 +68,7 @@ def _refuse_too_much(text: str) -> None:
 
 
 def _number(loader: Any, node: Any) -> Any:
-    """Returns a whole number or a float; as in YAML 1.2, 010 is no octal and 1:30 a text."""
+    """Returns an int or a float; as in YAML 1.2, 010 is not octal and 1:30 is a text."""
     text = loader.construct_scalar(node)
     if ":" in text or re.fullmatch("[-+]?0[0-9_]+", text):
         return text
@@ -81,11 +81,11 @@ def _invalid(where: object, problem: str) -> UserError:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain data, in which a repeated key is a mistake: YAML silently keeps the last of them."""
+    """Loads plain data and refuses a repeated key, of which YAML silently keeps the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        for key, _ in node.value:  # before merges (<<), which a key may override
+        for key, _ in node.value:  # merges (<<) come later, for a key may override a merged one
             if (name := str(key.value)) in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {name!r} stands twice", key.start_mark

@@ -1,6 +1,6 @@
 """A grid is data: settings, sweeps (products and zips of axes) and named derivations.
 
-Nothing in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
+No expression in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from moelaws.spec.base import Count, Frozen, Positive, Real, Share, Size, text_like
+from moelaws.spec.base import BelowOne, Count, Frozen, Positive, Real, Size
 from moelaws.spec.errors import or_nearest
 from moelaws.spec.experts import routers
+from moelaws.spec.fit import Name
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
-MOST_POINTS = 100_000  # of one sweep
-# How FLOPs are counted: ``accounting.flops`` says what each leaves out.
+MAX_POINTS = 100_000  # of one sweep
+# Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
     "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
 ]
 
 
-# The parts of a run whose fields a grid may set. A field goes by its own name, one of a part that
-# has a prefix by that and its name, but for those of ``RENAMED``.
+# The parts of a run whose fields a grid may set. Its name for a field is the field's own behind the
+# part's prefix, if there is one, unless ``RENAMED`` gives another.
 PARTS: tuple[type[Frozen], ...] = (
     Model, *routers().values(), DenseFFN, Slices, RunConfig, AdamW, Schedule, Evaluation,
 )  # fmt: skip
@@ -37,12 +38,12 @@ RENAMED: dict[tuple[type[Frozen], str], str] = {
     (Slices, "n_heads"): "slice_heads",
     (Schedule, "kind"): "schedule",
 }
-# What holds a part, or says which of several it is.
+# Fields that hold a part, or that say which of several classes a part has
 HOLDERS = ("model", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind")
 
 
 def names(part: type[Frozen]) -> dict[str, str]:
-    """Returns the fields of a part that a grid may set, with the names by which it does."""
+    """Returns field -> a grid's name for it, of the fields of a part that a grid may set."""
     prefix = PREFIX.get(part, "")
     every = {field: RENAMED.get((part, field), prefix + field) for field in part.model_fields}
     return {field: name for field, name in every.items() if name not in HOLDERS or field != name}
@@ -62,26 +63,20 @@ def _optional(part: type[Frozen]) -> Iterator[tuple[str, Any]]:
 
 
 class _OfGrids(Frozen):
-    """What a grid may set for a run, all optional: the rest is derived or has a default.
+    """The settings of a grid. All are optional: what is not set is derived or has a default.
 
-    ``C`` is the compute budget in FLOPs, ``D`` the training tokens, ``S`` the sparsity (E - k) / E
-    and ``G`` the granularity 2 d_model / d_expert, as in the tables.
-    ``r`` is the ratio of expert to attention FLOPs and ``d_base`` the width at which the rule
-    ``ratio`` counts the FLOPs that it keeps; ``flops_per_token`` is what training costs a token,
-    for the rule ``flops``.
-
-    The others are the fields of ``PARTS``. ``d_ffn`` is the width of dense models and of the
-    ``n_dense_layers`` first layers of others. ``n_slices`` splits blocks over the embedding; such
-    blocks have as many heads as the others have unless ``slice_heads`` is set.
+    The settings that are not below are the fields of ``PARTS``. ``d_ffn`` is the width of dense
+    models, and of the first ``n_dense_layers`` layers of others. ``n_slices`` splits blocks over
+    the embedding; these have as many heads as the other blocks unless ``slice_heads`` is set.
     """
 
-    C: Annotated[Positive, Field(le=1e40)] | None = None
-    D: Count | None = None
-    S: Share | None = None
-    G: Positive | None = None
-    r: Positive | None = None
-    d_base: Size | None = None
-    flops_per_token: Positive | None = None
+    C: Annotated[Positive, Field(le=1e40)] | None = None  # compute budget, FLOPs
+    D: Count | None = None  # training tokens
+    S: BelowOne | None = None  # sparsity (E - k) / E
+    G: Positive | None = None  # granularity 2 d_model / d_expert
+    r: Positive | None = None  # ratio of expert to attention FLOPs
+    d_base: Size | None = None  # the width at which the rule ``ratio`` counts the FLOPs it keeps
+    flops_per_token: Positive | None = None  # training FLOPs, for the rule ``flops``
     ffn: Literal["moe", "dense"] | None = None
 
 
@@ -97,7 +92,7 @@ else:
     )
 
 
-# Settings that a power law or a table may stand on.
+# Settings that a power law or a table may depend on
 POSITIVE = (
     "C", "D", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size",
     "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
@@ -105,39 +100,39 @@ POSITIVE = (
 
 
 class ExpertsFromSparsity(Frozen):
-    """n_experts = top_k / (1 - S), which must be whole."""
+    """Sets n_experts = top_k / (1 - S), which must be whole."""
 
     rule: Literal["sparsity"]
 
 
 class WidthFromGranularity(Frozen):
-    """d_expert = 2 * d_model / G, the leverage paper's G; the sparsity paper's is twice that."""
+    """Sets d_expert = 2 * d_model / G by the leverage paper's G; the sparsity paper's is 2 G."""
 
     rule: Literal["granularity"]
 
 
 class HeadsFromWidth(Frozen):
-    """n_heads = max(1, d_model / width), which must be whole; n_kv alike unless it is set."""
+    """Sets n_heads = max(1, d_model / width), which must be whole, and n_kv alike if unset."""
 
     rule: Literal["head_width"]
     width: Count
 
 
 class WidthsFromRatio(Frozen):
-    """d_model and d_expert of the FLOPs ratio r at the FLOPs a token of d_base (allocation, B.1).
+    """Sets the d_model and d_expert that have the FLOPs ratio r (allocation, B.1).
 
-    d_model is a multiple of 2 n_heads; the FLOPs are those of d_model = d_expert = d_base,
-    attention and experts as in the allocation paper's App C, corrected.
+    Their FLOPs per token are those of d_model = d_expert = d_base: attention and experts as in the
+    allocation paper's App C, corrected. d_model is a multiple of 2 n_heads.
     """
 
     rule: Literal["ratio"]
 
 
 class WidthFromFlops(Frozen):
-    """The hidden width at which training costs ``flops_per_token``, by a convention.
+    """Sets the hidden width at which training costs ``flops_per_token`` by a convention.
 
-    It is d_ffn of dense models and d_expert of others. The experts of E slices have d_ffn / E, and
-    dense layers below experts top_k * d_expert, both unless they are set.
+    This is d_ffn of dense models and d_expert of others. Unless they are set, the experts of E
+    slices get the width d_ffn / E, and dense layers below experts top_k * d_expert.
     """
 
     rule: Literal["flops"]
@@ -145,7 +140,7 @@ class WidthFromFlops(Frozen):
 
 
 class StepsFromCompute(Frozen):
-    """steps = C / (FLOPs per token * batch * context), rounded; refused below ``min_steps``."""
+    """Sets steps = C / (FLOPs per token * batch * context); refuses fewer than ``min_steps``."""
 
     rule: Literal["compute"]
     convention: ConventionName
@@ -153,17 +148,18 @@ class StepsFromCompute(Frozen):
 
 
 class ComputeOfTokens(Frozen):
-    """What ``D`` tokens, or else the point's own, cost in training FLOPs by a convention."""
+    """The training FLOPs of some tokens by a convention."""
 
     convention: ConventionName
-    D: Positive | None = None
+    D: Positive | None = None  # None: the point's own tokens
 
 
 class StepsFromTokens(Frozen):
-    """steps = D / (batch * context), rounded; refused below ``min_steps``.
+    """Sets steps = D / (batch * context), rounded; refuses fewer than ``min_steps``.
 
-    ``laws_at`` is the C of the point for rules of lr and batch. Laws over C are those of models of
-    the best size: where one architecture is trained on several budgets, one D holds its lr fixed.
+    ``laws_at`` is the C that the rules of lr and batch take for the point. Their laws are for
+    models of the best size at C. If one architecture trains on several budgets, a D here fixes its
+    lr.
     """
 
     rule: Literal["tokens"]
@@ -172,14 +168,14 @@ class StepsFromTokens(Frozen):
 
 
 class StepsGiven(Frozen):
-    """steps are set under settings or in a sweep; refused below ``min_steps``."""
+    """Takes steps from the settings or a sweep; refuses fewer than ``min_steps``."""
 
     rule: Literal["given"]
     min_steps: Count
 
 
 class PowerOf(Frozen):
-    """value * product over settings x of (x / at[x]) ** exponent[x]."""
+    """Gives value * product over settings x of (x / at[x]) ** exponent[x]."""
 
     rule: Literal["power"]
     value: Positive
@@ -195,13 +191,13 @@ class PowerOf(Frozen):
 
 
 class LeverageLaw(Frozen):
-    """The leverage paper's Eq 5 at the point's C: lr, or batch."""
+    """Gives the leverage paper's Eq 5 for lr or batch at the point's C."""
 
     rule: Literal["leverage"]
 
 
 class TableOf(Frozen):
-    """The last number of the row whose others are the point's settings in ``by``, exactly."""
+    """Gives the last number of the row whose other numbers equal the point's settings ``by``."""
 
     rule: Literal["table"]
     by: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -222,10 +218,10 @@ class TableOf(Frozen):
 
 
 class Chosen(Frozen):
-    """The law or table that the project chooses (config.yaml, ``hyperparameters``).
+    """Follows the law or table that the project chooses (config.yaml, ``hyperparameters``).
 
-    The tier's pinned law, the leverage paper's Eq 5, or the table of this rule, of which ``by`` and
-    ``rows`` are those of ``TableOf``; ``auto`` is the first of pinned, table and Eq 5 there is.
+    This is the tier's pinned law, the leverage paper's Eq 5, or the table ``by`` and ``rows`` (see
+    ``TableOf``). ``auto`` takes the pinned law if there is one, else the table, else Eq 5.
     """
 
     rule: Literal["chosen"]
@@ -260,16 +256,16 @@ Hyperparameter = Annotated[PowerOf | LeverageLaw | TableOf | Chosen, Field(discr
 
 
 class Derivations(Frozen):
-    """Settings that follow from others; one that is set in a sweep is not derived.
+    """Rules for settings that follow from others; a setting that a sweep sets is not derived.
 
-    A derived ``batch`` is the nearest positive multiple of ``balance_group`` sequences, of one
-    where that is not set. ``min_steps`` binds steps that are set, too.
+    A derived ``batch`` is rounded to a positive multiple of ``balance_group`` sequences (1 if
+    unset). ``min_steps`` holds for steps that are set, too.
     """
 
     n_experts: ExpertsFromSparsity | None = None
     widths: WidthsFromRatio | None = None  # d_model and d_expert
     d_expert: WidthFromGranularity | None = None
-    hidden_width: WidthFromFlops | None = None  # d_ffn of dense models, d_expert of others
+    hidden_width: WidthFromFlops | None = None  # d_ffn of dense models and d_expert of others
     n_heads: HeadsFromWidth | None = None
     batch: Hyperparameter | None = None  # sequences
     lr: Hyperparameter | None = None
@@ -282,13 +278,7 @@ class Derivations(Frozen):
 class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
-    name: Annotated[
-        str,
-        text_like(
-            "([A-Za-z][A-Za-z0-9_]*)?",
-            "a name of letters, digits and underscores that begins with a letter",
-        ),
-    ] = ""
+    name: Name | Literal[""] = ""
     axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
     zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
 
@@ -314,9 +304,9 @@ class Sweep(Frozen):
             [len(values) for values in self.axes.values() if isinstance(values, tuple)]
             + [len(next(iter(group.values()), ())) for group in self.zip]
         )
-        if points > MOST_POINTS:
+        if points > MAX_POINTS:
             raise ValueError(
-                f"a sweep of {points:,} points; it may have at most {MOST_POINTS:,}: give fewer "
+                f"a sweep of {points:,} points; it may have at most {MAX_POINTS:,}: give fewer "
                 "values, or zip axes that go together"
             )
         return self

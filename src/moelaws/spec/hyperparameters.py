@@ -1,4 +1,4 @@
-"""Learning-rate and batch laws that were found by a search and pinned for the other studies."""
+"""Laws of learning rate and batch, fitted to a search and pinned for the other studies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FOLDER = Path("config/hyperparameters")
 
 
 class PinnedLaw(Frozen):
-    """coefficient * C ** exponent over the training compute C in FLOPs (leverage, Eq 5).
+    """The law coefficient * C ** exponent over the training compute C in FLOPs (leverage, Eq 5).
 
-    The intervals are those of the fit. Coefficient and exponent of a fit over few decades move
-    together: the law is known far better within its budgets than these intervals suggest.
+    The intervals are those of the fit. Over few decades coefficient and exponent are correlated, so
+    within its budgets the law is known far better than these intervals suggest.
     """
 
     coefficient: Positive  # at 1 FLOP
@@ -41,7 +41,7 @@ class PinnedLaw(Frozen):
 
 
 class PinnedFit(Frozen):
-    """Where one of the two laws comes from."""
+    """The fit that one of the two laws comes from."""
 
     name: str  # of the fit in its study
     runs: Count  # near-optimal runs that it was fitted to
@@ -56,9 +56,9 @@ class Provenance(Frozen):
     lr: PinnedFit
     batch_tokens: PinnedFit
     level: Fraction  # of the intervals
-    tolerance: Positive  # near-optimal: a loss of at most 1 + tolerance times the budget's least
-    searched: Count  # completed runs of the search, all budgets and kinds of models
-    C: tuple[Positive, Positive]  # FLOPs, the least and the largest budget fitted
+    tolerance: Positive  # near-optimal is a loss up to 1 + tolerance times the budget's lowest
+    searched: Count  # completed runs of the search, over all budgets and kinds of models
+    C: tuple[Positive, Positive]  # the smallest and the largest budget fitted, FLOPs
     corpora: tuple[str, ...]  # identities of the text; empty where the runs are not on record
     versions: dict[str, str]  # of the packages that the numbers rest on
     notes: tuple[str, ...] = ()  # what limits the trust in them
@@ -74,21 +74,21 @@ class Pinned(Frozen):
 
 @dataclass(frozen=True)
 class Choice:
-    """What grids of the rule ``chosen`` follow: the project's word, and the tier's pinned laws."""
+    """What grids with the rule ``chosen`` follow."""
 
-    # One of auto, pinned, published and tables (``config/config.yaml``, ``hyperparameters``)
+    # The project's setting (``config/config.yaml``, ``hyperparameters``)
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
-    pinned: Pinned | None = None  # the tier's pinned laws, None where there are none
+    pinned: Pinned | None = None  # the tier's pinned laws; None if there are none
     file: Path = FOLDER  # where they are, for messages
 
 
 def pinned_file(tier: str) -> Path:
-    """Returns where a tier's pinned laws stand, from the repository's root."""
+    """Returns the path of a tier's pinned laws from the repository's root."""
     return FOLDER / f"{tier}.yaml"
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
-    """Returns the pinned laws of ``tier``; None where nobody pinned any."""
+    """Returns the pinned laws of ``tier``, or None if nobody pinned any."""
     file = pinned_file(tier)
     return parse(Pinned, read_yaml(root / file), file) if (root / file).exists() else None
 

@@ -1,4 +1,4 @@
-"""What a mapping file says: how the table of somebody else's runs becomes a study's table."""
+"""A mapping file, which says how a table of others' runs becomes a study's table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Word = bool | int | float | str  # bool first, or true would be 1
 
 
 class Origin(Frozen):
-    """Where the file is from and what may be done with it."""
+    """Where the source file is from and what may be done with it."""
 
     file: str  # its name
-    sha256: Sha256 | Literal[""] = ""  # of the file, which must be that one; empty: any file
+    sha256: Sha256 | Literal[""] = ""  # the digest that the file must have; empty: any
     url: str = ""
     licence: str
     attribution: str
@@ -29,8 +29,8 @@ class _Source(Frozen):
     column: str = ""  # of the source
     values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
     value: Word | None = None
-    expression: str = ""  # over columns of ours and of the source; of one name, ours
-    note: str = ""  # what the reader must know of them; it joins the column's description
+    expression: str = ""  # over our columns and the source's; ours win where names are the same
+    note: str = ""  # what the reader must know of the values; it joins the column's description
 
     @model_validator(mode="after")
     def _one_source(self) -> _Source:
@@ -43,9 +43,9 @@ class _Source(Frozen):
 
 
 class Values(_Source):
-    """The values of a column that a study's table has; a bare name is the source's column."""
+    """Values for a column that every study's table has; a bare name is the source's column."""
 
-    unit: UnitWord = ""  # of the values, where it is not our own: M, percent, bits, 1e6
+    unit: UnitWord = ""  # of the values, if it differs from ours: M, percent, bits, 1e6
 
     @model_validator(mode="before")
     @classmethod
@@ -54,7 +54,7 @@ class Values(_Source):
 
 
 class Further(_Source):
-    """A column that no table of ours has."""
+    """A column that no study's table has by itself."""
 
     type: Literal["string", "float", "int"]
     unit: UnitWord
@@ -67,9 +67,9 @@ class Mapping(Frozen):
     study: Name  # the study that the table is of
     origin: Origin
     rows: str = ""  # rows to keep, by numbers of the source: "k == 1 and step > 0"
-    only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> those allowed
-    last: str = ""  # a column such as step: of each run's rows the one that is last by it
-    # What a completed run becomes whose loss is missing or infinite; empty: such a run is refused.
+    only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> the words allowed
+    last: str = ""  # a column such as step; of each run the row with its largest value is kept
+    # The status of a completed run whose loss is missing or infinite; empty: such a run is refused.
     without_loss: Literal["diverged", "out_of_memory", ""] = ""
     columns: dict[str, Values]  # of a study's table (tables.schema)
     more: dict[Name, Further] = {}

@@ -1,4 +1,4 @@
-"""The model of a run: a decoder-only transformer, its feed-forward layers dense or of experts."""
+"""The model of a run: a decoder-only transformer with dense feed-forward layers or experts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["DenseFFN", "Mlp", "MoE", "Model", "SlicePositions", "Slices"]
 
 
 def _class(ffn: Any) -> str:
-    """Names the class of a layer of experts, given as data or built."""
+    """Returns the name of the class of a layer of experts, given as data or built."""
     route_by = ffn.get("route_by") if isinstance(ffn, Mapping) else ffn.route_by
     return routers().get(str(route_by), MoE).__name__
 
@@ -26,7 +26,7 @@ def _class(ffn: Any) -> str:
 if TYPE_CHECKING:
     Routed = MoE
 else:
-    # Each class of ``experts`` is a member of the union, so that a new one needs no line here.
+    # Each class of ``experts`` is a member of the union, so a new class needs no line here.
     Routed = Annotated[
         reduce(or_, (Annotated[kind, Tag(kind.__name__)] for kind in routers().values())),
         Discriminator(_class),
@@ -36,7 +36,7 @@ else:
 class Model(Frozen):
     """A decoder-only transformer: RMSNorm, RoPE, grouped-query attention, feed-forward layers.
 
-    The settings of attention stand in the model's own, for their shapes depend on each other.
+    The settings of attention are fields of the model itself, because its shapes depend on them.
     """
 
     n_layers: Size
@@ -104,27 +104,27 @@ class Model(Frozen):
 
     @property
     def width_of_head(self) -> int:
-        """Width of a query, key or value."""
+        """Returns the width of a query, key or value."""
         return self.head_width or self.d_model // self.n_heads
 
     @property
     def d_attention(self) -> int:
-        """Width of all queries together: d_model unless ``head_width`` is set."""
+        """Returns the width of all queries together: d_model unless ``head_width`` is set."""
         return self.n_heads * self.width_of_head
 
     @property
     def n_sliced_layers(self) -> int:
-        """Blocks that are split over the embedding."""
+        """Returns how many blocks are split over the embedding."""
         return self.n_layers // self.slices.every if self.slices else 0
 
     @property
     def n_full_layers(self) -> int:
-        """Blocks of the full width."""
+        """Returns how many blocks have the full width."""
         return self.n_layers - self.n_sliced_layers
 
     @property
     def slice_head_width(self) -> int:
-        """Width of a query, key or value of an expert on a slice."""
+        """Returns the width of a query, key or value of an expert on a slice."""
         assert self.slices is not None
         return self.d_model // (self.slices.n_experts * self.slices.n_heads)
 
@@ -134,19 +134,19 @@ class Model(Frozen):
 
     @property
     def n_moe_layers(self) -> int:
-        """Layers with experts."""
+        """Returns how many layers have experts."""
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts that have settings of their own."""
+        """Returns the parts that have settings of their own."""
         return (self.ffn, self.slices) if self.slices else (self.ffn,)
 
     def parameters(self) -> dict[str, int]:
         """Counts the parameters by group: those of the parts, of attention, norms and embeddings.
 
-        A full block has a gain a column before attention and one before the MLP; QK-norm adds those
-        of a query and a key.
+        A full block has one gain for each column before attention, and one before the MLP. QK-norm
+        adds the gains of a query and of a key.
         """
         d, head, layers = self.d_model, self.width_of_head, self.n_full_layers
         counts = Counter(
@@ -160,11 +160,11 @@ class Model(Frozen):
         return counts
 
     def flops(self) -> dict[str, float]:
-        """Counts the forward FLOPs a token by term: those of the parts, of attention and logits.
+        """Counts the forward FLOPs per token by term: those of the parts, attention and logits.
 
-        With rho = n_kv / n_heads, n = context and a = n_heads * head width (d unless it is set
-        apart), a full block's are: queries and output 2 d a each, keys_values 4 d a rho, scores
-        (QK^T) and values (weights times V) 2 n a each.
+        With rho = n_kv / n_heads, n = context and a = n_heads * head width (= d by default), a full
+        block has 2 d a for queries and for output, 4 d a rho for keys_values, and 2 n a for scores
+        (QK^T) and for values (weights times V).
         """
         square = 2 * self.d_model * self.d_attention * self.n_full_layers
         context = 2 * self.context * self.d_attention * self.n_full_layers

@@ -1,7 +1,7 @@
-"""What a part of a model is, and the plain ones: dense layers, and slices of the embedding.
+"""Parts of a model: what they are, and two of them, dense layers and slices of the embedding.
 
-A part is one class: its settings, its parameters and its FLOPs. A grid may set each of its fields
-(``spec.grid``), and the module of ``moelaws.model`` takes the settings as they are.
+A part is one class with its settings, its parameters and its FLOPs. A grid may set each of its
+fields (``spec.grid``), and the part's module in ``moelaws.model`` takes the settings as they are.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 # swiglu: three matrices, no biases (Shazeer, 2020). gelu: two matrices with biases, the
 # generalization paper's experts d -> w -> d.
 Mlp = Literal["swiglu", "gelu"]
-MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # d_model x width each
+MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # of d_model x width each
 SlicePositions = Literal["all", "chunks"]
 Aggregation = Literal["projection", "concatenation"]
 
 
 class Part(Frozen):
-    """The settings of a part, and what all layers of a model that have it come to."""
+    """The settings of a part, and the counts over all layers of a model that have it."""
 
     def parameters(self, model: Model) -> dict[str, int]:
-        """Returns numbers of parameters by group, which ``accounting.parameters`` names."""
+        """Returns the numbers of parameters by group, as ``accounting.parameters`` names these."""
         raise NotImplementedError
 
     def flops(self, model: Model) -> dict[str, float]:
-        """Returns forward FLOPs a token by term, which ``accounting.flops`` names."""
+        """Returns the forward FLOPs per token by term, as ``accounting.flops`` names these."""
         raise NotImplementedError
 
 
 def mlp_parameters(mlp: Mlp, d_model: int, width: int) -> int:
     """Returns the parameters of one MLP; width 0 is no MLP.
 
-    SwiGLU has 3 d w; GELU has 2 d w + w + d (Table 3, generalization).
+    SwiGLU has 3 d w of them, GELU 2 d w + w + d (Table 3, generalization).
     """
     biases = width + d_model if mlp == "gelu" and width else 0
     return MATRICES[mlp] * d_model * width + biases
 
 
 def mlp_flops(mlp: Mlp, d_model: int, width: int) -> int:
-    """Returns the forward FLOPs a token of one MLP: 6 d w (SwiGLU) or 4 d w (GELU)."""
+    """Returns the forward FLOPs per token of one MLP: 6 d w (SwiGLU) or 4 d w (GELU)."""
     return 2 * MATRICES[mlp] * d_model * width
 
 
@@ -65,14 +65,14 @@ class DenseFFN(Part):
 class Slices(Part):
     """Every ``every``-th block is split over the embedding (sectional, sec 2.2, 3.2 and Fig 4).
 
-    Such a block has ``n_experts`` experts, each a transformer block of its own, attention and MLP,
-    on its d_model / n_experts columns of the residual stream. The blocks between have the full
-    width and see all positions: they are the paper's pre-expert blocks. What the experts add to
-    their slices is brought back to the full width by a projection, or as it is.
+    Such a block has ``n_experts`` experts. Each is a transformer block of its own (attention and
+    MLP) on its d_model / n_experts columns of the residual stream. The blocks between have the full
+    width and see all positions; they are the paper's pre-expert blocks. What the experts add to
+    their slices returns to the full width by a projection or by concatenation.
 
-    The paper can be read in two ways. In one every expert sees ``all`` positions of its slice. In
-    the other expert e sees the e-th of n_experts equal ``chunks`` of the context alone, and what
-    the others would see passes by.
+    The paper can be read in two ways. In one, every expert sees ``all`` positions of its slice. In
+    the other, expert e sees only the e-th of n_experts equal ``chunks`` of the context, and the
+    other positions of its slice pass unchanged.
     """
 
     n_experts: Size
@@ -83,9 +83,9 @@ class Slices(Part):
     every: Size = 2
 
     def parameters(self, model: Model) -> dict[str, int]:
-        """Counts attention, MLPs and projection of a block, and two gains a column.
+        """Counts a block's attention, MLPs and projection, and two gains for each column.
 
-        QK-norm adds those of queries and keys: one head of each expert.
+        QK-norm adds the gains of one query head and one key head for each expert.
         """
         d, E, layers = model.d_model, self.n_experts, model.n_sliced_layers
         width = d // E
@@ -101,15 +101,15 @@ class Slices(Part):
     def flops(self, model: Model) -> dict[str, float]:
         """Counts the products of a block in E slices of width s = d / E.
 
-        Where each of the E experts sees all n positions: projections 8 s^2 E = 8 d^2 / E (queries,
-        keys, values and output), scores 4 n d (with the weights times V), slice_ffn 6 s w E, and
-        aggregation 2 d^2. Where an expert sees a chunk of n / E positions, a token passes one
-        expert: all are E times less, and scores another E times, for there are E times fewer
-        positions to meet.
+        Where each of the E experts sees all n positions, a block has 8 s^2 E = 8 d^2 / E for the
+        projections (queries, keys, values and output), 4 n d for scores (with the weights times V),
+        6 s w E for slice_ffn and 2 d^2 for aggregation. Where an expert sees a chunk of n / E
+        positions, a token passes one expert: all terms are E times smaller, and the scores E times
+        smaller again, because a chunk has E times fewer positions.
         """
         E, width = self.n_experts, model.d_model // self.n_experts
         chunks = E if self.positions == "chunks" else 1
-        experts = model.n_sliced_layers * (E // chunks)  # that a token passes
+        experts = model.n_sliced_layers * (E // chunks)  # passed by a token
         joined = model.d_model if self.aggregation == "projection" else 0
         return {
             "slice_projections": experts * 8 * width**2,

@@ -1,11 +1,11 @@
-"""config/config.yaml and the studies beside it: what a user edits first."""
+"""config/config.yaml, which a user edits first, and the studies beside it."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import Commit, Rows
@@ -17,14 +17,12 @@ from moelaws.spec.study import Study, Tier
 from moelaws.spec.validation import must_be
 
 CONFIG = Path("config/config.yaml")
-COMMAND_LINE = "command line"  # as the place of a mistake in --config, --set or --tier
-
-
+COMMAND_LINE = "command line"  # what messages call --config, --set and --tier
 StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's YAML file")]
 
 
-# A core that waits for the last batch of a sweep waits for half as long; a start of torch costs
-# seconds, and one of a cluster's job a minute.
+# Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
+# start more often: torch takes seconds to start, and a cluster's job a minute.
 BATCH_MINUTES: dict[Tier, float] = {"demo": 1, "workstation": 5, "gpu": 15, "paper": 30}
 
 
@@ -45,7 +43,8 @@ def _indices(value: object) -> object:
 
 
 def _list(value: object) -> object:
-    return tuple(value.split(",")) if isinstance(value, str) else value
+    # `--config studies=sparsity` gives a bare name, as a user would type it.
+    return tuple(value.split(",")) if isinstance(value, str) and value != "all" else value
 
 
 def _count_or_auto(value: object) -> object:
@@ -55,10 +54,10 @@ def _count_or_auto(value: object) -> object:
 
 
 class Limits(Frozen):
-    """What a sweep may cost by estimate; one that would cost more is refused before it starts."""
+    """The estimated cost that a sweep may have; a costlier one is refused before it starts."""
 
-    gpu_hours: Positive = 500.0  # where device is cuda
-    cpu_hours: Positive = 24.0  # of one core, where device is cpu
+    gpu_hours: Positive = 500.0  # if device is cuda
+    cpu_hours: Positive = 24.0  # of one core, if device is cpu
     disk_gb: Positive = 500.0
 
 
@@ -68,68 +67,58 @@ class Project(Frozen):
     tier: Tier = "demo"
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
-    studies: Literal["all"] | tuple[Name | StudyFile, ...] = "all"
+    studies: Annotated[Literal["all"] | tuple[Name | StudyFile, ...], BeforeValidator(_list)] = (
+        "all"
+    )
     corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or environment, or text files
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
-    validation: Annotated[Fraction, Field(gt=0, lt=1)] = (
-        0.05  # share of the text that is held out, by whole documents
-    )
+    # The fraction of the text that is held out, in whole documents
+    validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05
     device: Literal["cpu", "cuda"] = "cpu"
-    # Of this machine, where device is cuda: which GPUs train, by nvidia-smi's numbers.
+    # Which GPUs of this machine train if device is cuda, by nvidia-smi's numbers.
     gpus: Annotated[
         Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
         BeforeValidator(_indices),
     ] = "all"
-    # How many runs train on one GPU at a time; auto: as many as its memory holds by estimate.
+    # How many runs train on one GPU at a time; auto: as many as its memory holds by estimate
     runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = 1
-    # How many devices train one run together; auto: as few as hold it, by estimate of its memory.
+    # How many devices train one run together; auto: the fewest whose memory holds it by estimate
     devices_per_run: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = "auto"
-    # Of a cluster, and of estimates: GB of each GPU. The GPUs of this machine are asked.
+    # GB of each GPU, for a cluster and for estimates; the GPUs of this machine report their own
     gpu_memory: Positive = 80.0
-    # Of a cluster: how many GPUs a node has; a run that takes more spans several nodes.
+    # How many GPUs a node of the cluster has; a run that takes more spans several nodes
     gpus_per_node: Annotated[int, Field(gt=0)] = 8
-    # Of a cluster: how many GPUs a job has, on each of which it trains other runs; the nodes' kind
-    # of GPU, as Slurm calls it.
+    # How many GPUs a job on a cluster has, each for other runs; and their kind, as Slurm calls it
     gpus_per_job: Annotated[int, Field(gt=0)] = 1
     gpu_model: str | None = None
-    # Up to so many minutes of runs, by estimate, train in one job; 0: each run has a job; auto: by
-    # the tier.
+    # The most estimated minutes of runs in one job; 0: a job for each run; auto: by the tier
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
-    # What grids whose rule is `chosen` follow; auto: pinned, else their table, else published.
+    # What grids with the rule `chosen` follow; auto: pinned, else their table, else published
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
-    # What kept weights are asked (moelaws bench): held-out, olmo:NAME, or task files.
+    # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     limits: Limits = Limits()
 
     @property
     def batch_seconds(self) -> float:
-        """Returns how long a batch of runs may take by estimate, on one GPU or core."""
+        """Returns how many seconds a batch of runs may take by estimate, on one GPU or core."""
         auto = self.batch_minutes == "auto"
         return 60.0 * (BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_study(cls, data: Any) -> Any:
-        # `--config studies=sparsity` gives a bare name, as a user would type it.
-        names = data.get("studies") if isinstance(data, Mapping) else None
-        if isinstance(names, str) and names != "all":
-            return {**data, "studies": tuple(names.split(","))}
-        return data
 
 
 def load_project(
     root: Path = Path(), overrides: Mapping[str, Any] | None = None, path: Path = CONFIG
 ) -> Project:
-    """Returns the project's configuration with ``overrides`` of its keys."""
+    """Returns the project's configuration, with ``overrides`` of its keys."""
     own = read_yaml(root / path)
     data = {**own, **(overrides or {})}
     if all(isinstance(x, Mapping) for x in (own.get("limits"), data.get("limits"))):
         data["limits"] = {**own["limits"], **data["limits"]}  # one limit leaves the others
     if data.get("source") == "simulated" and "tier" not in (overrides or {}):
-        data["tier"] = "paper"  # nothing is trained: the papers' own grids cost nothing
+        data["tier"] = "paper"  # nothing is trained, so the papers' own grids cost nothing
     if overrides:
-        parse(Project, dict(overrides), COMMAND_LINE)  # so that no mistake there is the file's
+        parse(Project, dict(overrides), COMMAND_LINE)  # first, so the file is not blamed for these
     return parse(Project, data, path)
 
 
@@ -141,13 +130,14 @@ def study_names(root: Path = Path()) -> tuple[str, ...]:
 def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
     """Returns the studies that the project asks for.
 
-    Where losses are simulated, without those that have no law to simulate, nor what needs more.
+    Where losses are simulated, it leaves out the studies that have runs but no law to simulate, and
+    the entries that need more than simulated losses.
     """
     every = project.studies == "all"
     names = study_names(root) if every else project.studies
     with located("studies"):
         for name in names:
-            study_path(name, root)  # so that a word that is no study is the project's mistake
+            study_path(name, root)  # so that messages place an unknown name in the project
     studies = tuple(load_study(name, root) for name in names)
     for study in studies:
         if len(same := [other.file for other in studies if other.study == study.study]) > 1:
@@ -168,11 +158,10 @@ def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:
 
 
 def load_study(name: str, root: Path = Path()) -> Study:
-    """Returns the study ``name`` of config/studies/, or the user's own whose file ``name`` is.
+    """Returns the study ``name`` of config/studies/, or a user's own study from the file ``name``.
 
-    The package of a user's own study lies beside its file and becomes importable.
-
-    A key that is taken, and a package that is not there, are refused.
+    The package of a user's own study lies beside its file; it becomes importable. A key that is
+    taken and a package that does not exist are refused.
     """
     known, path = study_names(root), study_path(name, root)
     study = parse(Study, read_yaml(root / path), path).read_from(path)
@@ -195,7 +184,7 @@ def load_study(name: str, root: Path = Path()) -> Study:
 
 
 def study_path(name: str, root: Path = Path()) -> Path:
-    """Returns the file of the study ``name``, which is its key or the file of a user's own."""
+    """Returns the file of the study ``name``: a key, or already the file of a user's own study."""
     known = study_names(root)
     if name in known:
         return Path("config/studies") / f"{name}.yaml"

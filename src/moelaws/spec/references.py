@@ -1,8 +1,7 @@
 """Where code lies: packages of studies, and references below them such as ``figures.optima:draw``.
 
-A reference is written as an entry point is, ``module:object``, relative to a package. The package
-of a study is ``moelaws.studies.<key>``, or the one that the study's YAML names; a user's own lies
-beside that file.
+A reference is written like an entry point, ``module:object``, relative to a package. A study's
+package is ``moelaws.studies.<key>``, or one that its YAML names, such as one beside that file.
 """
 
 import importlib
@@ -27,9 +26,9 @@ def packages() -> tuple[str, ...]:
 
 
 def join(package: str, beside: Path) -> None:
-    """Makes ``package`` importable from the folder ``beside``, which joins the import path.
+    """Adds the folder ``beside`` to the import path, so that ``package`` can be imported from it.
 
-    A package that another one of that name hides is refused.
+    A package that is hidden by another one of its name is refused.
     """
     if str(beside.resolve()) not in sys.path:
         # At the end, so that a file there cannot hide a module of an installed package.
@@ -49,7 +48,7 @@ def join(package: str, beside: Path) -> None:
 
 @cache
 def folder(package: str) -> Path:
-    """Returns the folder of ``package``'s code; nothing of a top-level package is imported."""
+    """Returns the folder of ``package``'s code; a top-level package is not imported for it."""
     try:
         spec = find_spec(package)
     except ModuleNotFoundError:

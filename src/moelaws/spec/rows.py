@@ -1,4 +1,4 @@
-"""Row expressions ``COLUMN OP NUMBER [and ...]``, parsed here and never evaluated."""
+"""Row expressions ``COLUMN OP NUMBER [and ...]``: parsed here, never evaluated by Python."""
 
 import operator
 import re
@@ -18,8 +18,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-MAX_LENGTH = 1000  # of an expression: nobody reads a longer one, and a message must quote it
-# Each text can be read in one way only, so that a long number is refused as fast as it is read.
+MAX_LENGTH = 1000  # characters of an expression; messages must be able to quote it
+# The pattern is unambiguous, so a long text that does not match is refused in linear time.
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _CLAUSE = re.compile(rf"\s*([A-Za-z_][\w.]*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
 
@@ -31,13 +31,13 @@ class Clause:
     number: float
 
     def holds(self, value: object) -> bool:
-        """Tells whether one ``value`` satisfies the clause; what is no number never does."""
+        """Returns whether ``value`` satisfies the clause; anything but a number never does."""
         is_number = isinstance(value, int | float) and value == value
         return is_number and bool(_OPERATORS[self.op](value, self.number))
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
-    """Returns the clauses of ``expression``, all of which must hold; none for an empty text."""
+    """Returns the clauses of ``expression``, all of which must hold; an empty text has none."""
     if len(expression) > MAX_LENGTH:
         raise UserError(
             f"rows expression {expression[:40]!r}...: it has {len(expression):,} characters; at "
@@ -65,14 +65,14 @@ def _checked(expression: str) -> str:
     return expression
 
 
-RowExpression = Annotated[str, AfterValidator(_checked)]  # refused where it does not parse
+RowExpression = Annotated[str, AfterValidator(_checked)]
 
 
 def select(columns: Mapping[str, Any], expression: str) -> Any:
     """Returns a mask (n,) of the rows where every clause of ``expression`` holds; NaN never does.
 
-    ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows
-    and gives ``True``, which NumPy and pandas broadcast.
+    ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows: it
+    returns ``True``, which NumPy and pandas broadcast.
     """
     mask: Any = True
     for clause in parse_rows(expression):

@@ -1,7 +1,7 @@
 """RunConfig: all that decides the result of one training, and nothing else.
 
-Device, back end, paths and names are not here. A new field must have a default and a default must
-never change: ``run_id`` then keeps every run that was ever trained (golden ids are tested).
+It holds no device, back end, path or name. A new field must have a default, and a default must
+never change, so that every run that was ever trained keeps its ``run_id`` (golden ids are tested).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed, Share
+from moelaws.spec.base import BelowOne, Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -18,13 +18,13 @@ from moelaws.spec.model import Model, MoE
 class AdamW(Frozen):
     """AdamW with decoupled decay.
 
-    ``scale_free`` decouples the decay from the peak learning rate too: a step shrinks weights by
+    ``scale_free`` decouples the decay from the peak learning rate, too: a step shrinks weights by
     ``weight_decay * lr_t / lr`` (the sparsity paper) instead of ``weight_decay * lr_t``.
     """
 
     lr: Rate  # peak learning rate
-    beta1: Share = 0.9
-    beta2: Share = 0.95
+    beta1: BelowOne = 0.9
+    beta2: BelowOne = 0.95
     eps: Positive = 1e-8
     weight_decay: NonNegative = 0.1
     scale_free: bool = False
@@ -32,12 +32,12 @@ class AdamW(Frozen):
 
 
 class Schedule(Frozen):
-    """Linear warm-up, then cosine, or constant and decay (WSD); shares of all steps."""
+    """A linear warm-up, then a cosine, or a constant rate and exponential decay (WSD)."""
 
     kind: Literal["cosine", "wsd"] = "cosine"
-    warmup: Fraction = 0.02
-    decay: Fraction = 0.1  # WSD: share of the steps that decay exponentially
-    final: Fraction = 0.1  # last learning rate as a share of the peak
+    warmup: Fraction = 0.02  # fraction of all steps
+    decay: Fraction = 0.1  # of WSD: fraction of all steps
+    final: Fraction = 0.1  # the last learning rate as a fraction of the peak
 
     @model_validator(mode="after")
     def _final_reachable(self) -> Schedule:
@@ -47,13 +47,13 @@ class Schedule(Frozen):
 
 
 class Evaluation(Frozen):
-    """The held-out measurement at the end; ``sequences`` whole contexts, the same for all runs."""
+    """The measurement on held-out text at the end of a run."""
 
-    sequences: Count = 512
+    sequences: Count = 512  # whole contexts, the same ones for all runs on a corpus
 
 
 class RunConfig(Frozen):
-    """One training of one model. ``run_id`` is the identity that every record goes by."""
+    """One training of one model. ``run_id`` is its identity in all records."""
 
     model: Model
     corpus: Corpus
@@ -82,21 +82,21 @@ class RunConfig(Frozen):
 
     @property
     def run_id(self) -> str:
-        """First 16 hex digits of SHA-256 over the canonical JSON."""
+        """Returns the first 16 hex digits of the SHA-256 of the canonical JSON."""
         return self.fingerprint()
 
     @property
     def tokens(self) -> int:
-        """D: training tokens."""
+        """Returns the training tokens D."""
         return self.steps * self.batch * self.model.context
 
     @property
     def smallest_micro_batch(self) -> int:
-        """Sequences that are computed together whatever the memory: a balance group, for its loss
-        is not linear across parts; any one of a dense model."""
+        """Returns the fewest sequences that can be computed at a time: a balance group, because its
+        loss is not a sum over sequences; one sequence of a dense model."""
         return self.balance_group if isinstance(self.model.ffn, MoE) else 1
 
     @property
     def groups(self) -> int:
-        """How many of these a batch has: each device that trains has at least one."""
+        """Returns how many smallest micro-batches a batch has; each device takes at least one."""
         return self.batch // self.smallest_micro_batch

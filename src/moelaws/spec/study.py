@@ -1,4 +1,4 @@
-"""A study: the grids of its tiers, its fits, derived tables, figures and claims, all of it data."""
+"""A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from moelaws.spec.validation import must_be
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
-# Module and function below the study's package: figures.optima:draw.
+# A module and its function below the study's package: figures.optima:draw
 Reference = Annotated[
     str,
     text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
 ]
-# A file below the study's package: data/runs.parquet.
+# A file below the study's package: data/runs.parquet
 Shipped = Annotated[
     str,
     text_like(
@@ -35,10 +35,10 @@ Shipped = Annotated[
 ]
 Tier = Literal["demo", "workstation", "gpu", "paper"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
-# Some tiers, or true for all.
+# Some tiers, or true for all
 Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
-CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores; the others for GPUs
-# A study's key -> what one of its entries is called.
+CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores, the others for GPUs
+# A study's key -> what one of its entries is called
 KINDS = {
     "fits": "fit",
     "derived": "derived table",
@@ -50,7 +50,7 @@ KINDS = {
 
 
 class Reader(Entry):
-    """An entry whose code reads the study's table and, of its fits and derived tables, these."""
+    """An entry whose code reads the study's table, and the fits and derived tables it names."""
 
     code: Reference  # the function that makes it, below the study's package: figures.optima:draw
     arguments: dict[Name, Any] = Field({}, alias="with")  # keywords of the function
@@ -65,28 +65,28 @@ class Reader(Entry):
 class Derived(Reader):
     """A table made from a study's table and fits."""
 
-    # Of the runs whose weights are kept it reads these, the hidden states, or the scores on tasks.
+    # Whether it reads, of the runs whose weights are kept, these, hidden states, scores on tasks
     weights: bool = False
     hidden: bool = False
     scores: bool = False
-    speed: Tiers = ()  # at these tiers it reads how fast configurations train, side by side
+    speed: Tiers = ()  # the tiers at which it reads how fast configurations train side by side
     data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
 class Figure(Reader):
-    """A picture of the paper, named as there: F1a."""
+    """A picture of the paper under the paper's name for it, such as F1a."""
 
     caption: str
 
 
 class PaperTable(Reader):
-    """A table that the paper prints, named as there: T3."""
+    """A table that the paper prints, under the paper's name for it, such as T3."""
 
     caption: str
 
 
 class Expected(Frozen):
-    """Where the interval of a claim's number lies if the claim holds."""
+    """The range in which the interval of a claim's number lies if the claim holds."""
 
     above: Real | None = None
     below: Real | None = None
@@ -104,56 +104,56 @@ class Claim(Reader):
     statement: str  # what the paper claims, in our words
     source: str  # paper key and section, figure or equation
     rule: str  # what the code does, in a sentence or two
-    expect: Expected  # supported where the measured interval lies within, not where it lies outside
-    needed: str = ""  # what would decide, where the runs cannot tell
+    expect: Expected  # an interval within supports the claim, one outside contradicts it
+    needed: str = ""  # what would decide the claim if these runs cannot
     figure: Name  # to look at
 
 
 class Simulation(Frozen):
-    """Losses of a law in place of training, with noise (``--config source=simulated``)."""
+    """A law's losses with noise in place of training (``--config source=simulated``)."""
 
     law: str
-    mapping: dict[str, str] = {}  # variable -> column; others go by their own names
+    mapping: dict[str, str] = {}  # variable -> column, if it is not the one of the same name
     sweeps: tuple[Name, ...] = ()  # of the grid; all by default
-    rows: str = ""  # of those, such as "C <= 1e20"
+    rows: str = ""  # the rows to keep of these, such as "C <= 1e20"
     noise: NonNegative = 0.003  # standard deviation of ln of the loss
     seed: Whole = 1
-    assumed: str = ""  # what the law takes for granted that no paper states
+    assumed: str = ""  # the law's assumptions that no paper states
     protocol: dict[Name, dict[str, Any]] = {}  # fit -> overrides, for tables of thousands of rows
 
 
 class ImportedTable(Frozen):
-    """The table of somebody else's runs, which the study's package holds, and how it was made."""
+    """A table of others' runs in the study's package, and the mapping that made it."""
 
     table: Shipped  # Parquet, as `moelaws import` wrote it
     mapping: Shipped  # the mapping file behind it
-    called: str = "imported runs"  # what figures and verdicts call them, such as published runs
+    called: str = "imported runs"  # what figures and verdicts call the runs, as "published runs"
 
 
 class KeptWeights(Frozen):
     """Which runs of a study keep their weights: at the end, and at steps on the way."""
 
-    # Those that are kept, by columns known before training, such as ``C >= 1e11``
+    # Selects the runs by columns that are known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""  # one of the grid's, whose runs alone are kept
-    # Steps on the way: whole numbers, or shares of a run's steps, such as 0.25
+    sweep: Name | Literal[""] = ""  # a sweep of the grid, to whose runs this is limited
+    # Steps on the way: whole numbers, or fractions of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
-    tiers: tuple[Tier, ...] = TIERS  # at which they are kept; all by default
+    tiers: tuple[Tier, ...] = TIERS  # the tiers at which weights are kept; all by default
 
     @field_validator("steps")
     @classmethod
-    def _are_steps_or_shares(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
+    def _are_steps_or_fractions(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
         for step in steps:
             if step >= 1 and not step.is_integer():
-                raise must_be("a whole number of steps, or a share of all steps below 1")
+                raise must_be("a whole number of steps, or a fraction of all steps below 1")
         return steps
 
     def keeps_any(self, tier: str) -> bool:
-        """Returns whether it selects runs of a tier at all."""
+        """Returns whether it selects any runs of ``tier``."""
         return bool(self.rows.strip() or self.sweep) and tier in self.tiers
 
     def steps_of(self, total: int) -> tuple[int, ...]:
-        """Returns the steps on the way of a run of ``total`` steps, in order."""
+        """Returns the steps on the way at which a run of ``total`` steps keeps weights, sorted."""
         steps = {round(step * total) if step < 1 else int(step) for step in self.steps}
         return tuple(sorted(step for step in steps if 0 < step < total))
 
@@ -168,9 +168,9 @@ class Study(Frozen):
     study: Name
     title: str
     package: Package | Literal[""] = ""  # of its code; moelaws.studies.<key> by default
-    by_name: bool = False  # made when it is asked for by its name; `studies: all` leaves it out
+    by_name: bool = False  # made only if asked for by name: `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
-    imported: ImportedTable | None = None  # in place of grids: runs that are published
+    imported: ImportedTable | None = None  # published runs, in place of grids
     keep_weights: Annotated[KeptWeights, BeforeValidator(_rows_alone)] = KeptWeights()
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
@@ -223,37 +223,37 @@ class Study(Frozen):
 
     @property
     def pictures(self) -> tuple[Figure | PaperTable, ...]:
-        """Figures and tables."""
+        """Returns the figures and tables."""
         return (*self.figures, *self.tables)
 
     @property
     def readers(self) -> tuple[Derived | Figure | PaperTable | Claim, ...]:
-        """Entries that read fits and derived tables."""
+        """Returns the entries that read fits and derived tables."""
         return (*self.derived, *self.figures, *self.tables, *self.claims)
 
     @property
     def home(self) -> str:
-        """The package that the references of its entries are relative to."""
+        """Returns the package that the references of its entries are relative to."""
         return self.package or f"{STUDIES}.{self.study}"
 
     @property
     def sweep_names(self) -> set[str]:
-        """The sweeps that its grids name, at one tier or another."""
+        """Returns the sweeps that its grids name at any tier."""
         named = {sweep.name for grid in self.grids.values() for sweep in grid.sweeps}
         return named - {""}
 
     def lacking(self, tier: Tier) -> set[str]:
-        """Returns the sweeps that other tiers have and this one, where it has a grid, has not."""
+        """Returns the sweeps that other tiers have and ``tier`` lacks; none if it has no grid."""
         grid = self.grids.get(tier)
         return self.sweep_names - {sweep.name for sweep in grid.sweeps} if grid else set()
 
     @property
     def has_runs(self) -> bool:
-        """Whether there is a table of runs, trained here or imported."""
+        """Returns whether there is a table of runs, trained here or imported."""
         return bool(self.grids or self.imported)
 
     def shipped(self, name: str) -> Path:
-        """Returns the path, from the current folder, of its package's file such as data/a.csv."""
+        """Returns the path, from the current folder, of a file of its package as data/a.csv."""
         path = folder(self.home) / name
         if not path.is_file():
             raise UserError(f"{self.file}: {name}: the package {self.home} has no such file")
@@ -261,28 +261,28 @@ class Study(Frozen):
 
     @property
     def imported_files(self) -> tuple[Path, Path]:
-        """The imported table and its mapping."""
+        """Returns the imported table and its mapping."""
         if self.imported is None:
             raise UserError(f"{self.file}: the study imports no table")
         return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
 
     @property
     def file(self) -> Path:
-        """The YAML file that it was read from."""
+        """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
 
     @property
     def reference(self) -> str:
-        """What commands take as the study: its key, or the file of a user's own."""
+        """Returns what commands take for the study: its key, or the file of a user's own."""
         return self.study if self.file.parent == Path("config/studies") else str(self.file)
 
     def read_from(self, file: Path) -> Study:
-        """Returns the study, which remembers the file."""
+        """Returns the study itself, which now remembers ``file``."""
         self._file = file
         return self
 
     def entry(self, key: str, name: str) -> Any:
-        """Returns the entry ``name`` below the study's ``key``, such as figures."""
+        """Returns the entry ``name`` below a ``key`` of the study, such as figures."""
         entries = {entry.name: entry for entry in getattr(self, key)}
         if name not in entries:
             near = or_nearest(name, entries, "there are")
@@ -300,7 +300,7 @@ class Study(Frozen):
         return entry
 
     def at_tier(self, tier: Tier) -> Study:
-        """Returns the study without the sweeps, weights and speeds that the tier lacks."""
+        """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds."""
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
         timed = self._without(lambda entry: reads_speed(entry) and tier not in entry.speed)
@@ -310,13 +310,13 @@ class Study(Frozen):
         return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
 
     def of_simulated(self) -> Study:
-        """Returns the study without what simulated losses cannot give, nor what needs that."""
+        """Returns the study without what simulated losses cannot give and what depends on that."""
         left = self._without(lambda entry: not entry.simulated or reads_speed(entry))
         fits = tuple(map(self._simulated, left.fits))
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
     def _without(self, cannot: Callable[[Entry], bool]) -> Study:
-        """The study without the entries that cannot be made, nor what reads them."""
+        """Returns the study without the entries that cannot be made and without their readers."""
         sources = {entry.name for entry in (*self.fits, *self.derived)}
         pictures = {entry.name for entry in self.pictures}
 
@@ -342,17 +342,17 @@ def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence
 
 
 def reads_weights(entry: Entry) -> bool:
-    """Returns whether an entry reads what is asked of kept weights."""
+    """Returns whether an entry reads kept weights, or what is computed from them."""
     return isinstance(entry, Derived) and (entry.weights or entry.hidden or entry.scores)
 
 
 def reads_speed(entry: Entry) -> TypeGuard[Derived]:
-    """Returns whether an entry reads measured speeds, which no law gives."""
+    """Returns whether an entry reads measured speeds, which no law predicts."""
     return isinstance(entry, Derived) and bool(entry.speed)
 
 
 def sweep_of(entry: Entry) -> str:
-    """Returns the one sweep of the grid whose runs an entry reads; empty where it reads others."""
+    """Returns the one sweep of the grid whose runs an entry reads; empty if it reads others."""
     if isinstance(entry, Fit | Contest):
         return entry.sweep
     return str(entry.arguments.get("sweep", "")) if isinstance(entry, Reader) else ""

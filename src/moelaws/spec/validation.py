@@ -1,4 +1,4 @@
-"""What pydantic refuses, told to a user: the key as it was written, its value, what is allowed."""
+"""Pydantic's refusals in a user's words: the key as written, its value, and what is allowed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 from moelaws.spec.errors import nearest, or_nearest, quoted
 from moelaws.spec.words import joined
 
-KEY = "[key]"  # as pydantic ends the path of a mistake in a key itself
+KEY = "[key]"  # how pydantic ends the path of a mistake in a key itself
 
-# pydantic's word for a mistake, or that before its first underscore -> what would have been right.
+# pydantic's type of a mistake, whole or up to its first underscore -> what would have been right
 ALLOWED = {
     "bool": "true or false",
     "int": "a whole number",
@@ -31,17 +31,17 @@ ALLOWED = {
 
 
 def must_be(words: str) -> PydanticCustomError:
-    """Returns the error of a validator whose values must be what ``words`` say, as "a number"."""
+    """Returns the error of a validator whose values must be ``words``, such as "a number"."""
     return PydanticCustomError("must_be", "{words}", {"words": words})
 
 
 def mistakes(error: ValidationError, schema: type[BaseModel], data: object) -> list[str]:
-    """Returns a sentence for each mistake in ``data`` by which ``schema`` refused it."""
+    """Returns a sentence for each mistake in ``data`` for which ``schema`` refused it."""
     places: dict[tuple[str | int, ...], list[Any]] = {}
     for each in error.errors(include_url=False):
         places.setdefault(_keys(each, data), []).append(each)
-    # pydantic reports one mistake once for each member of a union. The member that the user meant
-    # is the one that took the value itself and refused something in it.
+    # pydantic reports a mistake once for each member of a union. The user meant the member that
+    # accepted the value itself and refused something within it.
     outer = {keys[:n] for keys in places for n in range(len(keys))}
     return [
         _sentence(_path(keys, data), errors, schema)
@@ -61,7 +61,7 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
     if kind in ("missing", "union_tag_not_found"):
         return f"{key} is missing"
     if kind == "value_error":
-        # A text that contradicts itself is shown; of a mapping the message names what does.
+        # The message itself names what is wrong in a mapping or list; a text is shown.
         shown = "" if isinstance(value, Mapping | list | tuple) else f" is {_shown(value)};"
         return f"{key}{shown or ':' * bool(key)} {context['error']}".strip()
     allowed = list(dict.fromkeys(_allowed(e, schema) for e in errors))
@@ -79,7 +79,7 @@ def _allowed(error: Any, schema: type[BaseModel]) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind.startswith("model"):
         return f"a mapping with the keys {', '.join(_fields(schema, error['loc']))}"
-    if words := context.get("expected") or context.get("expected_tags"):  # of a literal or a union
+    if words := context.get("expected") or context.get("expected_tags"):  # a literal or a union
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
         return joined([word or "left out" for word in known], "or") + near
@@ -88,13 +88,13 @@ def _allowed(error: Any, schema: type[BaseModel]) -> str:
 
 
 def _keys(error: Any, data: Any) -> tuple[str | int, ...]:
-    """The keys of an error's path, without the names of unions' members that pydantic puts in."""
+    """Returns the keys of an error's path without pydantic's names of the members of unions."""
     keys: list[str | int] = []
     *above, last = error["loc"] or [KEY]
     for step in above:
         keys += [step] * _has(data, step)
         data = data[step] if _has(data, step) else data
-    # A member's name may be a key of the very value that was refused.
+    # The name of a union's member may also be a key of the value that was refused.
     if error["type"] == "missing" or (_has(data, last) and data is not error["input"]):
         keys.append(last)
     return (*keys, KEY) if error["loc"][-1:] == (KEY,) else tuple(keys)
@@ -107,7 +107,7 @@ def _has(data: Any, step: str | int) -> bool:
 
 
 def _path(keys: Sequence[str | int], data: Any) -> str:
-    """Writes keys as messages do; an entry of a list goes by its name, or by its number from 1."""
+    """Returns keys as messages write them; an entry of a list has its name, or a number from 1."""
     path = ""
     for key in keys:
         if key == KEY and not _has(data, key):
@@ -119,12 +119,12 @@ def _path(keys: Sequence[str | int], data: Any) -> str:
 
 
 def _fields(schema: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    """Returns the keys that are allowed at a place of ``schema``, sorted."""
+    """Returns the keys that ``schema`` allows at ``path``, sorted."""
     here = [schema]
     for step in path:
         if fields := [f for m in here for n, f in m.model_fields.items() if step in (n, f.alias)]:
             here = [model for field in fields for model in _models(field.annotation)] or here
-        else:  # the name or the tag of a union's member
+        else:  # the step is the name or the tag of a union's member
             here = [m for m in here if m.__name__ == step or _has_tag(m, step)] or here
     return sorted({f.alias or name for m in here for name, f in m.model_fields.items()})
 

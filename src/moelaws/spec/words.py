@@ -1,4 +1,4 @@
-"""Lists, counts and sizes as people write them."""
+"""Writes lists, counts and sizes as people do."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,12 @@ def joined(texts: Iterable[object], word: str = "and") -> str:
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """Returns how many there are: 1 run, 12 runs; ``nouns`` is a plural that s does not make."""
+    """Returns a number with its noun: 1 run, 12 runs; ``nouns`` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def short(value: float) -> str:
-    """Returns a size in few signs: 950, 64k, 1.2M, 17B."""
+    """Returns a size in few characters: 950, 64k, 1.2M, 17B."""
     for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if 0.9995 * scale <= value < 9.995e14:
             return f"{value / scale:.3g}{unit}"

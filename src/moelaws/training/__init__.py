@@ -1,1 +1,1 @@
-"""Training of one run: loop, optimizer, schedule, checkpoints, evaluation."""
+"""Trains a run: loop, optimizer, schedule, checkpoints, evaluation."""

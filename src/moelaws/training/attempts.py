@@ -1,8 +1,8 @@
-"""Notes of what a process tries that may take more memory than there is, read if it died of it.
+"""Notes of what a process tries, for the next process if this one dies of lack of memory.
 
-Lack of memory raises an error where torch allocates; elsewhere it may end the process at any place
-and without a word: by the kernel's SIGKILL, or in a library that prints a riddle and exits. What
-such a process was trying stands in a file beside the checkpoint, and the next one tries less.
+If torch lacks memory, it raises an error. Elsewhere lack of memory may end the process at any place
+and without a message: the kernel sends SIGKILL, or a library exits. A file beside the checkpoint
+says what the process was trying, so that the next one can try less.
 """
 
 from contextlib import suppress
@@ -20,54 +20,50 @@ Stage = Literal["training", "evaluation"]
 
 
 class Attempt(Frozen):
-    """What was being tried, and how many processes in a row have begun it and not come to its end.
-
-    ``lacked`` says that more sequences had lacked memory before.
-    """
+    """What was being tried."""
 
     stage: Stage
     sequences: int
-    lacked: bool
-    processes: int
+    lacked: bool  # whether memory had lacked for more sequences before
+    processes: int  # how many processes in a row have begun this and not finished it
 
     def lacks_memory(self, smallest: int) -> bool:
-        """Tells whether these deaths are taken as lack of memory.
+        """Returns whether these deaths are taken as lack of memory.
 
-        A process may be killed for any reason, and one kill must change no bit of the result: so
-        it takes a second death at the same place, or one after memory had lacked for more. The
-        smallest attempt is always made twice: there is no other.
+        A process may be killed for any reason, and a single kill must not change the result. So it
+        takes a second death at the same place, or one death after memory had lacked for more. The
+        ``smallest`` attempt is always made twice, because nothing less can be tried.
         """
         return self.processes > 1 or (self.lacked and self.sequences > smallest)
 
 
 class NoRoomError(MemoryError):
-    """Earlier processes died of the least that can be tried; all processes of the run know it."""
+    """Earlier processes died of the smallest attempt; all processes of the run know it."""
 
 
 class Attempts(Callback):
     """What this process tries, and what those before it died of.
 
-    Of several processes of a run the first one keeps the note; what the others begin is not noted.
+    If a run has several processes, the note is of the first one alone.
     """
 
     def __init__(self, plan: TrainingPlan) -> None:
         self.plan, self.path = plan, plan.folders.checkpoint.with_name(FILE)
-        self.stage: Stage = "training"  # what is tried now, ...
-        self.sequences = 0  # ... with so many at a time
+        self.stage: Stage = "training"  # what is tried now ...
+        self.sequences = 0  # ... with this many sequences at a time
         self._noted = plan.ranks.is_first and self.path.exists()
-        self._before: Attempt | None = None  # of the dead
-        with suppress(UserError):  # a note that cannot be read says nothing
+        self._before: Attempt | None = None  # of earlier processes
+        with suppress(UserError):  # an unreadable note counts as none
             self._before = parse(Attempt, read_json(self.path), self.path) if self._noted else None
 
     def died(self, stage: Stage) -> Attempt | None:
-        """Returns what the processes before this one died of in ``stage``."""
+        """Returns the attempt that the processes before this one died of in ``stage``."""
         return self._before if self._before and self._before.stage == stage else None
 
     def largest(self, stage: Stage, whole: int, smallest: int) -> int:
-        """Returns the most sequences to try at a time: fewer than processes before this died of.
+        """Returns the most sequences to try at a time, fewer than earlier processes died of.
 
-        Raises:
-            NoRoomError: where they died of ``smallest``.
+        Raises NoRoomError if they died of ``smallest``.
         """
         sequences, died = whole, self.died(stage)
         if died is not None and died.lacks_memory(smallest):
@@ -86,7 +82,7 @@ class Attempts(Callback):
         return sequences
 
     def begin(self, stage: Stage, sequences: int, lacked: bool) -> None:
-        """Notes what is tried now; without room on the disk it goes on without a note."""
+        """Notes what is tried now; on a full disk it goes on without a note."""
         self.stage, self.sequences = stage, sequences
         died = self.died(stage)
         before = died.processes if died and died.sequences == sequences else 0
@@ -95,8 +91,7 @@ class Attempts(Callback):
             self._write(lacked, before + 1)
 
     def fail(self) -> None:
-        """Notes that memory lacked in this process, whichever of the run's it is: the next start
-        tries less."""
+        """Notes for the next start that memory lacked in this process, the run's first or not."""
         self._write(lacked=True, processes=2)
 
     def _write(self, lacked: bool, processes: int) -> None:
@@ -107,7 +102,7 @@ class Attempts(Callback):
             write_json(self.path, attempt.model_dump())
 
     def end(self) -> None:
-        """Forgets what was tried: the process lives on, or ends with a word."""
+        """Removes the note: the process lives on, or ends with a message."""
         if self._noted:
             remove(self.path)
             self._noted = False

@@ -1,4 +1,4 @@
-"""What is done beside the steps of a run: progress, history, weights on the way, checkpoints."""
+"""Callbacks between the steps of a run: progress, history, weights on the way, checkpoints."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from moelaws.training import checkpoint, weights
 from moelaws.training.loop import Callback, Trainer
 from moelaws.training.plan import TrainingPlan
 
-# What a run's provenance keeps of the processes that trained it before the last one.
+# What a run's provenance keeps of each process before the last one
 OF_A_PROCESS = (
     "started", "code", "commit", "dirty", "host", "device", "devices", "backend", "threads",
     "micro_batch",
@@ -31,7 +31,7 @@ class Progress(Callback):
 
     def after_step(self, trainer: Trainer) -> None:
         config, step, loss = trainer.config, trainer.step, trainer.history.loss()
-        # Losses come from the device a few steps late: at first there is none.
+        # Losses come from the device a few steps late, so at first there is none.
         known = "-" if math.isnan(loss) else f"{loss:.4f}"
         note = f"step {step}/{config.steps}, loss {known}"
         tokens = step * config.batch * config.model.context
@@ -39,7 +39,7 @@ class Progress(Callback):
 
 
 class HistorySoFar(Callback):
-    """Writes the history for those who watch: nothing else reads it, so that it may fail."""
+    """Writes the history for people who watch; it may fail, because nothing else reads it."""
 
     def __init__(self, plan: TrainingPlan, provenance: dict[str, Any]) -> None:
         self.plan, self.last = plan, -math.inf
@@ -49,18 +49,14 @@ class HistorySoFar(Callback):
         if time.monotonic() - self.last < self.plan.options.history_seconds:
             return
         self.plan.check_lock()
-        with suppress(UserError):  # no room on the disk
-            # Settled steps alone, a few behind: no waiting for the device.
+        with suppress(UserError):  # the disk may be full
+            # It has the settled steps alone, so as not to wait for the device.
             trainer.history.write(self.plan.folders.record / HISTORY_SO_FAR, self.made_by)
         self.last = time.monotonic()
 
 
 class WeightsOnTheWay(Callback):
-    """Keeps the weights after the steps that are to be kept.
-
-    Raises:
-        UserError: where the disk has no room for them.
-    """
+    """Writes the weights after the steps that keep them; raises UserError on a full disk."""
 
     def __init__(self, plan: TrainingPlan) -> None:
         self.plan = plan
@@ -75,24 +71,24 @@ class WeightsOnTheWay(Callback):
             weights.save(self.plan.folders.weights, trainer.config, whole, trainer.step)
 
     def lost(self, step: int) -> int:
-        """Returns the first step up to ``step`` whose weights should be there and are not, or 0."""
+        """Returns the first step up to ``step`` whose weights are missing, or 0 if none are."""
         folder, run_id = self.plan.folders.weights, self.plan.config.run_id
         passed = (s for s in self.steps if s <= step)
         return next((s for s in passed if not is_whole(folder, run_id, s)), 0)
 
 
 class Checkpoints(Callback):
-    """Saves a run's state by wall time, and restores it with what is known of earlier processes.
+    """Saves a run's state at intervals of wall time, and restores it.
 
-    ``provenance`` is that of this process; ``resumed_from`` in it tells of those before.
+    ``provenance`` is that of this process; its ``resumed_from`` describes the processes before.
     """
 
     def __init__(self, plan: TrainingPlan, provenance: dict[str, Any]) -> None:
         self.plan, self.provenance = plan, provenance
-        # The run and the data that a checkpoint must be of.
+        # A checkpoint must be of this run and this data.
         data = provenance["corpus_files"]["train.bin"]
         self.identity = {"run": plan.config.run_id, "data": data}
-        self.earlier_seconds = 0.0  # wall time of the processes before that left a checkpoint
+        self.earlier_seconds = 0.0  # wall time of earlier processes, up to their checkpoint
         self.began, self.last = time.perf_counter(), 0.0
 
     def before_training(self, trainer: Trainer) -> None:
@@ -103,20 +99,20 @@ class Checkpoints(Callback):
         if trainer.ranks.broadcast(due):
             try:
                 self.save(trainer)
-            except UserError as error:  # the disk may have room again at the next one
+            except UserError as error:  # the disk may have room again next time
                 self.plan.log(f"{error} Training goes on.")
             self.last = time.monotonic()
 
     def wall_seconds(self) -> float:
-        """Returns the time of this process and of those before it that left a checkpoint."""
+        """Returns the wall time of this process and of those before it, up to their checkpoint."""
         return self.earlier_seconds + time.perf_counter() - self.began
 
     def save(self, trainer: Trainer) -> None:
         """Writes a checkpoint.
 
         Raises:
-            UserError: where the disk has no room for it.
-            TakenOver: where another trainer took the run.
+            UserError: if the disk has no room for it.
+            TakenOver: if another trainer took the run.
         """
         self.plan.check_lock()
         self.provenance["micro_batch"] = trainer.micro_batch
@@ -129,8 +125,7 @@ class Checkpoints(Callback):
         checkpoint.save(self.plan.folders.checkpoint, self.identity, state, trainer.ranks)
 
     def resume(self, trainer: Trainer, kept: WeightsOnTheWay) -> None:
-        """Continues from the checkpoint, where there is a good one and all weights that should
-        have been ``kept`` before it are there."""
+        """Continues from the checkpoint if it is good and no weights ``kept`` so far are gone."""
         folder, ranks = self.plan.folders.checkpoint, trainer.ranks
         state, refusal = checkpoint.load(folder, self.identity, ranks)
         if state is not None and (lost := ranks.broadcast(kept.lost(state["trainer"]["step"]))):

@@ -1,8 +1,8 @@
-"""Checkpoints of an unfinished run: safetensors a process and a JSON index, refused, not trusted.
+"""Checkpoints of an unfinished run: one safetensors file per process, and a JSON index.
 
-No pickled code is read or written. Each process writes the rows that it holds of sharded tensors,
-the first one all else. Then the index, which names the files, takes the place of the one before.
-Any number of processes can read it, each the rows that it needs.
+No pickled code is read or written, and a checkpoint that may be damaged is refused. Each process
+writes the rows that it holds of sharded tensors, and the first one writes all else. Then the index,
+which names the files, replaces the one before. Any number of processes can read a checkpoint.
 """
 
 import re
@@ -26,26 +26,26 @@ from moelaws.spec.errors import UserError
 from moelaws.training.ranks import ALONE, Ranks, place_of
 
 FORMAT = 4
-_TENSOR = "tensor"  # the key of a tensor's name where it stands in the index
+_TENSOR = "tensor"  # in the index, the key of a tensor's name
 
 
 class Rows(NamedTuple):
-    """Rows ``start``, ``start`` + 1, ... of a tensor of ``total`` rows: what one process holds."""
+    """The rows of a tensor that one process holds: from ``start`` on, of ``total`` in all."""
 
     here: Tensor
     start: int
     total: int
 
 
-Shard = tuple[Path, int, int]  # a file that holds rows of a tensor, the first of them, and how many
+Shard = tuple[Path, int, int]  # a file with rows of a tensor, the first row, and how many
 
 
 @dataclass(frozen=True)
 class Stored:
     """A tensor of a checkpoint."""
 
-    name: str  # by which the files know it
-    shards: list[Shard]  # where its rows are, in order; one shard of -1 rows is the whole tensor
+    name: str  # its name in the files
+    shards: list[Shard]  # its rows in order; a single shard of -1 rows is the whole tensor
 
     def whole(self) -> Tensor:
         """Returns the tensor, on the CPU."""
@@ -66,26 +66,23 @@ class Stored:
 
 
 def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE) -> None:
-    """Writes ``state`` (tensors, ``Rows`` and plain values) under ``identity``; the newest counts.
+    """Writes ``state`` (tensors, ``Rows`` and plain values) with its ``identity``.
 
-    Args:
-        path: the index; the tensors go beside it.
-
-    Raises:
-        UserError: where it cannot be written, such as for a full disk; the one before is kept.
+    ``path`` is the index; the tensors go beside it. Raises UserError if they cannot be written,
+    such as on a full disk; the checkpoint before is then kept.
     """
     tensors: dict[str, Rows] = {}
     plain = _plain(state, "", tensors, ranks)
     held = {name: rows.here.detach().contiguous() for name, rows in tensors.items()}
     starts = {name: f"{rows.start} {rows.total}" for name, rows in tensors.items()}
-    # No other process, dead or alive, takes these names.
+    # A random number, so that no other process, dead or alive, uses these names
     number = ranks.broadcast(secrets.randbits(62))
     trouble: UserError | None = None
     try:
         write_tensors(_file(path, number, ranks.rank), held, {seal.KEY: seal.BLANK, **starts})
     except UserError as error:
         trouble = error
-    if ranks.maximum(trouble is not None):  # also where the disk of another one is full
+    if ranks.maximum(trouble is not None):  # here or in another process, whose disk may be full
         raise trouble or UserError(f"{path}: cannot be written by another process of this run.")
     if ranks.is_first:
         index = {"format": FORMAT, "identity": identity, "state": plain}
@@ -96,14 +93,13 @@ def save(path: Path, identity: dict[str, str], state: Any, ranks: Ranks = ALONE)
 def load(path: Path, identity: Mapping[str, str], ranks: Ranks = ALONE) -> tuple[Any, str]:
     """Returns the state at ``path``, its tensors as ``Stored``, or None and why it is refused.
 
-    The reason is empty where there is no checkpoint. ``identity`` says what the state must be of:
-    the run and its data. Half-written files of killed trainers are removed: the caller holds the
-    run's lock, nobody else is writing.
+    The reason is empty if there is no checkpoint. ``identity`` says which run and data the state
+    must be of. The caller must hold the run's lock: half-written files are removed.
     """
     if ranks.is_first:
         sweep(path.parent, locked=True)
     state, refused = _load(path, identity, ranks)
-    if ranks.maximum(bool(refused)):  # each has checked some of the files
+    if ranks.maximum(bool(refused)):  # each process has checked some of the files
         return None, refused or f"{path}: cannot be read by another process of this run"
     return state, ""
 
@@ -130,13 +126,13 @@ def _load(path: Path, identity: Mapping[str, str], ranks: Ranks) -> tuple[Any, s
 
 
 def held(parameter: Tensor, values: Tensor, ranks: Ranks) -> Tensor | Rows:
-    """Returns ``values``, which lie like what is here of ``parameter``, for a state."""
+    """Returns ``values``, placed like this process' rows of ``parameter``, for a state."""
     place = place_of(parameter, ranks)
     return values if place is None else Rows(values, *place)
 
 
 def take(parameter: Tensor, values: Tensor, stored: Stored, ranks: Ranks) -> None:
-    """Copies to ``values``, which lie like what is here of ``parameter``, what is stored of it."""
+    """Copies the stored rows to ``values``, placed like this process' rows of ``parameter``."""
     place = place_of(parameter, ranks)
     values.copy_(stored.whole() if place is None else stored.rows(place[0], len(values)))
 
@@ -148,7 +144,7 @@ def remove(path: Path) -> None:
 
 
 def _plain(state: Any, name: str, tensors: dict[str, Rows], ranks: Ranks) -> Any:
-    """Returns ``state`` as JSON with the names of its tensors, which go to ``tensors``."""
+    """Returns ``state`` as JSON data with names for its tensors, and adds these to ``tensors``."""
     if isinstance(state, Tensor):
         if ranks.is_first:
             tensors[name] = Rows(state, 0, -1)
@@ -174,11 +170,7 @@ def _restored(plain: Any, shards: Mapping[str, list[Shard]]) -> Any:
 
 
 def _shards(files: list[Path]) -> dict[str, list[Shard]]:
-    """Returns the shards of each tensor, in the order of their rows.
-
-    Raises:
-        UserError: where rows are missing.
-    """
+    """Returns the shards of each tensor, sorted by rows; raises UserError if rows are missing."""
     shards: dict[str, list[Shard]] = {}
     totals: dict[str, int] = {}
     for path in files:
@@ -189,9 +181,9 @@ def _shards(files: list[Path]) -> dict[str, list[Shard]]:
                 shape = file.get_slice(name).get_shape()
                 count = -1 if totals[name] < 0 else shape[0]
                 shards.setdefault(name, []).append((path, start, count))
-    for name, of_tensor in shards.items():
-        of_tensor.sort(key=lambda shard: shard[1:])
-        if totals[name] >= 0 and sum(count for *_, count in of_tensor) != totals[name]:
+    for name, its_shards in shards.items():
+        its_shards.sort(key=lambda shard: shard[1:])
+        if totals[name] >= 0 and sum(count for *_, count in its_shards) != totals[name]:
             raise UserError(f"rows of {name} are missing")
     return shards
 
@@ -210,7 +202,7 @@ def _file(path: Path, number: int, rank: int) -> Path:
 
 
 def _clear(path: Path, number: int | None = None) -> None:
-    """Removes the tensors beside the index at ``path``, but for those of ``number``."""
+    """Removes the tensors beside the index at ``path``, except for those of ``number``."""
     for file in path.parent.glob("*.safetensors"):
         if re.fullmatch(r"\d+\.\d+", file.stem) and not file.stem.startswith(f"{number}."):
             with suppress(OSError):

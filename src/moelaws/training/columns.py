@@ -1,4 +1,4 @@
-"""NumPy columns to a Parquet file with units; without pandas, which takes half a second to load."""
+"""Writes NumPy columns to Parquet with units, without pandas, which takes half a second to load."""
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -14,11 +14,9 @@ def write_columns(
     columns: Mapping[str, NDArray[Any]],
     made_of: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes ``columns``, (rows,) or (rows, n) for a list a row; ``about`` has (unit, meaning).
+    """Writes ``columns`` of numbers or texts (rows,), or of lists of n numbers (rows, n).
 
-    They are numbers, or texts (rows,).
-
-    ``made_of`` stands in the file's footer.
+    ``about`` has the unit and meaning of each column; ``made_of`` goes to the file's footer.
     """
     import pyarrow as pa
 
@@ -26,7 +24,7 @@ def write_columns(
 
     fields, arrays = [], []
     for name, values in columns.items():
-        # pa.array() would do, but it imports pandas.
+        # pa.array() would be simpler, but it imports pandas.
         if values.dtype.kind == "U":
             array = _texts(values)
         else:
@@ -51,9 +49,7 @@ def write_rows(
     texts: Collection[str],
     counts: Collection[str],
 ) -> None:
-    """Writes ``rows`` with the columns ``about``: ``texts``, whole ``counts``, and floats.
-
-    ``made_of`` stands in the file's footer."""
+    """Writes ``rows`` like ``write_columns``; columns are ``texts``, whole ``counts`` or floats."""
     rows = list(rows)
     types = {
         name: str if name in texts else np.int64 if name in counts else float for name in about

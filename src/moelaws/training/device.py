@@ -1,4 +1,4 @@
-"""The device and threads of a run, and its memory: its peak, its lack, and what is freed."""
+"""The device and threads of a run, and its memory: its peak, its lack, and its release."""
 
 import ctypes
 import os
@@ -11,8 +11,8 @@ from torch import Tensor
 from moelaws.records.memory import peak_memory
 from moelaws.spec.errors import UserError
 
-# What allocations that fail say: torch's on the CPU, C++'s, oneDNN's (in bf16 products and GELU),
-# cuBLAS' and the CUDA driver's.
+# What the errors of failed allocations say: torch's on the CPU, C++'s, oneDNN's (in bf16 products
+# and GELU), cuBLAS' and the CUDA driver's
 NO_MEMORY = (
     "DefaultCPUAllocator",
     "bad_alloc",
@@ -23,7 +23,7 @@ NO_MEMORY = (
 
 
 def threads() -> int:
-    """Returns OMP_NUM_THREADS, or 1: a sweep runs one process a core."""
+    """Returns OMP_NUM_THREADS, by default 1, for a sweep runs one process per core."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
     if not text.isdecimal() or int(text) < 1:
         raise UserError(f"OMP_NUM_THREADS is {text!r}; it must be a whole number of at least 1")
@@ -31,8 +31,10 @@ def threads() -> int:
 
 
 def choose_device(name: str) -> str:
-    """Returns ``cpu`` or ``cuda``, which ``auto`` stands for too; raises UserError for others, or
-    cuda where there is none."""
+    """Returns ``cpu`` or ``cuda``, one of which ``auto`` stands for.
+
+    Raises UserError for another name, or for cuda without a GPU.
+    """
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"device is {name!r}; allowed are auto, cpu, cuda")
     available = torch.cuda.is_available()
@@ -45,7 +47,7 @@ def choose_device(name: str) -> str:
 
 
 def check_number(device: str, number: int) -> None:
-    """Raises UserError where fewer than ``number`` GPUs can be seen here."""
+    """Raises UserError if fewer than ``number`` GPUs are visible here."""
     if device == "cuda" and (seen := torch.cuda.device_count()) < number:
         raise UserError(f"{number} GPUs are to train a run here, and {seen} can be seen")
 
@@ -55,19 +57,19 @@ def device_name(device: str) -> str:
 
 
 def peak_of(device: str) -> int:
-    """Returns the most bytes held: by the GPU's tensors, or by this whole process on the CPU."""
+    """Returns the most bytes held: by tensors on a GPU, or by this whole process on the CPU."""
     return torch.cuda.max_memory_allocated() if device == "cuda" else peak_memory()
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Tells whether an allocation failed; torch has no class for such errors on the CPU."""
+    """Returns whether an allocation failed; torch has no class of such errors on the CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in NO_MEMORY)
 
 
 def give_back(device: torch.device) -> None:
-    """Gives freed memory back: blocks kept for the larger shapes of before cannot hold others."""
+    """Returns freed memory to the system, because cached blocks may not fit the new shapes."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -76,10 +78,10 @@ def give_back(device: torch.device) -> None:
 
 
 class Upload:
-    """Batches of tokens to a device, without a wait of the host or of the device's computing.
+    """Copies batches of tokens to a device; neither the host nor the device's computing waits.
 
-    To a GPU a batch goes from pinned memory in a stream of its own. The host runs some steps ahead
-    of the GPU: so the copy is over before the step that needs it begins.
+    To a GPU, batches are copied from pinned memory in a separate stream. The host runs some steps
+    ahead of the GPU, so a copy is complete before the step that needs it begins.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -89,7 +91,7 @@ class Upload:
             self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def __call__(self, tokens: NDArray[np.int64]) -> Tensor:
-        """Returns ``tokens`` on the device; what the current stream does next waits for them."""
+        """Returns ``tokens`` on the device; the current stream's next work waits for them."""
         on_host = torch.from_numpy(tokens)
         if self.stream is None:
             return on_host
@@ -97,5 +99,5 @@ class Upload:
             on_device = on_host.pin_memory().to(self.device, non_blocking=True)
         computing = torch.cuda.current_stream(self.device)
         computing.wait_stream(self.stream)
-        on_device.record_stream(computing)  # its memory is not used again before that is done
+        on_device.record_stream(computing)  # keeps its memory until the stream has used it
         return on_device

@@ -1,4 +1,4 @@
-"""The held-out measurement: loss by document with its clustered standard error, bits, load."""
+"""The held-out measurement: loss by document, its clustered standard error, bits per byte, load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class DocumentLosses:
-    """The held-out loss of each document that was evaluated, (documents,) each."""
+    """The held-out loss of each document that was evaluated; all arrays are (documents,)."""
 
     document: NDArray[np.int64]  # ascending
     tokens: NDArray[np.int64]
@@ -37,27 +37,26 @@ class DocumentLosses:
 
     @classmethod
     def of(cls, loss_T: NDArray[np.float64], document_T: NDArray[np.int64]) -> DocumentLosses:
-        """Sums the nats of the predicted tokens, (T,), by the documents that they belong to."""
+        """Sums the nats of the predicted tokens, (T,), over the tokens of each document."""
         document, member = np.unique(document_T, return_inverse=True)
         tokens = np.bincount(member).astype(np.int64)
         nats = np.bincount(member, weights=loss_T).astype(np.float64)
         return cls(document, tokens, nats)
 
     def write(self, path: Path) -> None:
-        """Writes Parquet with units, a row a document."""
+        """Writes Parquet with units and a row for each document."""
         write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS})
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Validation loss in nats per token, its standard error, bits per byte, the losses of the
-    documents, and the assignments by layer and expert (L, E) of models with experts."""
+    """The result of a measurement."""
 
-    loss: float
-    loss_se: float | None
+    loss: float  # nats per token
+    loss_se: float | None  # its standard error
     bits_per_byte: float
     documents: DocumentLosses
-    counts_LE: NDArray[np.int64] | None
+    counts_LE: NDArray[np.int64] | None  # assignments; None for dense models
 
 
 def evaluate(
@@ -69,15 +68,16 @@ def evaluate(
 ) -> Evaluation:
     """Measures ``model`` on the held-out sequences, ``batch`` of them at a time.
 
-    Several ``ranks`` take turns, and each returns the whole result. ``check`` is called between
-    batches and may raise to stop.
+    Several ``ranks`` share the batches, and each returns the whole result. ``check`` is called
+    between batches and may raise to stop.
     """
     device = model.embedding.device
     loss_BN = torch.zeros(held_out.documents.shape, dtype=torch.float64, device=device)
     counts: Tensor | None = None
     starts = range(0, len(held_out.tokens), batch)
     with torch.no_grad(), casting_once(ranks.is_kept):
-        # A sharded model is measured by all at the same time: the last turn may be another's again.
+        # A sharded model computes on all ranks at once. A rank without a batch in the last turn
+        # repeats the last batch, which does not count.
         for turn in range(0, len(starts), ranks.size):
             check()
             mine = turn + ranks.rank
@@ -101,17 +101,17 @@ def evaluate(
 
 
 def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Returns the nats of each predicted token (T,), and assignments by layer and expert (L, E)."""
+    """Returns the nats of each predicted token (T,) and, of experts, the assignments (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
     return loss_T, assignments(routings) if routings else None
 
 
 def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:
-    """Returns the standard error of the mean of ``values`` (n,), correlated within clusters.
+    """Returns the standard error of the mean of ``values`` (n,) that correlate within clusters.
 
-    The sandwich: sqrt(m / (m - 1) * sum over clusters of (sum of residuals)^2) / n, for m
-    clusters (Liang & Zeger, 1986). None for a single cluster.
+    It is the sandwich sqrt(m / (m - 1) * sum over clusters of (sum of residuals)^2) / n, for m
+    clusters (Liang & Zeger, 1986), or None for a single cluster.
     """
     _, member = np.unique(clusters, return_inverse=True)
     sums = np.bincount(member, weights=values - values.mean())

@@ -1,4 +1,4 @@
-"""The experts' load: its metrics by layer, and its record over a run.
+"""The experts' load: its metrics for each layer, and its record over a run.
 
 Shapes: L layers with experts, E experts.
 """
@@ -16,7 +16,7 @@ from moelaws.records.summary import Balance
 from moelaws.training.columns import write_columns
 
 CAPACITY_FACTOR = 1.25
-WINDOWS = 20  # of a run; each adds a row a layer
+WINDOWS = 20  # of steps in a run; each adds a row for each layer
 
 # column -> (unit, description)
 COLUMNS = {
@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR) -> Balance:
-    """Returns the metrics averaged over the layers; never used experts are summed."""
+    """Returns the metrics averaged over the layers; the experts never used are summed."""
     by_layer = metrics(counts_LE, capacity_factor)
     never_used = int(by_layer.pop("never_used").sum())
     means = {name: float(values.mean()) for name, values in by_layer.items()}
@@ -42,12 +42,12 @@ def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACT
 
 
 class ExpertLoad:
-    """Assignments by layer and expert, summed over ``WINDOWS`` runs of steps."""
+    """Assignments by layer and expert, summed over each of ``WINDOWS`` windows of steps."""
 
     def __init__(self, steps: int, first_layer: int) -> None:
         self.steps, self.first_layer = steps, first_layer
         self.ends: list[int] = []
-        self.windows: list[Tensor] = []  # (L, E) each, where they were counted: no waiting
+        self.windows: list[Tensor] = []  # (L, E) each, still on the device, so nothing waits
         self._current: Tensor | None = None  # on the device
 
     def add(self, step: int, counts_LE: Tensor) -> None:
@@ -59,7 +59,7 @@ class ExpertLoad:
             self._current = None
 
     def cut(self, steps: int) -> None:
-        """Forgets the windows that end after ``steps`` steps."""
+        """Drops the windows that end after ``steps`` steps."""
         self.ends = [end for end in self.ends if end <= steps]
         del self.windows[len(self.ends) :]
         self._current = None
@@ -73,7 +73,7 @@ class ExpertLoad:
         self._current = None if current is None else current.whole().to(device)
 
     def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
-        """Writes a row a layer and window, then the held-out set's; nothing for dense models."""
+        """Writes a row for each layer and window, then the held-out set's, if there are experts."""
         counts = [window.cpu().numpy() for window in self.windows]
         steps = list(self.ends)
         if held_out_LE is not None:

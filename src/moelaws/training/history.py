@@ -1,4 +1,4 @@
-"""What a run did, step by step: kept whole in memory, written to Parquet thinned out."""
+"""The measurements of each step of a run: all in memory, some of them written to Parquet."""
 
 import math
 from collections.abc import Mapping
@@ -29,23 +29,23 @@ ROWS = 2000  # at most about this many rows are written
 
 
 class History:
-    """Rows of the columns above, one a step; the newest values may still be on the device."""
+    """Rows of the columns above, one per step; the newest values may still be on the device."""
 
     def __init__(self) -> None:
         self.rows: list[list[float]] = []
         self._pending: list[tuple[list[float], Tensor, float]] = []
-        self._seen = 0  # rows judged so far
-        self._above = 0  # losses above the threshold in a row, up to there
+        self._seen = 0  # rows checked for divergence so far
+        self._above = 0  # losses above the threshold in a row, up to that row
 
     def __len__(self) -> int:
         return len(self.rows) + len(self._pending)
 
     def add(self, before: list[float], measured: Tensor, seconds: float) -> None:
-        """Notes a step: step, tokens and lr; then loss, balance, z and norm as one tensor (4,)."""
+        """Adds a step: step, tokens and lr; then loss, balance, z and norm as one tensor (4,)."""
         self._pending.append((before, measured, seconds))
 
     def settle(self) -> None:
-        """Fetches what is pending: one wait for the device however many steps there are."""
+        """Fetches all pending values with a single wait for the device."""
         if self._pending:
             values = torch.stack([m for _, m, _ in self._pending]).tolist()
             for (before, _, seconds), value in zip(self._pending, values, strict=True):
@@ -57,16 +57,16 @@ class History:
         return self.rows[-1][LOSS] if self.rows else math.nan
 
     def recent_loss(self) -> float | None:
-        """Returns the mean training loss of the last tenth of the steps; None if not finite."""
+        """Returns the mean training loss over the last tenth of the steps; None if not finite."""
         last = [row[LOSS] for row in self.rows[-max(1, len(self.rows) // 10) :]]
         mean = sum(last) / len(last) if last else math.nan
         return mean if math.isfinite(mean) else None
 
     def diverged_at(self, threshold: float, patience: int) -> int | None:
-        """Returns the steps after which the settled run had diverged, or None when it has not.
+        """Returns the step at which the settled run diverged, or None if it has not.
 
-        It has at the first loss that is not finite, and at the last of ``patience`` losses in a
-        row above ``threshold``. Each row is looked at once.
+        A run diverges at the first loss that is not finite, or at the last of ``patience`` losses
+        in a row above ``threshold``. Each row is checked once.
         """
         while self._seen < len(self.rows):
             loss = self.rows[self._seen][LOSS]
@@ -77,11 +77,11 @@ class History:
         return None
 
     def cut(self, steps: int) -> None:
-        """Forgets what came after ``steps`` steps."""
+        """Drops what came after ``steps`` steps."""
         del self.rows[steps:]
 
     def state(self) -> Tensor:
-        """Returns all rows, (steps, columns), float64."""
+        """Returns all rows as float64 (steps, columns)."""
         return torch.tensor(self.rows, dtype=torch.float64).view(-1, len(COLUMNS))
 
     def restore(self, state: Stored) -> None:
@@ -90,9 +90,9 @@ class History:
         self._seen, self._above = 0, 0
 
     def write(self, path: Path, made_of: Mapping[str, Any] | None = None) -> None:
-        """Writes the settled steps as Parquet with units: each, or every n-th and the last of many.
+        """Writes the settled steps as Parquet with units; of many, every n-th and the last.
 
-        ``made_of`` stands in the file's footer.
+        ``made_of`` goes to the file's footer.
         """
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))

@@ -1,4 +1,4 @@
-"""One process' training of a run: built, resumed, trained, evaluated and summed up."""
+"""The training of a run in one process: builds, resumes, trains, evaluates and sums up."""
 
 import math
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from moelaws.training.plan import TrainingPlan
 from moelaws.training.ranks import Lacked
 from moelaws.training.signals import Stop, Stopped
 
-EVALUATION_TOKENS = 4096  # tokens that are evaluated at a time
+EVALUATION_TOKENS = 4096  # evaluated at a time
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one training of a run leaves behind."""
+    """The results of one training of a run."""
 
     summary: RunSummary
     provenance: dict[str, Any]
@@ -44,13 +44,13 @@ class Outcome:
 
 
 def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
-    """Trains and evaluates, and continues from the checkpoint where there is a good one.
+    """Trains and evaluates, and continues from the checkpoint if there is a good one.
 
     Raises:
         UserError: for data of another corpus, or more passes over it than ``max_epochs``.
-        Stopped: after a SIGTERM or SIGINT, with ``saved`` when a checkpoint is written.
-        TakenOver: when another trainer took the run.
-        Lacked: in one of several processes that lacked memory.
+        Stopped: after a SIGTERM or SIGINT, with ``saved`` if a checkpoint was written.
+        TakenOver: if another trainer took the run.
+        Lacked: if this process lacked memory and the run has others.
     """
     batches, held_out, provenance = _data_and_provenance(plan)
     attempts, checkpoints = Attempts(plan), Checkpoints(plan, provenance)
@@ -65,7 +65,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         if not lacks_memory(error):
             raise
         if plan.ranks.size > 1 and not isinstance(error, NoRoomError):
-            # The others are in the midst of a step: only a new start can take less.
+            # The others are in the middle of a step, so only a new start can try less.
             attempts.fail()
             raise Lacked from error
         sequences = trainer.micro_batch if trainer else plan.config.smallest_micro_batch
@@ -84,7 +84,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         history, expert_load = trainer.history, trainer.expert_load
         seconds, model = trainer.seconds, trainer.model if evaluation else None
         provenance["micro_batch"] = trainer.micro_batch
-        trainer = None  # the record takes a little memory too
+        trainer = None  # the record takes some memory, too
     give_back(torch.device(plan.options.device))
     history.settle()
     tokens = len(history) * plan.config.batch * plan.config.model.context
@@ -109,7 +109,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
 
 
 def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, Validation, dict[str, Any]]:
-    """Opens and checks the data of ``plan``, and notes what code and machine train it."""
+    """Opens and checks the data of ``plan``, and records the code and machine that train it."""
     config, context = plan.config, plan.config.model.context
     data = PreparedCorpus.open(plan.corpus)
     if data.corpus != config.corpus:
@@ -132,7 +132,7 @@ def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, Validation, dict[
 
 
 def build_trainer(plan: TrainingPlan, batches: Batches, attempts: Attempts) -> Trainer:
-    """Builds the model where it trains, with the micro-batch that is tried first."""
+    """Builds the model on its device, and the trainer with the micro-batch to try first."""
     config, options, ranks = plan.config, plan.options, plan.ranks
     smallest = config.smallest_micro_batch
     whole = math.ceil(config.groups / ranks.size) * smallest
@@ -156,16 +156,16 @@ def _train_and_evaluate(
     checkpoints: Checkpoints,
     stop: Stop,
 ) -> Evaluation | None:
-    """Returns the evaluation, or None where the run diverged.
+    """Returns the evaluation, or None if the run diverged.
 
-    A signal on the way leaves a checkpoint and raises Stopped.
+    On a signal it writes a checkpoint and raises Stopped.
     """
     kept, micro_batch = WeightsOnTheWay(plan), trainer.micro_batch
     checkpoints.resume(trainer, kept)
     if trainer.micro_batch < micro_batch:
         attempts.begin("training", trainer.micro_batch, lacked=False)
-    # Each waits until all have built their model and read the checkpoint, some longer than others:
-    # a computation waits for minutes only.
+    # Processes build the model and read the checkpoint at different speeds. All wait here for the
+    # slowest, because a collective computation would give up after minutes.
     plan.ranks.broadcast(True)
     try:
         with reporting() as report:
@@ -189,7 +189,7 @@ def _train_and_evaluate(
 def _evaluate(
     plan: TrainingPlan, model: Transformer, held_out: Validation, attempts: Attempts, stop: Stop
 ) -> Evaluation:
-    """Evaluates on the held-out set, in smaller and smaller batches where memory lacks."""
+    """Evaluates on the held-out set, in smaller and smaller batches if memory lacks."""
     whole = max(1, EVALUATION_TOKENS // plan.config.model.context)
     batch = attempts.largest("evaluation", whole, 1)
     while True:

@@ -1,4 +1,4 @@
-"""The training loop of one run, read downwards: the loop, a step, its micro-batches; the state."""
+"""The training loop of one run, from top to bottom: the loop, a step, its micro-batches, state."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from moelaws.training.ranks import ALONE, Ranks, own
 from moelaws.training.schedule import rate
 
 SETTLE = 20  # steps between fetches of the measured values from the device
-WORSE_THAN_UNIFORM = 1.0  # nats above ln V, the loss of a model that knows nothing, ...
-PATIENCE = 50  # ... for so many steps in a row: the run has diverged
+# A run has diverged if its loss exceeds ln V, that of a uniform guess, by this many nats ...
+WORSE_THAN_UNIFORM = 1.0
+PATIENCE = 50  # ... for this many steps in a row.
 
 
 class Data(Protocol):
@@ -41,28 +42,28 @@ class Data(Protocol):
 
 
 class Callback:
-    """What is done beside the steps; a subclass overrides what it needs.
+    """What is done between the steps; a subclass overrides what it needs.
 
-    It holds no trainer: memory that lacked is free again once the trainer is dropped.
+    It must hold no trainer, so that the trainer's memory is free once the trainer is dropped.
     """
 
     def before_training(self, trainer: Trainer) -> None:
-        """Is called before the first step, and before the first one after a resumption."""
+        """Is called before the first step, also after a resumption."""
 
     def after_step(self, trainer: Trainer) -> None:
-        """Is called between steps and may raise to stop: the state is whole then."""
+        """Is called between steps, when the state is whole, and may raise to stop."""
 
     def after_lack(self, trainer: Trainer) -> None:
-        """Is called where memory lacked, before the trainer's smaller micro-batch is tried."""
+        """Is called if memory lacked, before the trainer tries its new, smaller micro-batch."""
 
 
 class Trainer:
     """All that changes while a run trains. ``state`` and ``restore`` continue it bit for bit.
 
-    A step's gradient is summed over micro-batches of whole balance groups. Cross-entropy and
-    z-loss are means over tokens, the balance loss a mean over groups, all groups of one size: so
-    the update is that of the whole batch at once, up to rounding. Where memory lacks, the
-    micro-batch is halved, down to one group.
+    A step's gradient is summed over micro-batches of whole balance groups. Cross-entropy and z-loss
+    are means over tokens, the balance loss is a mean over groups, and all groups have one size. So
+    the update is that of the whole batch, up to rounding. If memory lacks, the micro-batch is
+    halved, down to one group.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class Trainer:
     ) -> None:
         """Takes ``micro_batch`` in sequences, a multiple of the smallest; None is the whole batch.
 
-        ``callbacks`` are called in their order. Of several ``ranks`` each has a sharded model, and
-        its part of every batch's groups.
+        ``callbacks`` are called in their order. Each of several ``ranks`` has a sharded model and
+        trains on its part of every batch's groups.
         """
         self.config, self.model, self.data = config, model, data
         self.callbacks, self.ranks = callbacks, ranks
@@ -88,7 +89,7 @@ class Trainer:
         self.seconds = 0.0  # in the loop, summed over resumptions
         self.device = model.embedding.device
         self.upload = Upload(self.device)
-        # Each computes as often as the others, for all exchange what they hold.
+        # All ranks compute equally often, because each computation exchanges what they hold.
         self.sequences = math.ceil(config.groups / ranks.size) * config.smallest_micro_batch
         self.micro_batch = micro_batch or self.sequences
         ffn = config.model.ffn
@@ -98,10 +99,7 @@ class Trainer:
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
 
     def run(self) -> bool:
-        """Trains to the last step. Returns False when the loss diverged before.
-
-        The history then ends there.
-        """
+        """Trains to the last step; returns False if the loss diverged, where the history ends."""
         for callback in self.callbacks:
             callback.before_training(self)
         while not self._diverged():
@@ -115,7 +113,7 @@ class Trainer:
         return False
 
     def train_step(self) -> None:
-        """Trains on the next batch, in smaller micro-batches from where memory lacks on."""
+        """Trains on the next batch, and takes smaller micro-batches from now on if memory lacks."""
         config = self.config
         group = config.smallest_micro_batch
         batch = self.data.next()
@@ -128,7 +126,7 @@ class Trainer:
                 callback.after_lack(self)
             measured = self._gradients(tokens)
         losses, counts_LE = measured
-        losses = self.ranks.mean(losses)
+        losses = self.ranks.total(losses) / self.ranks.size
         lr = config.optimizer.lr * rate(config.schedule, self.step, config.steps)
         norm = self.optimizer.step(lr)
         self.step += 1
@@ -140,14 +138,14 @@ class Trainer:
     def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
         """Accumulates the gradient of a batch (batch, context + 1).
 
-        Returns its cross-entropy, balance and z-loss (3,) and the assignments (L, E); None, and no
-        gradient, where memory lacked and the micro-batch can be smaller. What the failed attempt
-        held is free again only once this function is left, with the error that refers to it.
+        Returns its cross-entropy, balance and z-loss (3,) and the assignments (L, E); or None, and
+        leaves no gradient, if memory lacked and the micro-batch can be smaller. The memory of the
+        failed attempt is freed only when this function returns, because the error refers to it.
         """
         losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            # A sharded layer is gathered anew for each micro-batch: kept casts would hold all.
+            # A sharded layer is gathered anew for each micro-batch; kept casts would hold it all.
             with casting_once(self.ranks.is_kept):
                 for first in range(0, self.sequences, self.micro_batch):
                     more_losses, more_counts = self._micro_batch(tokens, first)
@@ -160,9 +158,9 @@ class Trainer:
         return losses, counts
 
     def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
-        """Accumulates the same of the sequences from ``first`` on, weighted by their number.
+        """Accumulates the same over the micro-batch from ``first`` on, weighted by its size.
 
-        Where this process has none left and others do, it computes some again, which do not count.
+        If this process has no sequences left but others do, it repeats some with weight 0.
         """
         group = self.config.smallest_micro_batch
         counted = len(tokens[first : first + self.micro_batch])
@@ -176,15 +174,15 @@ class Trainer:
             objective = objective + balance * losses.balance
         if z:
             objective = objective + z * losses.z
-        weight = counted * self.ranks.size / self.config.batch  # for means over the processes
+        weight = counted * self.ranks.size / self.config.batch  # gradients are means over ranks
         torch.autograd.backward(objective * weight)
         counts_LE = None if losses.counts_LE is None else losses.counts_LE * bool(counted)
         return torch.stack(losses[:3]).detach() * weight, counts_LE
 
     def _noise(self, groups: range) -> list[torch.Generator]:
-        """Returns generators of the groups' jitter, by seed, step and group.
+        """Returns a generator of jitter for each group, seeded by the run's seed, step and group.
 
-        Nothing else is random, so there is no generator's state to keep.
+        Nothing else is random, so checkpoints hold no state of generators.
         """
         if not self.jitter:
             return []
@@ -193,7 +191,7 @@ class Trainer:
         return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def _diverged(self) -> bool:
-        """Fetches what was measured at some steps and the last, and cuts off what came after."""
+        """Checks every ``SETTLE`` steps whether the loss diverged, and cuts off what came after."""
         if self.step % SETTLE and self.step < self.config.steps:
             return False
         self._settle()
@@ -207,13 +205,13 @@ class Trainer:
         return True
 
     def _settle(self) -> None:
-        """Fetches what was measured. A device computes behind the host: the wait is training."""
+        """Fetches the measurements; the wait counts as training, for a device lags behind."""
         began = time.perf_counter()
         self.history.settle()
         self.seconds += time.perf_counter() - began
 
     def state(self) -> dict[str, Any]:
-        """Returns everything that the next step depends on, and what the record needs."""
+        """Returns all that the next step depends on, and what the record needs."""
         self._settle()
         return {
             "step": self.step,
@@ -231,8 +229,10 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from ``state`` of the same configuration and data, with the micro-batch to
-        which it had come unless this one's is smaller."""
+        """Continues from a ``state`` of the same configuration and data.
+
+        If its micro-batch had been reduced, that one is used unless this trainer's is smaller.
+        """
         self.data.restore(state["data"])
         for name, parameter in self.model.named_parameters():
             take(parameter, own(parameter.detach()), state["model"][name], self.ranks)
@@ -240,7 +240,7 @@ class Trainer:
         self.history.restore(state["history"])
         self.expert_load.restore(state["load"], self.device)
         self.step, self.seconds = state["step"], state["seconds"]
-        if state["micro_batch"] < state["most"]:  # where all went at once, perhaps more can
+        if state["micro_batch"] < state["most"]:  # else nothing is known of larger ones
             self.micro_batch = min(self.micro_batch, state["micro_batch"])
 
 

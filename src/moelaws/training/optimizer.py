@@ -12,19 +12,18 @@ from moelaws.training.ranks import ALONE, Ranks, own
 
 
 class Optimizer:
-    """AdamW by torch's fused kernel, gradient clipping included; moments are fp32.
+    """AdamW by torch's fused kernel, which also clips gradients; moments are in fp32.
 
-    The kernel is called without ``torch.optim``, whose constructors import torch's compiler: a
-    second of a run that may last three. Only matrices decay (embeddings and experts among them);
-    the gains of norms and the biases do not. The scale-free form divides the decay by the peak
-    rate, so that a step at the peak shrinks weights by ``weight_decay`` itself.
+    The kernel is called without ``torch.optim``, whose constructors import torch's compiler: that
+    takes a second, and a run may last three. Only matrices decay (embeddings and experts among
+    them); gains of norms and biases do not. The scale-free form divides the decay by the peak rate,
+    so that a step at the peak shrinks weights by ``weight_decay`` itself.
     """
 
     def __init__(
         self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW, ranks: Ranks = ALONE
     ) -> None:
-        """Takes the ``parameters`` of a module with their names; of several ``ranks`` each
-        updates what it holds."""
+        """Takes a module's named ``parameters``; each of the ``ranks`` updates what it holds."""
         named = dict(parameters)
         self.whole = list(named.values())
         self.parameters = [own(parameter.detach()) for parameter in self.whole]
@@ -33,7 +32,7 @@ class Optimizer:
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.count = torch.zeros((), device=self.parameters[0].device)
         decay = settings.weight_decay / (settings.lr if settings.scale_free else 1.0)
-        # The stacked biases of experts are two-dimensional: their name tells, not their shape.
+        # Names decide, not shapes, because the stacked biases of experts have two dimensions.
         bare = [name.rpartition(".")[2].startswith(("gain", "b_")) for name in named]
         self.groups = [
             ([i for i, spared in enumerate(bare) if not spared], decay),
@@ -42,9 +41,9 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, lr: float) -> Tensor:
-        """Updates by the gradients, frees them, and returns their global norm (a scalar).
+        """Applies the gradients, frees them, and returns their global norm (a scalar).
 
-        With ``clip`` above 0 gradients are divided by max(1, norm / clip).
+        If ``clip`` is above 0, gradients are divided by max(1, norm / clip).
         """
         gradients = [own(p.grad) for p in self.whole if p.grad is not None]
         assert len(gradients) == len(self.parameters)
@@ -75,12 +74,12 @@ class Optimizer:
         return norm
 
     def drop_gradients(self) -> None:
-        """Forgets what was accumulated."""
+        """Frees the accumulated gradients."""
         for parameter in self.whole:
             parameter.grad = None
 
     def state(self) -> dict[str, object]:
-        """Returns moments and step count, for a checkpoint."""
+        """Returns the moments and the step count for a checkpoint."""
 
         def rows(moments: list[Tensor]) -> list[object]:
             return [held(p, m, self.ranks) for p, m in zip(self.whole, moments, strict=True)]

@@ -1,4 +1,4 @@
-"""How a run is to be trained: this machine's options, checked, and where the run's files lie."""
+"""The plan of a training: this machine's options, checked, and where the run's files lie."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class TrainingOptions:
 
     device: str = "auto"  # auto, cpu or cuda
     backend: str = "auto"  # of the routed experts: auto or a name in model.backends.BACKENDS
-    # Sequences that a device computes at a time, a multiple of the balance group; None is all that
-    # it has of the batch. Halved where memory lacks; a resumed run takes no more than before.
+    # The sequences that a device computes at a time, a multiple of the balance group; None is its
+    # whole part of the batch. It is halved if memory lacks, and stays so after a resumption.
     micro_batch: int | None = None
-    # Keep the final weights of a completed run; a run that is done without them is trained again.
+    # Whether to keep the final weights; a run that is done without them is then trained again
     keep_weights: bool = False
-    keep_steps: tuple[int, ...] = ()  # and those after these steps, where weights are kept
-    progress: bool = False  # report the progress on standard error
+    keep_steps: tuple[int, ...] = ()  # the steps after which weights are kept, too
+    progress: bool = False  # whether to report the progress on standard error
     checkpoint_seconds: float = 30.0  # wall time between checkpoints
     history_seconds: float = 10.0  # wall time between writings of the history so far
 
@@ -60,17 +60,17 @@ class RunFolders:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What the training of a run is given; its device is not ``auto``."""
+    """All that the training of a run needs; the device in its options is not ``auto``."""
 
     config: RunConfig
     options: TrainingOptions
     backend: Backend
-    reason: str  # why that back end
+    reason: str  # why this back end
     corpus: Path  # folder of the prepared corpus
     folders: RunFolders
     log: Log  # takes lines about this run
     ranks: Ranks = ALONE
-    # Raises TakenOver where another trainer took the run, in the process that holds its lock.
+    # Raises TakenOver if another trainer took the run; in the process that holds its lock
     check_lock: Callable[[], None] = lambda: None
 
 
@@ -79,8 +79,7 @@ def checked(
 ) -> tuple[TrainingOptions, Backend, str]:
     """Returns the options with the device that ``auto`` stands for, the back end, and why that one.
 
-    Raises:
-        UserError: for a device, back end, micro-batch or number of devices that cannot be used.
+    Raises UserError for a device, back end, micro-batch or number of devices that cannot be used.
     """
     options = replace(options, device=choose_device(options.device))
     micro_batch, smallest = options.micro_batch, config.smallest_micro_batch
@@ -95,10 +94,10 @@ def checked(
 
 
 def check_devices(devices: int, config: RunConfig) -> None:
-    """Raises UserError where a batch cannot be divided among so many."""
+    """Raises UserError if a batch cannot be divided among this many devices."""
     if config.groups < devices:
-        parts = "balance groups" if config.smallest_micro_batch > 1 else "sequences"
+        units = "balance groups" if config.smallest_micro_batch > 1 else "sequences"
         raise UserError(
-            f"{devices} devices are too many for run {config.run_id}: each takes whole {parts} of "
+            f"{devices} devices are too many for run {config.run_id}: each takes whole {units} of "
             f"a batch, which has {config.groups}"
         )

@@ -1,8 +1,7 @@
-"""A batch of runs: each trains in a process of its own, so many side by side.
+"""Trains a batch of runs, each in its own process, some of them side by side.
 
 The process that has loaded torch forks for each run, which takes hundredths of a second. So a run
-that dies takes no other with it, and what it held of memory goes with it. CUDA starts in the forked
-processes alone.
+that dies ends no other, and its memory is freed. CUDA starts in the forked processes alone.
 """
 
 import ctypes
@@ -27,19 +26,19 @@ Environment = Mapping[str, str]
 
 @dataclass
 class Pool:
-    """Trains runs by ``train``, one for each of the ``workers`` at a time."""
+    """Trains runs by ``train``, each of the ``workers`` one at a time."""
 
-    train: Callable[[Order], None]  # in this process, or ends it with an exit code
-    workers: Sequence[Environment]  # of each worker's processes, such as their GPU
-    log_of: Callable[[Order], Path]  # where a run's standard output and error go
+    train: Callable[[Order], None]  # trains in this process, or ends it with an exit code
+    workers: Sequence[Environment]  # variables of each worker's processes, such as their GPU
+    log_of: Callable[[Order], Path]  # the file of a run's standard output and error
     stopped: int = 0  # the signal that ended the work
     running: dict[int, tuple[ForkProcess, Order, Environment]] = field(default_factory=dict)
 
     def run(self, orders: Iterable[Order]) -> dict[str, int]:
-        """Trains each of ``orders`` in turn; returns run -> exit code of those that failed.
+        """Trains ``orders``; returns run -> exit code of those that failed.
 
-        A run that fails stops no other. After SIGTERM or the first SIGINT no more runs begin, and
-        those that train are asked to write a checkpoint and are waited for.
+        A run that fails stops no other. After SIGTERM or the first SIGINT no more runs begin. Those
+        that train are asked to write a checkpoint, and this function waits for them.
         """
         waiting, free = deque(orders), list(self.workers)
         failed: dict[str, int] = {}
@@ -58,7 +57,7 @@ class Pool:
 
     def _start(self, order: Order, worker: Environment) -> None:
         process = get_context("fork").Process(target=self._begin, args=(order, worker, os.getpid()))
-        # A signal between the fork and what the process makes of it would be the parent's.
+        # Until the new process sets its own handlers, it would handle signals like its parent.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process.start()
@@ -67,9 +66,9 @@ class Pool:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _begin(self, order: Order, worker: Environment, parent: int) -> None:
-        """Makes this process, which was just forked, one of the run's own, and trains."""
+        """Sets up this newly forked process for its run, and trains."""
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before
+        if os.getppid() != parent:  # the parent died before that
             os._exit(1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,9 +87,9 @@ class Pool:
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.stopped = number
-            if number == signal.SIGINT:  # a second one acts as it would have without us
+            if number == signal.SIGINT:  # a second one gets the handler of before
                 signal.signal(number, before[signal.SIGINT])
-            # As SIGTERM: a terminal sends SIGINT to all, and a second one ends a run at once.
+            # It sends SIGTERM: a terminal sends SIGINT to all, and a second one ends a run at once.
             for process, _, _ in self.running.values():
                 process.terminate()
 

@@ -1,4 +1,4 @@
-"""The processes that train one run together, as ``torchrun`` starts them; mostly there is one."""
+"""The processes that train one run together, as ``torchrun`` starts them; usually only one."""
 
 import ctypes
 import os
@@ -20,13 +20,13 @@ from torch import Tensor
 
 from moelaws.spec.errors import UserError
 
-LOST = 75  # exit code of a process whose run ended elsewhere: another one tells why
-LACKED = 76  # exit code of a process that lacked memory, where a new start can take less
+LOST = 75  # exit code of a process whose run ended elsewhere; another process says why
+LACKED = 76  # exit code of a process that lacked memory, if a new start can try less
 
-SILENCE = timedelta(minutes=10)  # of the other processes, after which a collective call gives up
-PATIENCE = timedelta(days=365)  # for a decision, such as of one that waits for a lock
-# Seconds from a failure until it is told: a process that fails because another one did has ended
-# by then. Of a failure that all share, such as a missing file, the first process tells.
+SILENCE = timedelta(minutes=10)  # after this a collective call stops waiting for other processes
+PATIENCE = timedelta(days=365)  # the same for a decision, which may wait for a lock
+# Seconds from a failure until it is reported. By then a process that failed because another one did
+# has been ended. The first process reports a failure that all share, such as a missing file.
 FIRST_TELLS, OTHERS_TELL = 1.0, 3.0
 
 STARTED_BY = "MOELAWS_STARTED_BY"  # the process that starts those of a run, by its id
@@ -35,20 +35,20 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process' place among those of its run. They all call each method, in the same order."""
+    """This process' place among those of its run. All must call its methods in the same order."""
 
     rank: int = 0
     size: int = 1
-    # For decisions, beside the computation: on the CPU, and patient.
+    # The group for decisions, which are exchanged on the CPU and may take long
     decisions: dist.ProcessGroup | None = None
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that locks the run and writes its record."""
+        """Returns whether this is the process that locks the run and writes its record."""
         return self.rank == 0
 
     def split(self, count: int) -> list[range]:
-        """Returns each process' share of ``count`` things: equal ones, up to one of them."""
+        """Returns each process' part of ``count`` things; sizes differ by at most one."""
         ends = [rank * count // self.size for rank in range(self.size + 1)]
         return [range(*pair) for pair in pairwise(ends)]
 
@@ -58,16 +58,12 @@ class Ranks:
             dist.all_reduce(values)
         return values
 
-    def mean(self, values: Tensor) -> Tensor:
-        """Returns the mean of ``values`` over the processes."""
-        return self.total(values) / self.size
-
     def is_kept(self, weight: Tensor) -> bool:
-        """Tells whether ``weight`` stays here between uses: others are gathered for each one."""
+        """Returns whether ``weight`` stays here between uses, and is not gathered for each one."""
         return self.size == 1 or hasattr(weight, "dealt")
 
     def maximum(self, value: int) -> int:
-        """Returns the largest ``value`` of the processes; no device is waited for."""
+        """Returns the largest ``value`` of the processes, without waiting for a device."""
         if self.size == 1:
             return int(value)
         values = torch.tensor(int(value))
@@ -75,7 +71,7 @@ class Ranks:
         return int(values)
 
     def broadcast(self, value: int) -> int:
-        """Returns the first process' ``value`` of 0 or more."""
+        """Returns the first process' ``value``, which must be 0 or more."""
         return self.maximum(value if self.is_first else 0)
 
 
@@ -83,16 +79,16 @@ ALONE = Ranks()
 
 
 class Lacked(Exception):  # noqa: N818, it is no error
-    """One of several processes lacked memory; started again, they try less."""
+    """One of several processes lacked memory; they try less when they are started again."""
 
 
 def is_one_of_several() -> bool:
-    """Tells whether torchrun has started this process beside others."""
+    """Returns whether torchrun has started this process together with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def is_first_process() -> bool:
-    """Tells whether this process speaks for its run: it is the first of several, or alone."""
+    """Returns whether this process reports for its run, as the first of several or alone."""
     return not is_one_of_several() or os.environ.get("RANK") == "0"
 
 
@@ -100,10 +96,10 @@ def is_first_process() -> bool:
 def joined(device: str) -> Iterator[Ranks]:
     """Joins the processes that torchrun has started, for as long as the block runs.
 
-    Yields ``ALONE`` in a process that torchrun did not start. One of several processes in which the
-    block fails tells why and ends. When one ends before its block does, the others end within
-    seconds, without a word and with ``LOST``: what they wait for would never come. The kernel kills
-    them where the process that started them is killed.
+    It yields ``ALONE`` in a process that torchrun did not start. If the block fails in one of
+    several processes, that process reports why and ends. If a process ends before its block does,
+    the others end within seconds, silently and with ``LOST``, because they would wait for it in
+    vain. The kernel kills them if the process that started them is killed.
     """
     if not is_one_of_several():
         yield ALONE
@@ -128,21 +124,23 @@ def joined(device: str) -> Iterator[Ranks]:
 
 
 def _die_with_the_starter() -> None:
-    """Asks the kernel to kill this process where its parent is killed.
+    """Asks the kernel to kill this process if its parent is killed.
 
-    The locks of the run's GPUs are the parent's and go with it: others then take these GPUs. Of the
-    parent it is the thread that starts processes which must live; torchrun's is its main one.
+    The parent holds the locks of the run's GPUs, and others may take these GPUs when it is gone.
+    The kernel watches the parent's thread that started this process: torchrun's main thread.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # It may have been killed before. torchrun does not give its id; but where it is gone, so is its
-    # store, without which nobody is joined.
+    # The parent may have been killed before. Under plain torchrun, which does not give its id, its
+    # store is then gone, too, and joining fails.
     if os.getppid() != int(os.environ.get(STARTED_BY) or os.getppid()):
         os._exit(LOST)
 
 
 def _end(error: BaseException) -> NoReturn:
-    """Tells ``error`` and ends this process, at once: a thread of it waits in C++, which the
-    interpreter's own end does not bear."""
+    """Reports ``error`` and ends this process at once.
+
+    The interpreter's own exit could hang or crash, because a thread waits in C++.
+    """
     code = 1
     if isinstance(error, UserError):
         print(f"moelaws: {error}", file=sys.stderr)
@@ -158,7 +156,7 @@ def _end(error: BaseException) -> NoReturn:
 
 
 def _watch(neighbour: int, group: dist.ProcessGroup | None) -> None:
-    """Ends this process where ``neighbour`` ends without having said that all is well."""
+    """Ends this process if ``neighbour`` ends without having said that all is well."""
     try:
         dist.recv(torch.zeros(1), neighbour, group=group)
     except RuntimeError:
@@ -167,14 +165,16 @@ def _watch(neighbour: int, group: dist.ProcessGroup | None) -> None:
 
 
 def own(parameter: Tensor) -> Tensor:
-    """Returns what this process holds of a parameter or of its gradient, sharing its memory."""
+    """Returns what this process holds of a parameter or gradient, as a view of its memory."""
     return parameter.to_local() if hasattr(parameter, "to_local") else parameter
 
 
 def place_of(parameter: Tensor, ranks: Ranks) -> tuple[int, int] | None:
-    """Returns the first row of a sharded parameter that is here, and how many rows it has in all;
-    None where it is here whole."""
-    if hasattr(parameter, "to_local"):  # as torch shards: parts of one size, the last ones smaller
+    """Returns the first row that is here of a sharded parameter, and its total number of rows.
+
+    It returns None if the parameter is whole.
+    """
+    if hasattr(parameter, "to_local"):  # torch makes shards of one size, with the last ones smaller
         total = len(parameter)
         return min(total, ranks.rank * -(-total // ranks.size)), total
     return getattr(parameter, "dealt", None)

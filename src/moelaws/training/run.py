@@ -1,4 +1,4 @@
-"""One run from its configuration to its record; safe to call again at any time."""
+"""Trains one run from its configuration to its record; it may be called again at any time."""
 
 import time
 from dataclasses import replace
@@ -42,11 +42,11 @@ def train(
 ) -> RunSummary:
     """Trains ``config`` and writes its record; the summary, written last, says that it is done.
 
-    A run that is done is not trained again: its summary is returned, also where nothing can be
-    written. An unfinished one continues from its checkpoint, on one device and with one number of
-    threads bit for bit as if it had never stopped. Another trainer of the same run is waited for,
-    also where it took the run over while this one was suspended. Divergence and lack of memory are
-    results with a ``status`` of their own; a run that lacked memory is tried again.
+    A run that is done is not trained again: its summary is returned, even if nothing can be
+    written. An unfinished run continues from its checkpoint; on the same device and with the same
+    number of threads, the result is bit for bit as if it had never stopped. If another trainer has
+    the same run, this one waits for it, also if that one took the run over while this one was
+    suspended. Divergence and lack of memory are results with a ``status``; the latter is retried.
 
     Args:
         corpus: folder of the prepared corpus.
@@ -55,7 +55,7 @@ def train(
     Raises:
         UserError: before training, for a device, back end or micro-batch that cannot be used, data
             of another corpus, or more passes over it than ``max_epochs``.
-        Stopped: after a SIGTERM or SIGINT, with ``saved`` when the checkpoint is written.
+        Stopped: after a SIGTERM or SIGINT, with ``saved`` if the checkpoint was written.
     """
     torch.set_num_threads(threads())
     keep_freed_memory()
@@ -72,7 +72,7 @@ def train(
         plan = TrainingPlan(config, options, backend, reason, corpus, folders, of_this_run, ranks)
         try:
             return _under_lock(plan) if ranks.is_first else _beside_the_first(plan)
-        except UnwritableError:  # a colleague's tree, or an archive: what is done can be read
+        except UnwritableError:  # in a colleague's tree, or an archive, finished runs can be read
             summary = finished(folders.record, config)
             if summary is None or _lacks_weights(plan, summary):
                 raise
@@ -80,15 +80,15 @@ def train(
             return summary
         except Stopped as error:
             stopped = error
-    raise stopped  # all have stopped, and know it of each other
+    raise stopped  # all processes have stopped and know it
 
 
 def _beside_the_first(plan: TrainingPlan) -> RunSummary:
-    """Trains with the first process where that one says so; it writes the record."""
+    """Trains together with the first process if that one decides so; that one writes the record."""
     with stoppable() as stop:
         if not plan.ranks.broadcast(False):
             while (summary := finished(plan.folders.record, plan.config)) is None:
-                time.sleep(0.5)  # a network file system shows late what another node has seen
+                time.sleep(0.5)  # a network file system may show the summary late on this node
             return summary
         outcome = execute(plan, stop)
         if outcome.model is not None and plan.options.keep_weights:
@@ -97,7 +97,7 @@ def _beside_the_first(plan: TrainingPlan) -> RunSummary:
 
 
 def _under_lock(plan: TrainingPlan) -> RunSummary:
-    """Returns the summary, on record or of a training now, holding the run's lock."""
+    """Returns the summary, from the record or of a training now, while it holds the run's lock."""
     config, record = plan.config, plan.folders.record
     while True:
         waiting = acquire(record, on_wait=lambda who: plan.log(f"waiting for {who}"))
@@ -105,19 +105,19 @@ def _under_lock(plan: TrainingPlan) -> RunSummary:
             try:
                 return _summary(replace(plan, check_lock=lock.check), stop)
             except Exception:
-                # Without the lock any failure may be the other trainer's doing.
+                # Without the lock, any failure may be caused by the other trainer.
                 if lock.held():
                     raise
-                if plan.ranks.size > 1:  # the other processes are in the midst of a step
+                if plan.ranks.size > 1:  # the other processes are in the middle of a step
                     raise UserError(f"{config.run_id}: another trainer took this run") from None
                 plan.log("another trainer took this run over while this one was away")
-                # A failure now would tell the workflow to delete what the other has finished.
+                # A failure now would make the workflow delete what the other one has finished.
                 if finished(record, config) is None:
                     stop.check()
 
 
 def _summary(plan: TrainingPlan, stop: Stop) -> RunSummary:
-    """Returns the summary on record, and trains the run now where there is none."""
+    """Returns the summary on record, or trains the run now if there is none."""
     config, folders, keep_weights = plan.config, plan.folders, plan.options.keep_weights
     recorded = summary = finished(folders.record, config)
     if recorded is not None and keep_weights:
@@ -143,13 +143,13 @@ def _lacks_weights(plan: TrainingPlan, recorded: RunSummary) -> bool:
 
 
 def _train_and_record(plan: TrainingPlan, stop: Stop, recorded: RunSummary | None) -> RunSummary:
-    """Trains now; where the run is on record already, a training that fails changes nothing."""
+    """Trains now. If the run is on record already, a training that fails does not change that."""
     config, folders, options = plan.config, plan.folders, plan.options
-    # Those of a training that is no longer on record; of one that goes on, those on the way stay.
+    # Weights of an earlier training go, but if it goes on, those on the way stay.
     weights.forget(folders.weights, on_the_way=not folders.checkpoint.exists())
     if options.keep_weights:
         weights.make_folder(folders.weights)
-    # Before anything can fail: an interrupted run is then listed with its configuration.
+    # First, so that a run that fails or is interrupted is listed with its configuration.
     write_text(folders.record / "config.json", config.canonical_json() + "\n")
     plan.log(plan.reason)
     outcome = execute(plan, stop)
@@ -159,21 +159,20 @@ def _train_and_record(plan: TrainingPlan, stop: Stop, recorded: RunSummary | Non
         if outcome.model is not None:
             weights.save(folders.weights, config, weights.of(outcome.model, plan.ranks))
         weights.finish(folders.weights, summary.status, options.keep_steps)
-        plan.check_lock()  # gigabytes take a while
-    if recorded is not None and summary.status != "completed":  # what was measured stays
+        plan.check_lock()  # again, because gigabytes take a while
+    if recorded is not None and summary.status != "completed":  # the recorded result stays
         (folders.record / HISTORY_SO_FAR).unlink(missing_ok=True)
     else:
         _write_record(folders.record, outcome)
         recorded = summary
-    if summary.status == "out_of_memory":  # newer than the summary: the next call tries again
+    if summary.status == "out_of_memory":  # a file newer than the summary makes the next call retry
         about = {"ended": datetime.now(UTC).isoformat(), "message": summary.message}
         write_json(folders.record / LACKED_MEMORY, about)
     return recorded
 
 
 def _write_record(folder: Path, outcome: Outcome) -> None:
-    """Writes history, load (of experts) and documents (of completed runs), all Parquet, then
-    provenance.json and, last, summary.json."""
+    """Writes history, load (of experts), documents (of completed runs); summary.json comes last."""
     evaluation = outcome.evaluation
     outcome.history.write(folder / "history.parquet")
     (folder / HISTORY_SO_FAR).unlink(missing_ok=True)
@@ -181,7 +180,7 @@ def _write_record(folder: Path, outcome: Outcome) -> None:
     outcome.expert_load.write(folder / "load.parquet", counts_LE)
     if evaluation:
         evaluation.documents.write(folder / DOCUMENTS)
-    else:  # an earlier training of the run may have left some
+    else:  # an earlier training of the run may have left a file
         (folder / DOCUMENTS).unlink(missing_ok=True)
     write_json(folder / "provenance.json", outcome.provenance)
     write_json(folder / "summary.json", outcome.summary.model_dump(mode="json"))

@@ -8,8 +8,8 @@ from moelaws.spec.run import Schedule
 def rate(schedule: Schedule, step: int, steps: int) -> float:
     """Returns the fraction of the peak rate that step ``step`` (from 0) of ``steps`` uses.
 
-    Warm-up rises linearly and its last step is at the peak; the last step of all is at
-    ``schedule.final``. WSD decays by equal ratios over the last ``decay`` of the steps.
+    The warm-up rises linearly, and its last step is at the peak. The last step of all is at
+    ``schedule.final``. WSD decays by equal ratios over the last fraction ``decay`` of the steps.
     """
     warmup = round(schedule.warmup * steps)
     if step < warmup:

@@ -1,8 +1,8 @@
-"""A model's parameters spread over the processes of its run.
+"""Spreads a model's parameters over the processes of its run.
 
-Experts are dealt out, consecutive ones to each process (``model.exchange``); of every other
-parameter each process holds a part of the rows, gathered for a layer when it computes (torch's
-``fully_shard``). Where there are fewer experts than processes, they are sharded like the rest.
+Each process gets some consecutive experts (``model.exchange``). Of every other parameter it holds a
+part of the rows; these are gathered for a layer when it computes (torch's ``fully_shard``). If
+there are fewer experts than processes, experts are sharded like the rest.
 """
 
 import torch
@@ -18,10 +18,10 @@ from moelaws.training.ranks import Ranks
 
 
 class Sharding:
-    """Leaves this process its part of a model, layer by layer as each process makes them.
+    """Keeps only this process' part of each layer as soon as the layer is made.
 
-    So a model may be larger than the memory of a device and of its host. From then on gradients
-    are means over the processes.
+    So a model may be larger than the memory of a device and of its host. Gradients are then means
+    over the processes.
     """
 
     def __init__(self, ranks: Ranks, device: str) -> None:
@@ -34,16 +34,15 @@ class Sharding:
         for inner in module.modules():
             if isinstance(inner, RoutedExperts) and not isinstance(inner.function, Exchange):
                 self._deal(inner)
-        # Also the model around its layers gives back what it has gathered, so that parameters are
-        # parts whenever nothing computes.
+        # The model around its layers frees what it gathered, too: all is sharded between steps.
         sharded = fully_shard(
             module, mesh=self.mesh, reshard_after_forward=True, ignored_params=self.dealt
         )
         assert isinstance(sharded, FSDPModule)
-        sharded.set_force_sum_reduction_for_comms(True)  # gloo knows no mean
+        sharded.set_force_sum_reduction_for_comms(True)  # gloo has no mean
 
     def _deal(self, module: RoutedExperts) -> None:
-        """Leaves this process its experts, where there is one at least for each."""
+        """Keeps only this process' experts, if there is at least one for each process."""
         weights = [getattr(module, name) for name in module.names]
         experts = self.ranks.split(len(weights[0]))
         if not min(map(len, experts)):
@@ -52,7 +51,7 @@ class Sharding:
         module.function = Exchange(module.function, list(map(len, experts)))
         for name, whole in zip(module.names, weights, strict=True):
             local = nn.Parameter(whole.detach()[mine.start : mine.stop].to(self.device, copy=True))
-            # Each process' tokens add to it, and the means of their losses weigh the same.
+            # The tokens of all processes add to this gradient; a mean over processes is needed.
             local.register_hook(lambda gradient: gradient / self.ranks.size)  # type: ignore[no-untyped-call]
             local.dealt = mine.start, len(whole)  # type: ignore[attr-defined]
             module.register_parameter(name, local)
@@ -60,9 +59,9 @@ class Sharding:
 
 
 def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
-    """Returns all weights, on the host of the first process; nothing on the others.
+    """Returns all weights on the host of the first process, and nothing on the others.
 
-    All call it. A device holds one whole parameter at a time, of dealt experts one process' part.
+    All must call it. A device holds one whole parameter, or one process' experts, at a time.
     """
     weights = {}
     for name, parameter in model.named_parameters():
@@ -77,8 +76,7 @@ def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
 
 
 def _joined(mine: Tensor, total: int, ranks: Ranks) -> Tensor:
-    """Returns the ``total`` rows of which each process has its share, in order, on the host; on
-    others than the first process none."""
+    """Returns all ``total`` rows, of which each process has a part, on the first process' host."""
     rows = [mine.new_empty(0, *mine.shape[1:], device="cpu")]
     for rank, held in enumerate(ranks.split(total)):
         shard = mine if rank == ranks.rank else mine.new_empty(len(held), *mine.shape[1:])

@@ -1,4 +1,4 @@
-"""Clean stops: a signal is noted and acted on between two steps."""
+"""Clean stops: a signal is noted, and the run stops between two steps."""
 
 import signal
 import threading
@@ -20,8 +20,7 @@ class Stopped(Exception):  # noqa: N818, it is no error
 
 
 class Stop(Callback):
-    """Notes SIGTERM, as often as a scheduler sends it, and the first SIGINT; a second Ctrl-C acts
-    as it would have without us."""
+    """Notes SIGTERM, however often it comes, and the first SIGINT; a second one acts as usual."""
 
     def __init__(self) -> None:
         self.signum: int | None = None
@@ -42,7 +41,7 @@ class Stop(Callback):
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Notes signals while the block runs; outside the main thread there are none to note."""
+    """Notes signals while the block runs; only the main thread can do so."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

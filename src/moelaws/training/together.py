@@ -1,4 +1,4 @@
-"""Several processes for one run: torchrun's agent starts them, and ends all when one ends badly."""
+"""Several processes for one run. torchrun's agent starts them, and ends all when one ends badly."""
 
 import logging
 import os
@@ -14,26 +14,25 @@ from moelaws.spec.errors import UserError
 from moelaws.training.device import threads
 from moelaws.training.ranks import LACKED, LOST, STARTED_BY
 
-SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they are to stop
-HALVINGS = 20  # of what is computed at a time, at the most
-AGAIN = 120  # seconds until all nodes have met again; those that start again do so within seconds
+SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they must stop
+HALVINGS = 20  # the most halvings of what is computed at a time
+AGAIN = 120  # seconds to wait for the other nodes at a new start, which takes them only seconds
 
 
 @dataclass(frozen=True)
 class Node:
-    """One of the nodes whose processes train a run together; by default the only one."""
+    """One of the nodes whose processes train a run together, by default the only one."""
 
     number: int = 0
     count: int = 1
-    meeting: str = "localhost:0"  # host and port where all meet
+    meeting: str = "localhost:0"  # host and port where all processes meet
     job: str = "moelaws"
 
 
 def node_of(environment: Mapping[str, str]) -> Node:
-    """Returns this node's place in a step of a Slurm job that has one task on each of its nodes.
+    """Returns this node's place in a Slurm step with one task per node.
 
-    Raises:
-        UserError: where a step of several nodes has not one task on each.
+    Raises UserError if a step of several nodes does not have one task on each.
     """
     count = int(environment.get("SLURM_STEP_NUM_NODES", "1"))
     if count == 1:
@@ -52,11 +51,9 @@ def node_of(environment: Mapping[str, str]) -> Node:
 
 
 def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
-    """Becomes the srun that runs Python with ``words`` on so many nodes of this Slurm job, once on
-    each, with ``config`` as standard input.
+    """Replaces this process by srun, which runs Python with ``words`` on each of ``nodes`` nodes.
 
-    Raises:
-        UserError: where there is no srun.
+    ``config`` is the standard input. Raises UserError if there is no srun.
     """
     with tempfile.TemporaryFile() as file:
         file.write(config.encode())
@@ -65,8 +62,8 @@ def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
     step = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     if cores := os.environ.get("SLURM_CPUS_PER_TASK"):
         step.append(f"--cpus-per-task={cores}")
-    # Snakemake's own step holds what the job has, and what that step says of itself, such as its
-    # one node, would hold for the new one too.
+    # The new step must share the resources of the job with Snakemake's own step, and must not see
+    # the variables of that step, such as its one node.
     step += ["--overlap", "--kill-on-bad-exit=1"]
     known = {"SLURM_JOB_ID", "SLURM_CONF"}
     environment = {k: v for k, v in os.environ.items() if k[:6] != "SLURM_" or k in known}
@@ -79,21 +76,17 @@ def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
 def together(words: Sequence[str], devices: int, node: Node) -> int:
     """Runs Python with ``words`` as one process for each of ``devices``, with torchrun's variables.
 
-    A process that lacked memory for want of a smaller micro-batch has all started again. On other
-    nodes than its own nobody knows why it ended: there they start again in any case, and end where
-    its node does not. ``devices`` are those of all nodes together.
+    ``devices`` counts those of all nodes. If a process lacked memory and can try a smaller
+    micro-batch, all start again. Other nodes cannot know why it ended, so there the processes
+    always start again, and end if its node does not. Returns the exit code: 0, or that of the
+    process that ended first. If that one was killed, a line on standard error says so.
 
-    Returns:
-        The exit code: 0, or that of the process which ended first. Of one that was killed, standard
-        error says so, for it could not.
-
-    Raises:
-        UserError: where the nodes cannot have equal numbers of devices, or do not meet.
+    Raises UserError if the nodes cannot have equal numbers of devices, or do not meet.
     """
     if devices % node.count:
         raise UserError(f"{devices} devices cannot be shared equally by {node.count} nodes")
     here = devices // node.count
-    os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the run's, shared
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the processes share the cores
     os.environ[STARTED_BY] = str(os.getpid())
     code = LACKED
     for start in range(HALVINGS):
@@ -114,7 +107,7 @@ def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     for name in logging.root.manager.loggerDict:
-        if name.startswith("torch.distributed.elastic"):  # what it warns of we tell in a line
+        if name.startswith("torch.distributed.elastic"):  # a line of ours replaces its warnings
             logging.getLogger(name).setLevel(logging.CRITICAL)
     host, _, port = node.meeting.rpartition(":")
     several = {"rank": node.number, **({"timeout": AGAIN} if start else {})}
@@ -125,7 +118,7 @@ def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
             nproc_per_node=devices // node.count,
             run_id=node.job,
             rdzv_backend="c10d" if node.count == 1 else "static",
-            # A port for each start: at the last one's another node may still be.
+            # Each start has its own port, for another node may still be at the one before.
             rdzv_endpoint=node.meeting if node.count == 1 else f"{host}:{int(port) + start}",
             rdzv_configs={} if node.count == 1 else several,
             max_restarts=0,
@@ -151,8 +144,8 @@ def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
 
 
 def _exit_code(codes: Mapping[int, int], devices: int) -> int:
-    """Returns the exit code of the process that is the cause, and tells what it could not tell."""
-    ended = (LOST, -signal.SIGTERM)  # of those that ended because another one did
+    """Returns the exit code of the process that is the cause, and prints it if it was killed."""
+    ended = (LOST, -signal.SIGTERM)  # codes of processes that ended because another one did
     rank = min(codes, key=lambda rank: (codes[rank] in ended, codes[rank] > 0, rank))
     code = codes[rank]
     if code == LOST:

@@ -1,6 +1,6 @@
-"""Weights of a run, kept as safetensors with the configuration that they belong to.
+"""Weights of a run, kept as safetensors with the run's configuration.
 
-They are kept at the end, and at steps on the way where a study asks for these.
+They are kept at the end, and at steps on the way if a study asks for these.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,11 +22,7 @@ from moelaws.training.ranks import Ranks
 
 
 def make_folder(folder: Path) -> None:
-    """Makes ``folder`` before hours are spent on what is to go there.
-
-    Raises:
-        UserError: where nothing can be written to it.
-    """
+    """Makes ``folder`` before hours are spent on its weights; raises UserError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         trial = temporary(folder / WEIGHTS)
@@ -37,7 +33,7 @@ def make_folder(folder: Path) -> None:
 
 
 def of(model: Transformer, ranks: Ranks) -> Mapping[str, Tensor]:
-    """Returns all weights by name, on the first process; all processes call it together."""
+    """Returns all weights by name on the first process; all processes must call it together."""
     if ranks.size == 1:
         return model.state_dict()
     from moelaws.training.sharding import gathered  # loads much of torch
@@ -48,10 +44,9 @@ def of(model: Transformer, ranks: Ranks) -> Mapping[str, Tensor]:
 def save(
     folder: Path, config: RunConfig, weights: Mapping[str, Tensor], step: int | None = None
 ) -> None:
-    """Writes the fp32 ``weights`` after ``step``, None for the end, with the configuration.
+    """Writes the fp32 ``weights`` after ``step`` (None for the end) with the configuration.
 
-    Raises:
-        UserError: where they cannot be written, such as for a full disk.
+    Raises UserError if they cannot be written, such as on a full disk.
     """
     about = {seal.KEY: seal.BLANK, "run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
@@ -59,9 +54,9 @@ def save(
 
 
 def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:
-    """Says that the run ended with ``status``, and at which ``steps`` weights were kept too.
+    """Records that the run ended with ``status``, and the ``steps`` on the way that were kept.
 
-    A run that did not complete has no weights worth keeping.
+    The weights of a run that did not complete are removed.
     """
     if status != "completed":
         for path in folder.glob("*.safetensors"):
@@ -71,9 +66,9 @@ def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:
 
 
 def forget(folder: Path, on_the_way: bool = True) -> None:
-    """Removes weights, and what a trainer that was killed while writing left there.
+    """Removes weights and what killed trainers left half-written.
 
-    Those ``on_the_way`` stay where the training that kept them goes on.
+    Without ``on_the_way``, weights of steps on the way stay, for a training that goes on.
     """
     steps = sorted(folder.glob("*.safetensors")) if on_the_way else ()
     for path in (*steps, folder / WEIGHTS, folder / KEPT):
@@ -81,7 +76,7 @@ def forget(folder: Path, on_the_way: bool = True) -> None:
 
 
 def check_exists(path: Path) -> None:
-    """Raises UserError where a file of kept weights is missing."""
+    """Raises UserError if a file of kept weights is missing."""
     if not path.is_file():
         raise UserError(
             f"{path} does not exist; weights are kept of the runs that a study's keep_weights "
@@ -90,10 +85,9 @@ def check_exists(path: Path) -> None:
 
 
 def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]:
-    """Returns the configuration and the model after ``step``, on the CPU; None is the end.
+    """Returns the configuration and the model after ``step`` (None for the end), on the CPU.
 
-    Raises:
-        UserError: where there are no weights, or the file is not such a file.
+    Raises UserError if there are no weights, or the file does not hold any.
     """
     from safetensors import SafetensorError, safe_open
 

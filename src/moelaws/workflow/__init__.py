@@ -1,1 +1,1 @@
-"""What the rules of the workflow need to know of the project; it knows nothing of Snakemake."""
+"""What the workflow's rules need to know of the project; nothing here imports Snakemake."""

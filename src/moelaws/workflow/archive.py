@@ -30,8 +30,8 @@ _PROJECT = (
     *("pyproject.toml", "README.md", "LICENSE", "NOTICE"),
 )
 _LEFT_OUT = (LOCK, "site.yaml")  # the latter names a user's account on a cluster
-_PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # hardly smaller when compressed
-# What Python raises for bytes of a ZIP file that are not what was written.
+_PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # compression would hardly make them smaller
+# What Python raises for a ZIP file whose bytes have changed
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 _TEXT = """\
@@ -76,9 +76,9 @@ def write(
 ) -> dict[str, Any]:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
 
-    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. If these are
-    all studies of the project, ``is_whole``, the tier's pages are theirs. A sweep that is not
-    finished, or of which a file is damaged, is refused.
+    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. ``is_whole``
+    says that these are all studies of the project; the tier's pages are then included. A sweep that
+    is not finished, or has a damaged file, is refused.
     """
     paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
     files = {path.as_posix(): path for path in paths}
@@ -121,10 +121,7 @@ def write(
 
 
 def check(path: Path, report: Report) -> dict[str, Any]:
-    """Returns the manifest of the archive ``path``, all of whose files are what was written.
-
-    An archive of which a file is damaged, missing or was added is refused.
-    """
+    """Returns the manifest of the archive ``path``; refuses damaged, missing or added files."""
     try:
         with zipfile.ZipFile(path) as archive:
             content = archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
@@ -166,7 +163,7 @@ def _problems(
 def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: Mapping[str, Any]) -> bool:
     try:
         with archive.open(entry) as file:
-            # By the size first, which also refuses what would unpack to more than was written.
+            # The size comes first, to refuse a file that would unpack to more than was written.
             return bool(entry.file_size == known["bytes"] and _sha(file) == known["sha256"])
     except _UNREADABLE:
         return False
@@ -211,15 +208,15 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
 
 
 def _files(above: Path, pattern: str = "**/*") -> Iterator[Path]:
-    """Yields the files of a folder but locks, hidden and unfinished ones, and compiled code."""
+    """Yields the files of a folder, except locks, hidden and unfinished files and compiled code."""
     for path in [above] if above.is_file() else above.glob(pattern):
-        hidden = any(part[0] == "." for part in path.relative_to(above).parts)
+        hidden = any(name[0] == "." for name in path.relative_to(above).parts)
         if path.is_file() and not hidden and path.name not in _LEFT_OUT and path.suffix != ".pyc":
             yield path
 
 
 def _own(jobs: Jobs) -> tuple[dict[str, Path], list[str]]:
-    """Returns the files of a user's own studies by name, and what ``studies`` is in the archive.
+    """Returns the files of users' own studies by name in the archive, and ``studies`` for it.
 
     The files are a study's YAML and the package beside it; an archive keeps them below own/.
     """
@@ -238,6 +235,6 @@ def _own(jobs: Jobs) -> tuple[dict[str, Path], list[str]]:
 
 
 def _flow(value: Any) -> str:
-    """Returns a value of the configuration as one word of a command line."""
+    """Returns a value of the configuration as a word of a command line."""
     text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6)
     return text.removesuffix("\n").removesuffix("\n...")

@@ -1,7 +1,7 @@
-"""A study's entries checked before the first job starts: laws, columns, expressions, code.
+"""Checks a study's entries before the first job starts: laws, columns, expressions, code.
 
-Light enough for the Snakefile: laws import NumPy alone, and of a study's own code nothing is run.
-What that code reads and which columns it makes is checked where it runs (``analysis.inputs``).
+It is light enough for the Snakefile: laws import NumPy alone, and none of a study's own code runs.
+What that code reads and which columns it makes is checked when it runs (``analysis.inputs``).
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,6 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest, Fit
-from moelaws.spec.importing import Mapping
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
@@ -25,7 +24,7 @@ OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
 
 
 def check_study(study: Study) -> None:
-    """Refuses what would only fail once every model is trained."""
+    """Refuses what would otherwise fail only after every model is trained."""
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
@@ -45,31 +44,24 @@ def check_study(study: Study) -> None:
 
 
 def check_contest(study: Study, contest: Contest) -> None:
-    """Refuses what no law could be judged by; one that the table cannot feed is named later."""
+    """Refuses what no law could be judged by; a law that lacks columns is only named later."""
     with located(study.file, f"contest {contest.name}"):
         _check_sweep(study, contest.sweep)
-        _check_contest(study, contest)
-
-
-def _check_contest(study: Study, contest: Contest) -> None:
-    candidates = [laws.fittable(ref) for ref in contest.laws]
-    if unknown := sorted(set(contest.mappings) - set(contest.laws)):
-        raise UserError(f"mappings: {', '.join(unknown)} is not among its laws")
-    pairs = [p for own in (contest.mapping, *contest.mappings.values()) for p in own.items()]
-    check_comparable(candidates, dict(pairs))
-    for law in candidates:
-        overridden(law, own_overrides(law, contest.protocol), contest.name)
-    columns = [
-        *contest.mapping.values(),
-        *(c for m in contest.mappings.values() for c in m.values()),
-    ]
-    for split in contest.splits:
-        expressions = (contest.rows, split.rows, split.holdout)
-        columns += [clause.column for text in expressions for clause in parse_rows(text)]
-        columns.append(split.column)
-    units, known = _columns(study)
-    _check_numbers(columns, units)
-    _check_resample_by(contest, known)
+        candidates = [laws.fittable(ref) for ref in contest.laws]
+        if unknown := sorted(set(contest.mappings) - set(contest.laws)):
+            raise UserError(f"mappings: {', '.join(unknown)} is not among its laws")
+        pairs = [p for own in (contest.mapping, *contest.mappings.values()) for p in own.items()]
+        check_comparable(candidates, dict(pairs))
+        for law in candidates:
+            overridden(law, own_overrides(law, contest.protocol), contest.name)
+        columns = [column for _, column in pairs]
+        for split in contest.splits:
+            expressions = (contest.rows, split.rows, split.holdout)
+            columns += [clause.column for text in expressions for clause in parse_rows(text)]
+            columns.append(split.column)
+        units, known = _columns(study)
+        _check_numbers(columns, units)
+        _check_resample_by(contest, known)
 
 
 def _check_code(study: Study, entry: Reader) -> None:
@@ -87,14 +79,14 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
     if law.published is None or law.response.name != "L":
         what = "has no published coefficients" if law.published is None else "gives no loss"
         raise UserError(f"law: {law.ref} {what}")
-    sources(law, {"N": "N_total", **simulation.mapping}, tuple(OWN))  # as tables.simulate has it
+    sources(law, {"N": "N_total", **simulation.mapping}, tuple(OWN))  # as in tables.simulate
     parse_rows(simulation.rows)
     if unknown := sorted(set(simulation.sweeps) - study.sweep_names):
         raise UserError(f"sweeps: no grid has a sweep {', '.join(unknown)}")
 
 
 def _check_sweep(study: Study, sweep: str) -> None:
-    """Refuses a sweep that no tier has; what one tier lacks is left out there (``at_tier``)."""
+    """Refuses a sweep that no tier has; ``at_tier`` leaves out what a single tier lacks."""
     names, where = study.sweep_names, "no grid has a"
     if study.imported:
         where = "the imported table has no"
@@ -109,14 +101,12 @@ def _check_sweep(study: Study, sweep: str) -> None:
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
     """Returns the columns of numbers of the study's table, with units, and the names of all."""
-    columns = _filled(read_mapping(study.imported_files[1])) if study.imported else COLUMNS
+    columns: Iterable[Column] = COLUMNS
+    if study.imported:  # its table has the columns that are not mapped, too, but they are empty
+        mapping = read_mapping(study.imported_files[1])
+        names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
+        columns = [column for column in columns_of(mapping) if column.name in names]
     return {c.name: c.unit for c in columns if c.type in NUMBERS}, [c.name for c in columns]
-
-
-def _filled(mapping: Mapping) -> tuple[Column, ...]:
-    """The columns that an imported table fills: the others are there and empty."""
-    names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
-    return tuple(column for column in columns_of(mapping) if column.name in names)
 
 
 def _check_fit(study: Study, fit: Fit) -> None:
@@ -128,7 +118,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
                 f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
             )
     expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
-    if fit.table:  # its columns are known once it is made
+    if fit.table:  # its columns are unknown until it is made
         if any(other.name == fit.table and not other.split_by for other in study.fits):
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return

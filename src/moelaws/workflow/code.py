@@ -1,4 +1,4 @@
-"""The source files behind one job, compared by content: editing one of them runs the job again."""
+"""The source files behind each job. A job runs again if the content of one of them changes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ from moelaws.spec.fit import Contest
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
 
-# Kind of entry -> the module whose function makes it.
+# Kind of entry -> the module whose function makes it
 COMMANDS = {
     "derived": "moelaws.analysis.derive",
     "figures": "moelaws.figures.draw",
@@ -19,7 +19,7 @@ COMMANDS = {
 
 
 def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
-    """Returns the files behind the entry ``name`` of a kind, or behind all without a name.
+    """Returns the files behind the entry ``name`` of a kind or, without a name, behind all.
 
     The kind is a key of the study, or ``runs`` for the table of its runs.
     """
@@ -36,7 +36,7 @@ def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -
 def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path, ...]:
     """Returns the files behind ``entries`` of one kind: figures, tables, derived or claims.
 
-    With the laws of the fits that they declare, for a fit's report names its law.
+    They include the laws of the fits that ``entries`` declare, for a fit's report names its law.
     """
     entries = list(entries)
     modules = {COMMANDS[kind], *(module_of(study.home, entry.code) for entry in entries)}
@@ -51,12 +51,12 @@ def of_study(study: Study) -> tuple[Path, ...]:
 
 
 def of_fit(law: str) -> tuple[Path, ...]:
-    """Returns the files behind a fit of ``law``: the engine's and the law's, not other laws'."""
+    """Returns the files behind a fit of ``law``: those of the engine and of the law."""
     return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))
 
 
 def of_contest(contest: Contest) -> tuple[Path, ...]:
-    """Returns the files behind a contest: the engine's and its laws'."""
+    """Returns the files behind a contest: those of the engine and of its laws."""
     modules = (_law(ref) for ref in contest.laws)
     return closure("moelaws.fitting.contest", "moelaws.tables.foreign", *modules)
 
@@ -72,7 +72,7 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
 def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[Path, ...]:
     """Returns the files behind the page of a tier: its code, its template and scripts.
 
-    With what says which files it shows, which checks all laws that the configuration names.
+    They include ``workflow.jobs``, which decides what the page shows and checks all laws named.
     """
     laws = {fit.law for study in studies for fit in study.fits} | {*(advice.laws if advice else ())}
     laws |= {law for study in studies for entry in study.contests for law in entry.laws}
@@ -99,7 +99,7 @@ def of_speed() -> tuple[Path, ...]:
 
 
 def _law(ref: str) -> str:
-    # A command that evaluates no law loads none to know its own code.
+    # Imported here, so that a command that evaluates no law loads none.
     from moelaws.laws import module
 
     return module(ref)

@@ -1,6 +1,6 @@
 """The project as the rules see it: its runs, the files to make, and what each job reads.
 
-The Snakefile builds one ``Jobs`` each time that it is parsed.
+The Snakefile builds one ``Jobs`` each time it is parsed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from moelaws.tasks.sources import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
-STARTS_PER_THREAD = 50_000  # of a fit: a thread has a second of work at least
-DESCENTS_PER_BATCH = 250  # of a contest's long fits: a core takes a batch at a time
-LAWS_PER_CORE = 4  # of its short ones: a core takes a law at a time, and the longest is a third
-BUSY = 8  # threads of one job, at the most
+STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of work
+DESCENTS_PER_BATCH = 250  # of a contest's long fits, of which a core takes one batch at a time
+LAWS_PER_CORE = 4  # of a contest's short fits; the longest takes about a third of the time
+BUSY = 8  # the most threads of one job
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -43,13 +43,12 @@ PACKAGE = Path(__file__).parents[1]
 class Jobs:
     """The chosen studies of a project with their sweeps."""
 
-    project: Project  # its configuration
-    studies: Mapping[str, Study]  # by key, checked, without what the tier has no sweep for
-    # By study; none where losses are simulated, for there is nothing to train
-    sweeps: Mapping[str, Sweep]
-    advice: AdviceConfig | None  # which laws the outlook asks; None for a project without that file
-    left_out: tuple[str, ...] = ()  # a sentence on each study that is made in part, for the user
-    results: Results = field(default_factory=Results)  # where everything lies
+    project: Project
+    studies: Mapping[str, Study]  # by key, checked, without entries whose sweeps the tier lacks
+    sweeps: Mapping[str, Sweep]  # by study; empty if losses are simulated and nothing trains
+    advice: AdviceConfig | None  # the laws for the outlook; None for a project without that file
+    left_out: tuple[str, ...] = ()  # for the user, a sentence on each study that is not made whole
+    results: Results = field(default_factory=Results)
 
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
@@ -66,7 +65,7 @@ class Jobs:
 
     @classmethod
     def of(cls, project: Project, root: Path = Path()) -> Jobs:
-        """Returns the jobs of a project, whose text may be too short; raises as ``load`` does."""
+        """Returns the jobs of a project like ``load``, but accepts a text that is too short."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         chosen = chosen_studies(project, root)
         for study in chosen:
@@ -82,32 +81,32 @@ class Jobs:
 
     @property
     def simulated(self) -> bool:
-        """Whether losses come from laws instead of trainings."""
+        """Returns whether losses come from laws instead of trainings."""
         return self.project.source == "simulated"
 
     @property
     def folder(self) -> TierFolder:
-        """Where tables, fits and figures of this call go."""
+        """Returns the folder of this call's tables, fits and figures."""
         return self.results.tier(self.project.tier, self.simulated)
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """The runs of all studies, by identity."""
+        """Returns the runs of all studies by identity."""
         return {run.run_id: run for sweep in self.sweeps.values() for run in sweep.runs}
 
     @cached_property
     def corpora(self) -> dict[str, Corpus]:
-        """The texts of the runs, by identity."""
+        """Returns the texts of the runs by identity."""
         return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
 
     @cached_property
     def kept(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Study -> the runs whose weights it keeps -> the steps on the way."""
+        """Returns study -> run whose weights it keeps -> steps on the way."""
         return {key: kept_runs(sweep) for key, sweep in self.sweeps.items()}
 
     @cached_property
     def all_kept(self) -> dict[str, list[int]]:
-        """The runs whose weights some study keeps, with all steps on the way."""
+        """Returns run whose weights some study keeps -> all steps on the way."""
         steps: dict[str, set[int]] = {}
         for kept in self.kept.values():
             for run, on_the_way in kept.items():
@@ -115,7 +114,7 @@ class Jobs:
         return {run: sorted(steps[run]) for run in sorted(steps)}
 
     def too_much(self) -> str:
-        """Returns how the runs still to train pass the limits; empty where they do not."""
+        """Returns how the runs still to train exceed the limits; empty if they do not."""
         probed = {
             run
             for key, kept in self.kept.items()
@@ -154,7 +153,7 @@ class Jobs:
         return self._each("contests", self.folder.contest)
 
     def laws_pages(self) -> list[Path]:
-        """Returns the page of the laws, where a chosen study lets any contest."""
+        """Returns the page of the laws, if a chosen study has a contest."""
         return [self.folder.laws] if self.contests() else []
 
     def advising_fits(self) -> list[Path]:
@@ -174,7 +173,7 @@ class Jobs:
         return [self.folder.table(study) for study in sorted(studies)]
 
     def outlooks(self) -> list[Path]:
-        """Returns the page of the outlook, where runs were trained and fitted."""
+        """Returns the page of the outlook, if there are fits of trained runs for it."""
         return [self.folder.outlook] if self.advising_fits() else []
 
     def shown(self) -> list[Path]:
@@ -193,18 +192,18 @@ class Jobs:
         return [*sorted(data), *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
 
     def own_code(self) -> list[Path]:
-        """Returns the marks that the code of users' own studies can be imported."""
+        """Returns the marks that say that users' own studies can be imported."""
         own = [key for key, study in self.studies.items() if study.package and study.readers]
         return [self.folder.imported(key) for key in own]
 
     def claims_pages(self) -> list[Path]:
-        """Returns the page of the claims, where a chosen study makes any."""
+        """Returns the page of the claims, if a chosen study makes any."""
         return [self.folder.claims] if self.verdicts() else []
 
     # ---- what one job reads
 
     def own_table(self, study: str) -> list[Path]:
-        """Returns the study's table; nothing for a study that only computes."""
+        """Returns the study's table, and none for a study that only computes."""
         return [self.folder.table(study)] if self.studies[study].has_runs else []
 
     def entry(self, kind: str, study: str, name: str) -> Any:
@@ -212,7 +211,7 @@ class Jobs:
         return self.studies[study].entry(kind, name)
 
     def names(self, kind: str) -> str:
-        """Returns a pattern of the names of a kind's entries: no two rules then make one file."""
+        """Returns a pattern of the names of a kind's entries, so no two rules make one file."""
         names = {entry.name for study in self.studies.values() for entry in getattr(study, kind)}
         return "|".join(sorted(names)) or "(?!)"
 
@@ -226,15 +225,15 @@ class Jobs:
         return self.folder.derived(study, table)
 
     def fit_threads(self, study: str, name: str) -> int:
-        """Returns the cores that a fit can keep busy: one for most, for they take seconds."""
+        """Returns how many cores a fit can use; most fits take seconds and use one."""
         fit = self.studies[study].fit(name)
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
         return max(1, min(BUSY, starts // STARTS_PER_THREAD))
 
     def contest_threads(self, study: str, name: str) -> int:
-        """Returns the cores that a contest can keep busy."""
+        """Returns how many cores a contest can use."""
         contest: Contest = self.studies[study].entry("contests", name)
-        # Few blocks have few distinct resamples, and each of these is refitted once.
+        # Few blocks have few distinct resamples, and each of these is refitted only once.
         descents = [0 if contest.resample_by else contest.bootstrap]
         for law in map(laws.fittable, contest.laws):
             descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
@@ -289,13 +288,13 @@ class Jobs:
         """Returns the source files behind the page of the tier."""
         return relative(code.of_explore(self.studies.values(), self.advice))
 
-    # ---- specifications: what the configuration asks for, as files
+    # ---- specifications: files with what the configuration asks for
 
     def spec(self, text: str, kind: str, *names: str) -> Path:
-        """Returns the file that holds ``text``: what one entry, or one page, asks for.
+        """Returns the file with ``text``, which is what one entry or page asks for.
 
-        It is an input of its rule, compared by content, and is written when it changes: so a rule
-        runs again after a change of the configuration also where Snakemake remembers nothing.
+        The file is an input of its rule, compared by content, and is written if the text changed.
+        So the rule runs again after that change, even if Snakemake remembers nothing.
         """
         path = self.folder.spec(kind, *names)
         if not (path.is_file() and path.read_text(encoding="utf-8") == text):
@@ -312,8 +311,10 @@ class Jobs:
         return self.spec("\n".join(entries) + "\n", kind, study)
 
     def runs_spec(self, study: str) -> Path:
-        """Returns the file with the runs of the study's table, their budgets and sweeps, in order;
-        or with what is simulated in their place."""
+        """Returns the file with the runs of the study's table, or with what is simulated instead.
+
+        The runs are in order, with their budgets and sweeps.
+        """
         spec = self.studies[study]
         if self.simulated and spec.simulation:
             grid = spec.grids[self.project.tier].canonical_json()
@@ -327,14 +328,14 @@ class Jobs:
         return self.spec("\n".join(map(str, shown)) + "\n", "pages", page)
 
     def texts_spec(self) -> Path:
-        """Returns the file with titles, captions, claims and entries, which the page shows."""
+        """Returns the file with titles, captions, claims and entries, for the page of the tier."""
         texts = [study.model_copy(update={"grids": {}}) for study in self.studies.values()]
         shown = [study.canonical_json() for study in texts]
         return self.spec("\n".join([*shown, *map(str, self.explored())]), "pages", "explore")
 
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:
-    """A sentence on the entries that the tier cannot give; none where all can be made."""
+    """Returns a sentence on the entries that the tier cannot make, or none if it can make all."""
     left = whole.at_tier(tier)
     entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
     lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}

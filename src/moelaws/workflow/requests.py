@@ -1,4 +1,4 @@
-"""Which runs share a job, and what each job asks for: devices, nodes, cores, memory and time."""
+"""Which runs share a job, and what each job requests: devices, nodes, cores, memory and time."""
 
 import hashlib
 import math
@@ -12,14 +12,14 @@ from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
-START = 2.0  # seconds that a run takes beside its training
+START = 2.0  # seconds that a run takes in addition to its training
 BITS = 64  # of a run_id
-SLACK = 10  # minutes of a job, beside its trainings
-LONGEST = 2880  # minutes of a job: a run that is cut off only resumes
-# With `runs_per_gpu: auto` a run's memory is more than its tensors' by what CUDA and its libraries
-# take of each process and by what the allocator leaves unused. Assumed, not measured.
+SLACK = 10  # minutes that a job requests in addition to its trainings
+LONGEST = 2880  # the most minutes of a job, for a run that is cut off resumes in the next one
+# With `runs_per_gpu: auto`, a run is assumed (not measured) to need more memory than its tensors:
+# bytes for CUDA and its libraries in each process, and a factor for unused blocks.
 PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
-MOST_RUNS = 8  # on one GPU, by `auto`: they share its time too
+MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Batch:
 def batches_of(
     runs: Iterable[str], seconds: Callable[[str], float], longest: float
 ) -> tuple[Batch, ...]:
-    """Returns the batches of one study's ``runs``, each of up to ``longest`` seconds by estimate.
+    """Returns the batches of one study's ``runs``, each of up to ``longest`` estimated seconds.
 
-    Runs are divided by the bits of their run_ids, as often as a batch would be too long: so one run
-    more changes the batch that it falls into and no other. A run that is too long is alone.
-    ``seconds`` gives a run's training by estimate; infinity for one that must be alone.
+    A batch that is too long is divided by a bit of the run_ids, again and again. So one more run
+    changes only the batch that it falls into. A run that is too long is alone in its batch.
+    ``seconds`` gives the estimate of a run's training, or infinity if it must be alone.
     """
     return tuple(map(Batch, map(tuple, _divided(list(runs), seconds, longest, BITS - 1))))
 
@@ -61,9 +61,8 @@ class Requests:
 
     project: Project
     runs: Mapping[str, Run]
-    here: bool = True  # whether jobs run on this machine, not on a cluster's
-    # Those of this machine, where they train; else ``project`` tells their memory
-    gpus: tuple[Gpu, ...] = ()
+    here: bool = True  # whether jobs run on this machine and not on a cluster
+    gpus: tuple[Gpu, ...] = ()  # this machine's; for a cluster's, ``project`` has the memory
 
     @property
     def cuda(self) -> bool:
@@ -77,14 +76,16 @@ class Requests:
 
     @cached_property
     def costs(self) -> dict[str, Cost]:
-        """The estimated cost of each run, on as many devices as it takes."""
+        """Returns the estimated cost of each run on as many devices as it takes."""
         nominal = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
         device = device_of(self.project.device, min(nominal, default=self.project.gpu_memory))
-        per_run, most = self.project.devices_per_run, len(self.gpus) or MANY
-        return {key: placed(run.config, device, per_run, most) for key, run in self.runs.items()}
+        per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
+        return {
+            key: placed(run.config, device, per_run, max_devices) for key, run in self.runs.items()
+        }
 
     def seconds(self, run: str) -> float:
-        """Returns the seconds of a run that one device trains; infinity for any other."""
+        """Returns the seconds of a run that one device trains, and infinity for other runs."""
         cost = self.costs[run]
         return cost.seconds if cost.devices == 1 else math.inf
 
@@ -93,7 +94,7 @@ class Requests:
         return max(self.costs[run].devices for run in runs)
 
     def nodes(self, runs: Sequence[str]) -> int:
-        """Returns how many nodes of a cluster these are on, as many on each."""
+        """Returns over how many nodes of a cluster these devices are spread equally."""
         if not self.cuda:
             return 1
         devices = self.devices(runs)
@@ -111,7 +112,7 @@ class Requests:
         """Returns how many of the batch's runs train on one GPU at a time."""
         if self.project.runs_per_gpu == "auto":
             need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
-            number = min(MOST_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
+            number = min(MAX_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
         else:
             number = self.project.runs_per_gpu
         return max(1, min(number, len(runs)))
@@ -124,14 +125,16 @@ class Requests:
 
     @property
     def batch_seconds(self) -> float:
-        """Returns how long a batch may take one device after another: it follows from the
-        configuration alone, for a batch is the same on every machine."""
+        """Returns the most seconds of a batch, summed over its runs.
+
+        They follow from the configuration alone, so that batches are the same on every machine.
+        """
         number = self.project.runs_per_gpu
         workers = self.project.gpus_per_job * (1 if number == "auto" else number)
         return self.project.batch_seconds * (workers if self.cuda else 1)
 
     def threads(self, runs: Sequence[str], cores: int) -> int:
-        """Returns the cores of a batch's job: on this machine's GPUs, its part of the ``cores``."""
+        """Returns the cores of a batch's job; with this machine's GPUs, its part of ``cores``."""
         if self.cuda and self.here and self.gpus:
             return max(1, cores * self.devices(runs) // len(self.gpus))
         if self.devices(runs) > 1:
@@ -139,21 +142,20 @@ class Requests:
         return self.workers(runs)
 
     def memory_mb(self, runs: Sequence[str], attempt: int) -> int:
-        """Returns the memory to ask for on each node, in MB: more than estimated, and doubled at
-        each retry."""
-        # In a Slurm job two processes of Snakemake, 165 MB each, share it with the trainer.
+        """Returns the MB to request on each node: more than estimated, and twice that per retry."""
+        # In a Slurm job, two processes of Snakemake with 165 MB each share it with the trainer.
         nodes = self.nodes(runs)
         largest = sorted((self.costs[run].host_bytes / nodes for run in runs), reverse=True)
         estimated = sum(largest[: self.workers(runs)])
         return (400 + int(estimated / 1e6 * 1.5)) * int(2 ** (attempt - 1))
 
     def minutes(self, runs: Sequence[str], attempt: int) -> int:
-        """Returns the minutes to ask for: generous, for nodes differ, and doubled at each retry."""
+        """Returns the minutes to request: many, because nodes differ, and doubled per retry."""
         work = sum(START / 20 + max(1, int(self.costs[run].seconds / 20)) for run in runs)
         return min(LONGEST, math.ceil(SLACK + work / self.workers(runs)) * int(2 ** (attempt - 1)))
 
     def gpu_words(self, runs: Iterable[str]) -> str:
-        """Returns which GPUs of this machine train ``runs``, as a line for the user."""
+        """Returns a line for the user on which GPUs of this machine train ``runs``."""
         gpus = self.gpus or list_gpus(self.project.gpus)
         devices, largest = max(((self.costs[run].devices, run) for run in runs), default=(1, ""))
         if devices > len(gpus):
@@ -172,8 +174,8 @@ class Requests:
 
 
 def gpus_here(project: Project) -> tuple[Gpu, ...]:
-    """Returns the GPUs of this machine that the project chooses; none where they cannot be seen."""
+    """Returns the GPUs of this machine that the project chooses, or none if none can be seen."""
     try:
         return list_gpus(project.gpus)
-    except UserError:  # a dry run elsewhere goes on without
+    except UserError:  # a dry run on a machine without GPUs goes on
         return ()

@@ -1,8 +1,8 @@
 """What a terminal shows of a Snakemake call: a line of progress, warnings, and what failed.
 
-Snakemake's option --quiet cuts its terminal and its log alike, and hides the jobs that fail. Here
-the terminal alone is quiet. Snakemake's events come as records of the standard library's logging,
-so that nothing of Snakemake is imported.
+Snakemake's option --quiet shortens the terminal's output and the log alike, and hides the jobs that
+fail. Here only the terminal is quiet. Snakemake's events arrive as records of Python's logging, so
+this module does not import Snakemake.
 """
 
 import logging
@@ -12,42 +12,42 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.grids.sweep import planned
 from moelaws.records.progress import duration
+from moelaws.spec.errors import listed
 from moelaws.workflow.trainings import Trainings
 
 if TYPE_CHECKING:
     from moelaws.records.watching import Watching
 
-BETWEEN = 5.0  # seconds between two lines of a log, at the least
-AGAIN = 60.0  # seconds after which a log gets a line though nothing changed
+BETWEEN = 5.0  # the fewest seconds between two lines of a log
+AGAIN = 60.0  # seconds after which a log gets a line even if nothing changed
 ERASE = "\r\x1b[K"
 LAST_LINES = 15  # of a failed job's log
 TICK = 1.0  # seconds between two looks at the jobs
 EVERY = 5.0  # ... and at the runs
-# How messages begin that say, with a page of shell, what is said of the failed job here.
-TOLD_HERE = (
+# Beginnings of Snakemake's long messages on a failed job, which is reported here
+REPORTED_HERE = (
     "RuleException:\nCalledProcessError",
     "Exiting because a job",
     "Cannot restore",
     "Restored previous version",
 )
 OWN = "moelaws: "
-# ... and those of Snakemake that are shown though they warn of nothing; by the run ID a user finds
+# Beginnings of messages that are shown though they are no warnings. With the run ID a user finds
 # the jobs of a call that was killed.
 SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
-FAMILIAR = 3  # rules at work that are named
+FAMILIAR = 3  # the most rules at work that are named
 
 
 class StatusLine:
-    """The line, and the messages above it, on standard error.
+    """The line of progress, and the messages above it, on standard error.
 
-    ``is_alone`` tells that nobody else writes there but through this object: the line then changes
-    in place on a terminal.
+    If all output goes through this object (``is_alone``), a terminal's line changes in place.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class StatusLine:
         return self.is_alone and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(self, text: str, last: bool = False) -> None:
-        """Shows ``text`` as the line; the ``last`` one stays."""
+        """Shows ``text`` as the line; the ``last`` text stays."""
         with self._lock:
             if self._in_place:
                 if text == self._shown and not last:
@@ -84,7 +84,7 @@ class StatusLine:
             self._write(text + "\n")
 
     def clear(self) -> None:
-        """Makes room for what somebody else prints; the next ``show`` brings the line back."""
+        """Erases the line for other output; the next ``show`` brings it back."""
         with self._lock:
             if self._shown:
                 self._write(ERASE)
@@ -98,8 +98,8 @@ class StatusLine:
 class CallReport(logging.Handler):
     """Reports a call from the events that Snakemake logs; shows nothing of a dry run.
 
-    ``--quiet rules``, which the profile sets, asks for it; with another --quiet, and with --verbose
-    or --printshellcmds, Snakemake shows its own messages as well.
+    The profile sets ``--quiet rules``, which turns this on. With another --quiet, and with
+    --verbose or --printshellcmds, Snakemake also shows its own messages.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class CallReport(logging.Handler):
     ) -> None:
         """Takes Snakemake's logger and output settings.
 
-        ``warning_rules`` are the rules in whose logs warnings stand that a user should see.
+        ``warning_rules`` are the rules whose logs may have warnings that a user should see.
         """
         super().__init__()
         self.logger, self.settings, self.warning_rules = logger, settings, warning_rules
         self.trainings = trainings
-        self.watching: Watching | None = None  # where there is something to train
-        self.runs: list[str] = []  # what the last look at them told
+        self.watching: Watching | None = None  # None if there is nothing to train
+        self.runs: list[str] = []  # their progress at the last look
         self.looked = 0.0
         self.line = StatusLine()
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
         self.done = self.total = 0
-        # With --quiet progress Snakemake tells of no job that ended.
+        # With --quiet progress, Snakemake logs no end of a job.
         self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
         self.began = time.monotonic()
         self.ended = threading.Event()
@@ -135,11 +135,11 @@ class CallReport(logging.Handler):
         if take is not None:
             try:
                 take(record)
-            except Exception:  # as Snakemake's own handler does: a message stops no job
+            except Exception:  # like Snakemake's own handler: a message must stop no job
                 self.handleError(record)
 
     def begin(self) -> None:
-        """Begins to show the progress of the jobs and of the runs."""
+        """Begins to show the progress of jobs and runs."""
         if self.trainings and self.trainings.pending:
             from moelaws.records.watching import Watching  # loads pyarrow
 
@@ -149,7 +149,7 @@ class CallReport(logging.Handler):
         self.follower.start()
 
     def end(self, logs: Iterable[str], succeeded: bool) -> None:
-        """Says how the call ended."""
+        """Prints how the call ended."""
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
@@ -161,7 +161,7 @@ class CallReport(logging.Handler):
             self.line.say(f"{OWN}all jobs ({self.total}) are done, in {took}")
             return
         names = list(self.failed.values())
-        failed = f"jobs that failed: {len(names)} of {self.total} ({_some(names)})"
+        failed = f"jobs that failed: {len(names)} of {self.total} ({listed(names, 5)})"
         self.line.say(
             f"{OWN}{failed if names else 'the call stopped before its end'}. What was made stays "
             "made: correct the cause and give the same call again. Snakemake's own messages: "
@@ -170,7 +170,7 @@ class CallReport(logging.Handler):
 
     def text(self) -> str:
         """Returns the line of progress."""
-        names = Counter(list(self.running.values()))  # a copy: another thread changes it
+        names = Counter(list(self.running.values()))  # copied, because another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
         words = [*self.runs]
         if self.counts_jobs:
@@ -182,13 +182,13 @@ class CallReport(logging.Handler):
     # ---- events, by their names
 
     def _on_workflow_started(self, record: logging.LogRecord) -> None:
-        """Sets Snakemake's handlers for the call, which exist by now."""
+        """Sets up Snakemake's handlers, which exist by now."""
         chosen = {value.name for value in self.settings.quiet or ()}
         shown = self.settings.verbose or self.settings.printshellcmds
         quiet = not shown and bool({"RULES", "ALL"} & chosen)
         for handler in self.logger.handlers:
             if not any(hasattr(known, "quiet") for known in handler.filters):
-                continue  # this one, and those of plugins
+                continue  # it is this handler, or a plugin's
             if isinstance(handler, logging.FileHandler):
                 _ask_for(handler, {"RULES", "PROGRESS", "ALL", "HOST", "REASON"})
             elif shown:
@@ -222,7 +222,7 @@ class CallReport(logging.Handler):
     def _on_job_finished(self, record: logging.LogRecord) -> None:
         job = vars(record)["job_id"]
         self.running.pop(job, None)
-        self.failed.pop(job, None)  # where it was tried again
+        self.failed.pop(job, None)  # it may have failed before and been tried again
         known = self.jobs.pop(job, None)
         if known and known["rule_name"] in self.warning_rules:
             for log in known["log"]:
@@ -237,27 +237,24 @@ class CallReport(logging.Handler):
         self.running.pop(about["jobid"], None)
         name = " ".join([about["rule_name"], *dict(known.get("wildcards") or {}).values()])
         self.failed[about["jobid"]] = name
-        # What a cluster said of it; of a local job there is nothing to say.
-        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
-        self._tell(f"the job {name} failed{why}", about["log"])
-
-    def _tell(self, what: str, logs: Collection[str]) -> None:
-        """Says that a job failed, with the end of its log."""
         if not self.line.is_alone:
             return  # Snakemake has shown it
-        told, logs = OWN + what, [log for log in logs if Path(log).exists()]
+        # The message of a cluster; a local job has none.
+        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
+        text = f"{OWN}the job {name} failed{why}"
+        logs = [log for log in about["log"] if Path(log).exists()]
         if lines := next((lines for log in logs if (lines := _lines(Path(log)))), []):
-            told += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
+            text += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:
-            told += f"\n{OWN}the whole log: {', '.join(logs)}"
-        self.line.say(told)
+            text += f"\n{OWN}the whole log: {', '.join(logs)}"
+        self.line.say(text)
 
     # ----
 
     def _passes(self, record: logging.LogRecord) -> bool:
-        """Whether Snakemake's own handler shows a record beside the line of progress."""
+        """Returns whether Snakemake's own handler may show a record beside the line."""
         text = str(record.msg)
-        if text.startswith(TOLD_HERE) or getattr(record, "event", None) == "job_error":
+        if text.startswith(REPORTED_HERE) or getattr(record, "event", None) == "job_error":
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
@@ -265,7 +262,7 @@ class CallReport(logging.Handler):
         return True
 
     def _look(self) -> None:
-        """Looks how far the runs are."""
+        """Updates the progress of the runs."""
         if self.watching:
             self.runs, self.looked = self.watching.look().words(), time.monotonic()
 
@@ -277,22 +274,18 @@ class CallReport(logging.Handler):
                 self.line.show(self.text())
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join([*names[:5], *(["..."] if len(names) > 5 else [])])
-
-
 def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
-    """Has a handler of Snakemake show ``kinds`` of messages about which it was to be quiet."""
+    """Makes a handler of Snakemake show ``kinds`` of messages that --quiet had suppressed."""
     filter: Any
     for filter in handler.filters:
         if quiet := getattr(filter, "quiet", None):
             filter.quiet = {kind for kind in quiet if kind.name not in kinds}
 
 
-def _lines(log: Path, most: int = LAST_LINES) -> list[str]:
-    """Returns the last lines of a job's log; none where it cannot be read."""
+def _lines(log: Path, limit: int = LAST_LINES) -> list[str]:
+    """Returns the last lines of a job's log, or none if it cannot be read."""
     try:
         with log.open(encoding="utf-8", errors="replace") as file:
-            return list(deque((line.rstrip() for line in file if line.strip()), most))
+            return list(deque((line.rstrip() for line in file if line.strip()), limit))
     except OSError:
         return []

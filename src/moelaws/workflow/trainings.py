@@ -1,4 +1,4 @@
-"""The trainings of a call as the rules see them: the batches and what each job needs."""
+"""The trainings of a call as the rules see them: the batches, and what each job needs."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Any
 
 from moelaws.grids.expand import architectures
 from moelaws.records.batches import Order, Orders, is_done
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import Batch, Requests, batches_of, gpus_here
 
-NAMED = 8  # runs of a plan that are named
+NAMED = 8  # the most runs of a plan that are named
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,19 @@ class Trainings:
     """The batches of all studies of ``jobs``."""
 
     jobs: Jobs
-    here: bool = True  # whether jobs run on this machine; elsewhere a cluster runs them
-    in_job: bool = False  # whether this is Snakemake within the job of a cluster
+    here: bool = True  # whether jobs run on this machine and not on a cluster
+    in_job: bool = False  # whether this Snakemake runs within the job of a cluster
 
     @cached_property
     def requests(self) -> Requests:
-        """What each job asks for."""
+        """Returns the requests of the jobs."""
         project = self.jobs.project
         gpus = gpus_here(project) if self.here and project.device == "cuda" else ()
         return Requests(project, self.jobs.runs, self.here, gpus)
 
     @cached_property
     def of_study(self) -> dict[str, tuple[Batch, ...]]:
-        """The batches of each study, which depend on no other study and on no machine."""
+        """Returns the batches of each study, which depend on no other study and no machine."""
         anywhere = Requests(self.jobs.project, self.jobs.runs)
         return {
             key: batches_of(
@@ -44,13 +44,13 @@ class Trainings:
 
     @cached_property
     def batches(self) -> dict[str, Batch]:
-        """The batches of all studies, by digest: two studies may ask for the same."""
+        """Returns the batches of all studies by digest; two studies may share one."""
         every = (batch for batches in self.of_study.values() for batch in batches)
         return {batch.digest: batch for batch in every}
 
     @cached_property
     def pending(self) -> dict[str, list[str]]:
-        """The batches that are not done, by digest, with the runs that have no summary yet."""
+        """Returns digest of a batch that is not done -> its runs that have no summary yet."""
         results = self.jobs.results
         kept = self.jobs.all_kept
         pending = {}
@@ -62,11 +62,10 @@ class Trainings:
         return pending
 
     def prepare(self) -> None:
-        """Writes what the pending batches are to train, and removes markers that are not true.
+        """Writes what the pending batches must train, and removes markers that are not true.
 
-        A marker is not true where a run's record was removed or trained anew, where a run lacked
-        memory, and where weights are to be kept that are not there. Snakemake then runs the job,
-        whether it remembers the last one or not.
+        A marker is not true if a run's record was removed or trained anew, if a run lacked memory,
+        or if weights that must be kept are missing. Snakemake then always runs the job.
         """
         results, kept = self.jobs.results, self.jobs.all_kept
         for digest in self.pending:
@@ -101,7 +100,7 @@ class Trainings:
         return [self.jobs.results.batch(batch.digest) for batch in batches]
 
     def table_inputs(self, study: str) -> list[Path]:
-        """Returns what a study's table is made of: its batches, or an imported table."""
+        """Returns the inputs of a study's table: its batches, or an imported table."""
         spec = self.jobs.studies[study]
         return list(spec.imported_files) if spec.imported else self.markers(study)
 
@@ -110,7 +109,7 @@ class Trainings:
         return [folder / "meta.json" for folder in self._corpora(self.batches[digest].runs)]
 
     def tasks(self, digest: str) -> list[Path]:
-        """Returns the task files of what the kept runs of a batch are requests."""
+        """Returns the task files for the kept runs of a batch."""
         runs = self.kept(self.batches[digest])
         return [self.jobs.results.tasks(folder.name) for folder in self._corpora(runs)]
 
@@ -119,7 +118,7 @@ class Trainings:
         return [self.jobs.results.corpus(corpus) for corpus in ids]
 
     def probed(self, study: str, entry: Any) -> list[Path]:
-        """Returns what a derived table reads of kept runs, and the speeds that it reads."""
+        """Returns the markers of kept runs, and the speeds, that a derived table reads."""
         results = self.jobs.results
         kept = [batch for batch in self.of_study.get(study, ()) if self.kept(batch)]
         files = []
@@ -132,7 +131,7 @@ class Trainings:
     # ---- one job
 
     def resources(self) -> dict[str, Callable[..., Any]]:
-        """Returns the requests of a training job as input functions; retries ask for twice."""
+        """Returns a training job's requests as functions for Snakemake; retries request more."""
 
         def of(ask: Callable[..., Any]) -> Callable[..., Any]:
             return lambda wildcards: ask(self.batches[wildcards.batch].runs)
@@ -151,69 +150,68 @@ class Trainings:
             if model := self.jobs.project.gpu_model:
                 resources["gpu_model"] = of(lambda runs: model if requests.nodes(runs) == 1 else "")
         if not self.here and any(requests.nodes(b.runs) > 1 for b in self.batches.values()):
-            # In the job, of the step that starts the run's own step on all nodes: it has one.
+            # Within the job, Snakemake's step has one node; it starts the run's step on all.
             resources["nodes"] = of(lambda runs: 1 if self.in_job else requests.nodes(runs))
             resources["tasks"] = resources["nodes"]
-            resources["tasks_per_gpu"] = of(lambda runs: -1)  # else there is a task for each GPU
+            resources["tasks_per_gpu"] = of(lambda runs: -1)  # by default each GPU gets a task
             resources["gres"] = of(self._gpus_of_each_node)
         return resources
 
     def _gpus_of_each_node(self, runs: Iterable[str]) -> str:
-        """Returns what a job on several nodes asks for on each, as Slurm's --gres.
+        """Returns what a job on several nodes requests on each node, as Slurm's --gres.
 
-        Of a number for the whole job the nodes might have unequal parts, and Slurm refuses the step
-        of one node in which the executor starts the job, for it would have all of them.
+        A total for the whole job might be spread unequally. Slurm would also refuse it in the step
+        of one node in which the executor starts the job.
         """
         nodes, model = self.requests.nodes(list(runs)), self.jobs.project.gpu_model
         each = self.requests.devices(list(runs)) // nodes
         return f"gpu:{model}:{each}" if model and nodes > 1 else f"gpu:{each}" if nodes > 1 else ""
 
     def memory_mb(self, digest: str, attempt: int) -> int:
-        """Returns the memory to ask for where the runs of a batch are read."""
+        """Returns the MB to request for a job that reads the runs of a batch."""
         return self.requests.memory_mb(self.batches[digest].runs, attempt)
 
     def threads(self, digest: str, cores: int) -> int:
-        """Returns the cores of a batch's job on a machine of which Snakemake has ``cores``."""
+        """Returns the cores of a batch's job if Snakemake has ``cores`` of the machine."""
         return self.requests.threads(self.batches[digest].runs, cores)
 
     def priority(self, digest: str) -> int:
-        """Returns the estimated seconds of a batch, for the longest to begin first."""
+        """Returns the estimated seconds of a batch, so that the longest begins first."""
         costs = self.requests.costs
         return int(sum(costs[run].seconds for run in self.batches[digest].runs))
 
     def timed(self, study: str) -> list[str]:
-        """Returns runs whose configurations are timed side by side: one of each architecture."""
+        """Returns the runs that are timed side by side, one of each architecture."""
         return [run.run_id for run in architectures(self.jobs.sweeps[study].runs)]
 
     def timing_threads(self, study: str, cores: int) -> int:
-        """Returns the threads of torch where a study is timed: those of a run on one device."""
+        """Returns torch's threads while a study is timed, those of a run on one device."""
         runs = self.timed(study) if self.here else []
         return min((self.requests.threads([run], cores) for run in runs), default=1)
 
     @property
     def gpu_option(self) -> str:
-        """Returns the option by which jobs take GPUs of this machine; a cluster gives each some."""
+        """Returns the option for this machine's GPUs; a cluster assigns GPUs to each job itself."""
         gpus = self.jobs.project.gpus
         if not (self.requests.cuda and self.here):
             return ""
         return f"--gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
 
     def lines(self) -> list[str]:
-        """Returns what a user should know before trainings begin, a line each."""
+        """Returns the lines that a user should read before trainings begin."""
         pending = [run for runs in self.pending.values() for run in runs]
         if pending and self.here and self.requests.cuda:
             return [self.requests.gpu_words(pending)]
         return []
 
     def words(self, digests: Iterable[str]) -> str:
-        """Returns how many runs of how many batches a plan trains, and which; empty for none."""
+        """Returns how many runs a plan trains, in how many batches, and which; empty for none."""
         batches = [digest for digest in digests if digest in self.pending]
         runs = [run for digest in batches for run in self.pending[digest]]
         if not batches:
             return ""
-        names = ", ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
         whole = sum(len(self.batches[digest].runs) for digest in batches)
         of = f"{counted(len(batches), 'batch', 'batches')} of {counted(whole, 'run')}"
         if not runs:
             return f"no run will train; {of} {'is' if len(batches) == 1 else 'are'} looked through"
-        return f"{counted(len(runs), 'run')} will train ({names}), in {of}"
+        return f"{counted(len(runs), 'run')} will train ({listed(runs, NAMED)}), in {of}"

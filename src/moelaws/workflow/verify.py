@@ -1,4 +1,4 @@
-"""Everything in a results tree: what is whole, damaged, stale, orphaned or not to be verified."""
+"""Verifies a results tree: what is whole, damaged, stale, orphaned or cannot be verified."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,33 +19,32 @@ from moelaws.workflow import code
 
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
 STATES: tuple[State, ...] = get_args(State)
-Behind = Callable[[], tuple[Path, ...]]  # gives the source files that would make a file now
+Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was read of one run or file."""
+    """The state of one run or file."""
 
-    # Of runs, corpora, weights, tables, derived, fits, contests, figures, speed, claims, outlook.
-    kind: str
+    kind: str  # such as runs, corpora, weights, tables, derived, fits or figures
     path: Path
     state: State
-    reason: str = ""  # why it is not whole; empty where it is
+    reason: str = ""  # why it is not whole; empty if it is
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The tree and what the project asks of it."""
+    """The tree, and what the project asks for."""
 
     results: Results
-    # All that are known, by key: a file of no entry of theirs is orphaned
-    studies: Mapping[str, Study]
-    # What their grids ask for; None where that cannot be told
-    expected_runs: frozenset[str] | None = None
-    advice: AdviceConfig | None = None  # which laws an outlook asks; None for a project without any
+    studies: Mapping[
+        str, Study
+    ]  # all known ones by key; a file of none of their entries is orphaned
+    expected_runs: frozenset[str] | None = None  # by their grids; None if that is unknown
+    advice: AdviceConfig | None = None  # the laws for an outlook; None for a project without any
 
     def shared(self) -> Iterator[Verdict]:
-        """Reads what all tiers share: runs, texts, weights, hidden states, scores."""
+        """Verifies what all tiers share: runs, texts, weights, hidden states, scores."""
         for folder in _folders(self.results.runs):
             yield self._run(folder)
         for folder in _folders(self.results.root / "corpora"):
@@ -53,13 +52,12 @@ class Verification:
         for folder in _folders(self.results.root / "weights"):
             for path in _files(folder, "*"):
                 yield self._sealed("weights", path, self._is_orphan(folder.name))
-        for path in _files(self.results.root / "hidden", "*.parquet"):
-            yield self._sealed("hidden states", path, self._is_orphan(path.stem))
-        for path in _files(self.results.root / "scores", "*.parquet"):
-            yield self._sealed("scores", path, self._is_orphan(path.stem))
+        for kind, name in (("hidden states", "hidden"), ("scores", "scores")):
+            for path in _files(self.results.root / name, "*.parquet"):
+                yield self._sealed(kind, path, self._is_orphan(path.stem))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
-        """Reads what was made of the runs of one tier."""
+        """Verifies what was made of the runs of one tier."""
         for path in _files(folder.root / "tables", "*.parquet"):
             yield self._with_origin("tables", path, path.stem, "")
         kinds = {"derived": "parquet", "fits": "json", "contests": "json", "figures": "json"}
@@ -96,25 +94,25 @@ class Verification:
         return Verdict("runs", folder, chain.inspect(folder / "summary.json")[0])
 
     def _sealed(self, kind: str, path: Path, orphaned: bool) -> Verdict:
-        """A file that tells nothing of its origin."""
+        """Verifies a file that does not record its origin."""
         state = chain.inspect(path)[0]
         if state != "damaged" and orphaned:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
         return Verdict(kind, path, state, "its content changed" if state == "damaged" else "")
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
-        """A file of an entry of a study, which names what it was made of."""
+        """Verifies a file of a study's entry, which records what it was made of."""
         spec = self.studies.get(study)
         if spec is None or (name and name not in self._names(kind, study)):
             return self._made(kind, path, None)
         own = "runs" if kind == "tables" else kind
-        if kind == "figures" and name not in _entries(spec, kind):  # paper tables lie among these
+        if kind == "figures" and name not in _entries(spec, kind):  # it is a paper table
             own = "tables"
         simulated = "simulated" in path.parts
         return self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
 
     def _made(self, kind: str, path: Path, behind: Behind | None) -> Verdict:
-        """A file that names what it was made of; without the code behind it nothing asks for it."""
+        """Verifies a file that records its origin; without code ``behind`` it is orphaned."""
         try:
             top = chain.link(path)
             damaged = _damaged_files(path) if kind == "figures" else []
@@ -129,7 +127,7 @@ class Verification:
         return Verdict(kind, path, "whole" if top.state == "whole" else "unverified")
 
     def _stale(self, top: chain.Link, behind: Behind) -> str:
-        """Why a file would not be made the same again; empty where nothing tells so."""
+        """Returns why a file would now be made differently; empty if no reason is known."""
         others = [f"{i.path} is {i.state}" for i in top.inputs if i.state in ("changed", "missing")]
         if runs := chain.changed_runs(top, self.results):
             others.append(f"{len(runs)} of its {len(top.runs)} runs changed: {', '.join(runs[:3])}")
@@ -159,7 +157,7 @@ def _corpus(folder: Path) -> Verdict:
 
 
 def _damaged_files(record: Path) -> list[str]:
-    """The files of a figure or paper table that are gone or not what its record says."""
+    """Returns the files of a figure or paper table that are gone or differ from its record."""
     files = read_json(record).get("files", {})
     paths = {record.with_name(name): sha for name, sha in files.items()}
     return [p.name for p, sha in paths.items() if not p.is_file() or chain.inspect(p)[1] != sha]
@@ -179,5 +177,5 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _files(path: Path, pattern: str) -> list[Path]:
-    """Files that are nobody's temporaries, whose names begin with a dot."""
+    """Returns the files that match, sorted, without temporaries, whose names begin with a dot."""
     return sorted(p for p in path.glob(pattern) if p.is_file() and not p.name.startswith("."))

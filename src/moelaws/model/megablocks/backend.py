@@ -1,7 +1,7 @@
 """MegaBlocks' dropless layer of experts, on weights, assignments and gates of ours.
 
-The package's Python and Triton code is used as it is. Where its compiled CUDA extensions are not
-built, operations of torch stand in for them; on a CPU Triton's interpreter runs the kernels.
+The package's Python and Triton code is used unchanged. If its compiled CUDA extensions are not
+built, operations of torch stand in for them. On a CPU, Triton's interpreter runs the kernels.
 
 Shapes: T tokens, K experts a token, D model width, E experts, F expert width, M = 2 F.
 """
@@ -26,7 +26,7 @@ from moelaws.spec.model import Model, MoE
 
 INSTALL = "pip install --no-deps --no-build-isolation -r envs/megablocks.txt (docs/megablocks.md)"
 BLOCK = 128  # of MegaBlocks' sparse matrices
-# Extension -> the names that MegaBlocks' grouped layer uses of it.
+# Extension -> the names in it that MegaBlocks' grouped layer uses
 EXTENSIONS: dict[str, dict[str, Any]] = {
     "megablocks_ops": {
         "sort": stand_ins.sort,
@@ -38,20 +38,14 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
 
 
 def megablocks_experts(
-    x_TD: Tensor,
-    experts_TK: Tensor,
-    gates_TK: Tensor,
-    w_gate_up_EDM: Tensor,
-    w_down_EFD: Tensor,
+    x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, w_gate_up_EDM: Tensor, w_down_EFD: Tensor
 ) -> Tensor:
     """Returns (T, D) of SwiGLU experts; ``w_gate_up_EDM`` has the gate's F columns first.
 
-    The grouped path of ``megablocks.layers.dmoe`` (Gale et al., 2023), unchanged, but for the
-    weights: they are the caller's, so that masters and checkpoints are those of every back end.
-    The gates' gradient is rounded to the computing type, as MegaBlocks does.
-
-    Raises:
-        UserError: where its 32-bit offsets would not reach all T K rows of width D.
+    This is the grouped path of ``megablocks.layers.dmoe`` (Gale et al., 2023) on the caller's
+    weights, so that masters and checkpoints are those of every back end. MegaBlocks rounds the
+    gates' gradient to the computing type. Raises UserError if its 32-bit offsets would not reach
+    all T K rows of width D.
     """
     E, width, D = w_down_EFD.shape
     if experts_TK.numel() * D >= 2**31:
@@ -62,7 +56,7 @@ def megablocks_experts(
     gate_EFD, up_EFD = w_gate_up_EDM.transpose(1, 2).chunk(2, dim=1)
     names = ("mlp.w1", "mlp.v1", "mlp.w2")
     weights = (w.reshape(E * width, D) for w in (gate_EFD, up_EFD, w_down_EFD))
-    # The kernels go by addresses.
+    # The kernels read memory by address, so inputs must be contiguous.
     inputs = (x_TD.contiguous(), None, gates_TK, experts_TK)
     layer = _layer(E, experts_TK.shape[1], D)
     y_TD: Tensor = torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), inputs)
@@ -75,7 +69,7 @@ def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
     load()
     settings = import_module("megablocks.layers.arguments").Arguments(
         hidden_size=d_model,
-        # Width of the layer's own weights, which are never used: the smallest that it accepts.
+        # The width of the layer's own weights, which are never used, is the smallest accepted.
         ffn_hidden_size=BLOCK,
         moe_num_experts=n_experts,
         moe_top_k=top_k,
@@ -93,7 +87,7 @@ def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
 
 
 def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
-    """Returns why MegaBlocks cannot train ``model`` on ``device``, and what to do; or ""."""
+    """Returns why MegaBlocks cannot train ``model`` on ``device`` and what to do, or ""."""
     if isinstance(model.ffn, MoE) and model.ffn.mlp != "swiglu":
         return f"its experts have no biases, and ffn.mlp is {model.ffn.mlp}; use back end torch"
     missing = [name for name in ("megablocks", "stk", "triton") if not installed(name)]
@@ -114,19 +108,19 @@ def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
 
 
 def installed(module: str) -> bool:
-    """Tells whether a module can be imported; a mere folder of its name is none."""
+    """Returns whether a module can be imported; a mere folder of its name does not count."""
     spec = find_spec(module)
     return spec is not None and spec.origin is not None
 
 
 def interpreted() -> bool:
-    """Tells whether Triton's interpreter runs its kernels; it reads this when it is imported."""
+    """Returns whether Triton's interpreter runs kernels; Triton reads this when it is imported."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache
 def load() -> None:
-    """Imports the package; its modules ``megablocks.*`` can be imported from then on."""
+    """Imports the package, after which its modules ``megablocks.*`` can be imported."""
     with _extensions():
         import_module("megablocks")
     if interpreted():
@@ -135,8 +129,10 @@ def load() -> None:
 
 @contextmanager
 def _extensions() -> Iterator[None]:
-    """Stand-ins in the place of missing extensions, only for as long as MegaBlocks imports them:
-    others that ask for those modules must find that they are not there."""
+    """Puts stand-ins in place of missing extensions while MegaBlocks imports them.
+
+    They are removed after that, so that other code finds these modules missing.
+    """
     absent = [name for name in EXTENSIONS if not installed(name)]
     for name in absent:
         module = ModuleType(name)
@@ -152,7 +148,7 @@ def _extensions() -> Iterator[None]:
 
 
 def _forgo_tuning() -> None:
-    """Leaves each kernel its first configuration: to choose among them is to time them on a GPU."""
+    """Leaves each kernel its first configuration, because tuning times kernels on a GPU."""
     tuner = import_module("triton.runtime").Autotuner
     for kernel in vars(import_module("megablocks.backend.kernels")).values():
         if isinstance(kernel, tuner):

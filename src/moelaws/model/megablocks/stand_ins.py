@@ -1,7 +1,7 @@
-"""What MegaBlocks compiles for CUDA, in torch: for where those extensions are not built.
+"""Replacements in torch for MegaBlocks' CUDA extensions, for use if those are not built.
 
-Only what its grouped layer calls on one device. Signatures are the extensions' own. Of
-``megablocks_ops``: ``sort``, ``histogram``, ``inclusive_cumsum``; of ``grouped_gemm``: ``gmm``.
+There are only those that its grouped layer calls on one device, with the extensions' signatures:
+``sort``, ``histogram`` and ``inclusive_cumsum`` of ``megablocks_ops``, ``gmm`` of ``grouped_gemm``.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 def sort(x: Tensor, end_bit: int, x_out: Tensor, iota_out: Tensor) -> None:
     """Writes the sorted integers x (n,) and where each came from; stable, like a radix sort.
 
-    ``end_bit``, the number of bits that can be set, only saves the extension time.
+    ``end_bit``, the number of bits that can be set, is not used; it saves the extension time.
     """
     values, places = torch.sort(x, stable=True)
     x_out.copy_(values)
@@ -26,7 +26,7 @@ def histogram(x: Tensor, bins: int) -> Tensor:
 
 
 class OnDevice(Tensor):
-    """Sizes that ``cpu`` leaves where they are. What is computed with them is a plain tensor."""
+    """Sizes whose ``cpu`` leaves them on the device; results from them are plain tensors."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
@@ -38,8 +38,7 @@ class OnDevice(Tensor):
 def histogram_on_device(x: Tensor, bins: int) -> Tensor:
     """Returns ``histogram`` for the ``gmm`` of this module, which reads sizes on the device.
 
-    MegaBlocks calls ``cpu`` on them for its compiled products: in each layer the host would wait
-    for the GPU.
+    MegaBlocks calls ``cpu`` on them, for which the host would wait in each layer.
     """
     return histogram(x, bins).as_subclass(OnDevice)
 
@@ -52,8 +51,8 @@ def inclusive_cumsum(x: Tensor, dim: int, out: Tensor) -> None:
 def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Tensor:
     """Multiplies rows of a (n, k), in runs of ``batch_sizes`` (E,), by each run's b: (n, m).
 
-    b is (E, k, m), or (E, m, k) with ``trans_b``. Differentiable; any floating type, where the
-    extension knows bf16 alone. Products of torch want rows of whole 16 bytes: others are padded.
+    b is (E, k, m), or (E, m, k) with ``trans_b``. It is differentiable and takes any floating type,
+    while the extension takes bf16 alone. Rows are padded to whole 16 bytes, which grouped_mm needs.
     """
     ends = batch_sizes.cumsum(0).to(device=a.device, dtype=torch.int32)
     if trans_b:
@@ -63,5 +62,5 @@ def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Ten
     if k % multiple or m % multiple:
         a = F.pad(a, (0, -k % multiple))
         b = F.pad(b, (0, -m % multiple, 0, -k % multiple))
-    # Contiguous, for the Triton kernels that read it go by its address.
+    # The Triton kernels that read it next go by its address, so it must be contiguous.
     return F.grouped_mm(a, b, offs=ends)[:, :m].contiguous()
