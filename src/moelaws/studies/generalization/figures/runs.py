@@ -15,7 +15,7 @@ NOTHING = "no hidden states:\nno completed run's weights are kept"
 
 
 def routing(inputs: Inputs) -> Sheet:
-    """Draws a panel for the least and the largest budget, a line for each k, M at each point."""
+    """Draws the least and the largest budget in a panel each, a line for each k, M beside marks."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, "routing")]
     budgets = sorted(float(D) for D in runs["D"].unique())
@@ -37,7 +37,7 @@ def routing(inputs: Inputs) -> Sheet:
 
 
 def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any, error: str) -> None:
-    """Draws one k at one budget: the means over seeds, joined in the order of M."""
+    """Draws the runs of one k at one budget: means over seeds, joined in the order of M."""
     if not len(rows):
         return
     mean = rows[["M", "R", "L", error]].groupby("M", as_index=False).mean()
