@@ -70,13 +70,13 @@ def test_curvature_is_that_of_the_parabolas_whatever_their_levels_and_slopes(
     c, slope, seed, groups
 ):
     rng = np.random.default_rng(seed)
-    parts = []
+    frames = []
     for i in range(groups):
         r = np.sort(rng.uniform(0.2, 1.5, 6))
         u = np.log(r)
-        part = {"C": 10.0**i, "S_shared": 0.9, "r": r, "L": 3 + i + (slope + i) * u + c * u**2}
-        parts.append(pd.DataFrame(part))
-    assert curvature(cells_of(pd.concat(parts))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
+        runs = {"C": 10.0**i, "S_shared": 0.9, "r": r, "L": 3 + i + (slope + i) * u + c * u**2}
+        frames.append(pd.DataFrame(runs))
+    assert curvature(cells_of(pd.concat(frames))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
 
 
 def test_contrast_has_students_interval():

@@ -102,9 +102,8 @@ def test_units_of_a_score_do_not_matter_to_its_equivalent_in_loss(scale, offset)
 
 def test_a_score_that_does_not_follow_the_loss_has_no_equivalent(tmp_path):
     far = {"far": "continuation"}
-    inputs = inputs_of(
-        tmp_path, 0.0, slope=-0.4, noise=0.5, group=far, seed=4
-    )  # nearly flat about L = 4
+    nearly_flat = {"slope": -0.4, "noise": 0.5, "seed": 4}  # about L = 4
+    inputs = inputs_of(tmp_path, 0.0, group=far, **nearly_flat)
     table = inputs.derived("relation")
     flat = table[table["measure"] == "bits_per_byte"]
     assert flat["equivalent"].isna().all()
