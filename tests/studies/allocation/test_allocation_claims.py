@@ -148,7 +148,7 @@ def test_steeper_where_denser_is_the_difference_of_two_exponents(sign, expected,
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(0.1, SUPPORTED), (-0.1, NOT_SUPPORTED)])
-def test_a_valley_and_a_ridge_are_told_apart(depth, expected, tmp_path):
+def test_a_valley_and_a_ridge_have_opposite_verdicts(depth, expected, tmp_path):
     claim = verdict("valley", valleys(0.0, 0.0, depth), tmp_path)
     assert claim["verdict"] == expected
     assert claim["value"] == pytest.approx(depth, rel=0.05)

@@ -31,7 +31,7 @@ def test_optimal_ratio(C, E, expected):
     assert ratio.alpha_r(S) * C ** ratio.beta_r(S) == pytest.approx(expected, rel=1e-5)
 
 
-def test_ratio_of_the_least_and_the_most_sparse():
+def test_ratio_of_the_densest_and_the_sparsest():
     # "Over 40 %" is true beyond the largest budget alone, and below 5.4e18 the order reverses.
     quotient = ratio.ratio(1e21, E17) / ratio.ratio(1e21, E129)
     assert quotient == pytest.approx(1.35216574785148, rel=1e-5)

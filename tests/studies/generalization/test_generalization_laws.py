@@ -160,7 +160,7 @@ def fitted(ref, L):
     return fit(laws.fittable(ref), table, spec).parts[0]
 
 
-def test_a_floor_is_found_and_a_line_without_it_is_too_flat():
+def test_a_floor_is_recovered_and_a_line_without_it_is_too_flat():
     L = laws.fittable(FLOOR).predict(TRUTH, {"x": X})
     assert fitted(FLOOR, L).estimates() == pytest.approx(TRUTH, rel=1e-4)
     line = fitted(LINE, L)

@@ -86,7 +86,7 @@ def routing_table(tmp_path, low, high, noise):
     return slopes_of(tmp_path, rows)
 
 
-def test_slopes_below_and_above_the_middle_are_told_apart(tmp_path):
+def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
     table = routing_table(tmp_path, low=0.05, high=-0.08, noise=1e-4)
     pooled = table[table["D"].isna()].set_index("part")
     assert pooled.loc[runs.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)

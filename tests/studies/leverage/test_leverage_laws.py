@@ -54,7 +54,7 @@ def test_eq_4_with_table_6(A, G, C, expected):
     assert leverage == pytest.approx(expected, rel=1e-5)
 
 
-def test_best_granularity_is_where_a_fine_grid_has_its_most():
+def test_best_granularity_is_where_a_fine_grid_has_its_largest_leverage():
     best = joint.optimal_granularity(TABLE_6)
     assert best == pytest.approx(11.337212115940453, rel=1e-5)
     G = np.linspace(2, 40, 380_001)

@@ -105,7 +105,7 @@ def test_runs_on_one_side_of_every_optimum_decide_nothing(claim, world):
     assert "inside what was measured" in judgement.measured
 
 
-def test_an_effect_that_is_not_there_is_rarely_found(tmp_path):
+def test_an_effect_that_is_not_there_is_rarely_reported(tmp_path):
     def same_best_active_size(frame):
         u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
         return 2.5 + 0.05 * u**2 + 0.02 * np.log1p(-frame["S"])

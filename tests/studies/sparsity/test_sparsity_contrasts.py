@@ -114,7 +114,7 @@ def test_the_figure_of_drops_shows_both_errors(case, tmp_path):
     assert not sheet.warnings
 
 
-def test_a_missing_densest_run_is_told_and_its_contrasts_are_left_out(case, tmp_path):
+def test_a_missing_densest_run_is_reported_and_its_contrasts_are_left_out(case, tmp_path):
     case, inputs, _ = case
     table = inputs.table
     one = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] == 16) & (table["seed"] == 0)
@@ -129,7 +129,7 @@ def test_a_missing_densest_run_is_told_and_its_contrasts_are_left_out(case, tmp_
     assert len(sheet.data[sheet.data["series"].str.startswith("d=")]) == 2 * 3 * 5 * 2 - 3
 
 
-def test_a_densest_model_without_an_optimum_is_told(case, tmp_path):
+def test_a_densest_model_without_an_optimum_is_reported(case, tmp_path):
     case, inputs, _ = case
     table = inputs.table
     few = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] > 32)

@@ -27,7 +27,7 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column, estimated
 
 LEVEL = 0.9
-FEWEST = 8  # runs that four coefficients are fitted to
+FEWEST = 8  # runs, at the least, that four coefficients are fitted to
 UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 
 
