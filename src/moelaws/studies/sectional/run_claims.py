@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
 def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over log2 E at equal FLOPs, of each reading and size."""
     cells = _slopes(inputs.derived("arms"))
-    slopes = {(arm, f"{ARMS[arm]}{_at(size)}"): contrast(*x) for size, arm, *x in cells}
+    slopes = {(arm, f"{ARMS[arm]}{_at(size)}"): contrast(x, w) for size, arm, x, w in cells}
     if not slopes:
         return Evidence("no two numbers of slices completed at one size")
     return _of(slopes, SLICES, "nats/token for each doubling of E at equal FLOPs a token")
@@ -234,8 +234,8 @@ def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Arra
 
 
 def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:
-    for size, rows in table.groupby(SIZE):
-        yield tuple(map(int, size)), rows
+    for _, rows in table.groupby(SIZE):
+        yield tuple(int(rows[name].iloc[0]) for name in SIZE), rows
 
 
 def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series[Any]:

@@ -93,7 +93,10 @@ def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
                 params = dict(fit(law, positive, spec).parts[0].params)
         except UserError as error:
             note = "; ".join(filter(None, (note, str(error))))
-        about = {"selection": name.removeprefix("ratio_"), "coefficient": coefficient}
+        about: dict[str, Any] = {
+            "selection": name.removeprefix("ratio_"),
+            "coefficient": coefficient,
+        }
         about |= {"level": report.level, "n": len(positive), "note": note}
         for parameter in law.names:
             row = {**about, "parameter": parameter, "published": (law.published or {})[parameter]}

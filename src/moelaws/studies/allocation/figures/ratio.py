@@ -144,7 +144,8 @@ def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: f
         ends = (group[name] for name in ("r_adjusted", "adjusted_low", "adjusted_high"))
         face = "white" if at_end else colour
         panel.points(series, group["C"] * shift, *ends, color=colour, markerfacecolor=face)
-    other, look = rows[rows["adjusted"]], {"color": colour, "marker": "x"}
+    other = rows[rows["adjusted"]]
+    look: dict[str, Any] = {"color": colour, "marker": "x"}
     if len(other):
         panel.points(f"raw r*, S={S:.4g}", other["C"] * shift, other["r_raw"], **look)
     panel.ax.plot([], [], color=colour, marker="o", linewidth=1.2, label=percent(S))

@@ -96,11 +96,6 @@ def consistency(alpha_N: Any, alpha_D: Any) -> dict[str, Any]:
     return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
 
 
-def published() -> dict[float, tuple[float, float]]:
-    """Returns alpha_N and alpha_D of each number of experts E (generalization, Table 5)."""
-    return {E: (-values["mu"], -values["nu"]) for E, values in PUBLISHED_LAWS.items()}
-
-
 def one_row(frame: pd.DataFrame, **values: str) -> dict[Any, Any]:
     """Returns the cells of the only row whose columns have these ``values``."""
     for column, value in values.items():
@@ -176,8 +171,9 @@ def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
         for name in QUANTITIES:
             row |= with_interval(name, point[name], drawn[name], fit.level)
         yield row
-    for E, pair in published().items():
-        numbers = {name: float(value) for name, value in consistency(*pair).items()}
+    for E, law in PUBLISHED_LAWS.items():
+        exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D
+        numbers = {name: float(value) for name, value in exact.items()}
         yield {"origin": PUBLISHED, "E": E, **numbers, "level": fits[0].level, "n": 0}
 
 
@@ -216,7 +212,7 @@ def amplification(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
             yield {"origin": OWN, **about, "name": name, **own, "points": len(E)}
         for name, value in (law.published or {}).items():
             row = {"origin": PUBLISHED, **about, "name": name, "value": value}
-            yield row | {"points": len(published())}
+            yield row | {"points": len(PUBLISHED_LAWS)}
 
 
 def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:

@@ -140,16 +140,15 @@ def regimes(inputs: FittedInputs) -> pd.DataFrame:
     shared = {"s": p / 2, "d": 1.0, "M": base["M"], "n": base["D"]}
     bound = routing.LAW.evaluate({}, shared | {"k": base["k"], "L_T": layers, "l": context})
     active = {"A": B**-p, "B": B, "T": layers * context}
-    swept = runs[in_sweep(runs, "routing")]
-    best = np.array([_best(swept, D) for D in base["D"]], float).reshape(-1, 2)
+    best = [_best(runs[in_sweep(runs, "routing")], D) for D in base["D"]]
     return base.assign(
         p=p,
         **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
         routing_dominated=bound["routing_dominated"] == 1,
         routing_share=base["R"] / base["N_act"],
         k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
-        k_best=best[:, 0],
-        M_best=best[:, 1],
+        k_best=[k for k, _ in best],
+        M_best=[M for _, M in best],
     )
 
 
@@ -164,4 +163,7 @@ def regimes_warnings(frame: pd.DataFrame) -> list[str]:
 def _best(runs: pd.DataFrame, D: float) -> tuple[float, float]:
     """Returns k and M of the least mean loss at ``D`` tokens; NaN where no run saw as many."""
     mean = at(runs, "D", D).groupby(["k", "M"])["L"].mean()
-    return mean.idxmin() if len(mean) else (float("nan"), float("nan"))
+    if not len(mean):
+        return float("nan"), float("nan")
+    k, M = mean.index[int(mean.to_numpy().argmin())]
+    return float(k), float(M)

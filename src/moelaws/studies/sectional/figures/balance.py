@@ -97,7 +97,7 @@ def _over_training(panel: Panel, table: pd.DataFrame, column: str) -> None:
     for arm, own in _arms(table):
         for factor, dashes in FACTORS.items():
             means = own.groupby("step")[f"{column}_{factor}"].mean()
-            look = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
+            look: dict[str, Any] = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
             panel.line(f"{arm}, capacity factor {factor}", means.index, means, **look)
     panel.ax.set_xlabel("training steps")
 

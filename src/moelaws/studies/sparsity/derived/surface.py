@@ -52,7 +52,8 @@ class Surface:
         law = laws.fittable(self.law)
         assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
         fitted = {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
-        return linear_influence(law, fitted, {"N": np.array([N]), "S": np.array([S])})[0]
+        at_N_S = {"N": np.array([N]), "S": np.array([S])}
+        return np.asarray(linear_influence(law, fitted, at_N_S)[0])
 
     def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
         """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.

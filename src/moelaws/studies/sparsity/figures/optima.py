@@ -164,10 +164,11 @@ def _optima_line(
     low, high = y.replace("_star", "_low"), y.replace("_star", "_high")
     optima = rows[rows[y].notna()].sort_values("S")
     panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
-    for note, group in optima.groupby("note"):
+    for note in sorted(set(optima["note"].astype(str))):
+        group = optima[optima["note"] == note]
         look: dict[str, Any] = {"color": colour, "zorder": 3, "transform": place}
         if note:
-            look |= {"marker": BOUNDS[str(note)][0], "markerfacecolor": "white"}
+            look |= {"marker": BOUNDS[note][0], "markerfacecolor": "white"}
         columns = (group[name] for name in ("S", y, low, high))
         panel.points(f"{label} ({note})" if note else label, *columns, **look)
     panel.ax.plot([], [], color=colour, marker="o", linewidth=0.9, label=label)
