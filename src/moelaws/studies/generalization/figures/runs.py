@@ -11,8 +11,6 @@ from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.generalization.derived.dimension import MIDDLE
 from moelaws.tables.sweeps import in_sweep
 
-NOTHING = "no hidden states:\nno completed run's weights are kept"
-
 
 def routing(inputs: Inputs) -> Sheet:
     """Draws the least and the largest budget in a panel each, a line for each k, M beside marks."""
@@ -55,7 +53,7 @@ def dimension(inputs: Inputs, x: str) -> Sheet:
     table = table[table["dimension"].notna()]
     sheet, panel = one_panel(style.SINGLE + 0.6)
     if not len(table):
-        return panel.message(NOTHING)
+        return panel.message("no hidden states:\nno completed run's weights are kept")
     models = table.groupby(["n_layers", "width", "D", "seed", "run_id"], sort=True)
     colours = style.ordered_colours(models.ngroups)
     many = table.drop_duplicates("run_id")["D"].nunique() > 1
