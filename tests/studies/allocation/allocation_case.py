@@ -116,5 +116,5 @@ def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
         near_equivalent=NearOptima(1.5, []),
     )
     holdout = errors(L[held], value[held], 1e-3)
-    part = FitPart({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
-    return as_fitted(spec, [part], draws, str(rows["source"].iloc[0]))
+    result = FitPart({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
+    return as_fitted(spec, [result], draws, str(rows["source"].iloc[0]))

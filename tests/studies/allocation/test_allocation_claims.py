@@ -70,13 +70,13 @@ def test_curvature_is_that_of_the_parabolas_whatever_their_levels_and_slopes(
     c, slope, seed, groups
 ):
     rng = np.random.default_rng(seed)
-    parts = []
+    frames = []
     for i in range(groups):
         r = np.sort(rng.uniform(0.2, 1.5, 6))
         u = np.log(r)
-        part = {"C": 10.0**i, "S_shared": 0.9, "r": r, "L": 3 + i + (slope + i) * u + c * u**2}
-        parts.append(pd.DataFrame(part))
-    assert curvature(cells_of(pd.concat(parts))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
+        runs = {"C": 10.0**i, "S_shared": 0.9, "r": r, "L": 3 + i + (slope + i) * u + c * u**2}
+        frames.append(pd.DataFrame(runs))
+    assert curvature(cells_of(pd.concat(frames))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
 
 
 def test_contrast_has_students_interval():
@@ -148,7 +148,7 @@ def test_steeper_where_denser_is_the_difference_of_two_exponents(sign, expected,
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(0.1, SUPPORTED), (-0.1, NOT_SUPPORTED)])
-def test_a_valley_and_a_ridge_are_told_apart(depth, expected, tmp_path):
+def test_a_valley_and_a_ridge_have_opposite_verdicts(depth, expected, tmp_path):
     claim = verdict("valley", valleys(0.0, 0.0, depth), tmp_path)
     assert claim["verdict"] == expected
     assert claim["value"] == pytest.approx(depth, rel=0.05)

@@ -55,9 +55,9 @@ def test_r_star_and_its_lines_are_those_of_the_tables(paper):
     np.testing.assert_allclose(np.sort(points["y"]), np.sort(table["r_adjusted"]))
     published = data[data["series"] == "published, S=0.8235"]
     np.testing.assert_allclose(published["y"], ratio(published["x"], 14 / 17))
-    for part in paper.inputs.fit("ratio_adjusted").parts:
-        line = data[data["series"] == f"fit, S={part.where['S']:.4g}"]
-        p = part.estimates()
+    for result in paper.inputs.fit("ratio_adjusted").parts:
+        line = data[data["series"] == f"fit, S={result.where['S']:.4g}"]
+        p = result.estimates()
         np.testing.assert_allclose(line["y"], p["alpha_r"] * line["x"] ** p["beta_r"])
 
 
@@ -67,8 +67,8 @@ def test_r_star_and_its_lines_are_those_of_the_tables(paper):
 def test_coefficients_stand_beside_the_published_lines(figure, coefficient, law, paper):
     data = paper.sheet(figure).data
     points = data[data["series"].str.startswith("fit at each S")]
-    parts = paper.inputs.fit("ratio_adjusted").parts
-    estimates = {1 - p.where["S"]: p.params[coefficient].estimate for p in parts}
+    fits = paper.inputs.fit("ratio_adjusted").parts
+    estimates = {1 - p.where["S"]: p.params[coefficient].estimate for p in fits}
     assert dict(zip(points["x"], points["y"], strict=True)) == pytest.approx(estimates)
     published = data[data["series"] == "published"]
     np.testing.assert_allclose(published["y"], law(1 - published["x"]))

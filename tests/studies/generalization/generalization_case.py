@@ -1,6 +1,5 @@
 """The generalization study at its demo grid with losses of a known law, fitted and derived."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,32 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
-from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.study import Derived, Study
 from moelaws.tables.foreign import read_any
-from moelaws.tables.parquet import write_table
-from moelaws.tables.schema import COLUMNS
 from moelaws.tables.simulate import design
 from repository import REPOSITORY
-from study_case import filled
+from study_case import Case, filled
 
 ALPHA_N, ALPHA_D, FLOOR = 0.5, 0.3, 1.2
 WIDTH_OF_DATA = 3  # dimension of the hidden states that are made up
-
-
-@dataclass(frozen=True)
-class Case:
-    """The study, without what simulated losses cannot give where they are, and its files."""
-
-    study: Study
-    inputs: FittedInputs
 
 
 def losses(runs: pd.DataFrame, noise: float, seed: int = 0) -> pd.Series:
@@ -61,40 +44,26 @@ def demo_table(noise: float) -> pd.DataFrame:
 
 
 def write_case(root: Path, table: pd.DataFrame) -> Case:
-    """Fits and derives from ``table`` all that the study's entries read."""
+    """Fits and derives from ``table`` all that the study's entries read.
+
+    The study of a simulated table leaves out what simulated losses cannot give.
+    """
     study = load_study("generalization", REPOSITORY)
     if set(table["source"]) == {"simulated"}:
         study = study.of_simulated()
-    results = Results(root)
-    tier = results.tier("demo")
-    write_table(table, COLUMNS, tier.table(study.study))
+    case = Case.of(study, root, table)
     kept = table[(table["n_layers"] >= 4) & (table["source"] == "trained")]
     for run in kept.itertuples():
-        write_states(results.hidden(run.run_id), int(run.n_layers), int(run.d_model))
-    inputs = FittedInputs(
-        frame=read_runs(tier.table(study.study)),
-        derived_tables={d.name: tier.derived(study.study, d.name) for d in study.derived},
-        results=results,
-        fits={name: tier.fit(study.study, name) for e in study.readers for name in e.fits},
-    )
-    for entry in study.derived:
-        if not entry.fits:
-            _derive(study, entry, inputs)
-    for name, path in inputs.fits.items():
-        spec = study.fit(name)
-        rows, units = read_any(inputs.derived_tables[spec.table])
+        write_states(case.results.hidden(run.run_id), int(run.n_layers), int(run.d_model))
+    case.derive(*(entry.name for entry in study.derived if not entry.fits))
+    for spec in map(study.fit, {name for entry in study.readers for name in entry.fits}):
+        rows, units = read_any(case.derived[spec.table])
         # Fewer starts and draws than a study's: what is tested does not hang on them.
         quick = {"bootstrap": 40} | ({"protocol": {"sample": 60}} if spec.split_by else {})
         law = laws.fittable(spec.law)
-        write_fit(fit(law, rows, spec.model_copy(update=quick), units=units), path)
-    for entry in study.derived:
-        if entry.fits:
-            _derive(study, entry, inputs)
-    return Case(study, inputs)
-
-
-def _derive(study: Study, entry: Derived, inputs: FittedInputs) -> None:
-    derive(study, entry.name, inputs.declared_by(entry), inputs.derived_tables[entry.name])
+        case.add(fit(law, rows, spec.model_copy(update=quick), units=units))
+    case.derive(*(entry.name for entry in study.derived if entry.fits))
+    return case
 
 
 def write_states(path: Path, layers: int, width: int) -> None:

@@ -27,19 +27,14 @@ def case_of(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sheet_of(case_of):
-    return cache(lambda figure, case: make(STUDY, figure, case_of(case).inputs))
-
-
-@pytest.fixture(scope="module")
 def clear(case_of):
     return case_of("clear")
 
 
 @pytest.mark.parametrize("case", NOISE)
 @pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
-def test_nothing_is_clipped_and_every_series_is_recorded(figure, case, sheet_of):
-    sheet = sheet_of(figure, case)
+def test_nothing_is_clipped_and_every_series_is_recorded(figure, case, case_of):
+    sheet = case_of(case).sheet(figure)
     assert_legible(sheet)
     assert set(sheet.data["panel"]) == {panel.name for panel in sheet.panels}
     for panel in sheet.panels:
@@ -57,8 +52,8 @@ def test_slopes_are_the_laws(clear):
     assert both["value_low"] < ALPHA_D * (1 + ALPHA_N) / ALPHA_N < both["value_high"]
 
 
-def test_f1_shows_a_point_for_each_k_and_m_at_both_budgets(sheet_of):
-    data = sheet_of("F1", "clear").data
+def test_f1_shows_a_point_for_each_k_and_m_at_both_budgets(clear):
+    data = clear.sheet("F1").data
     assert data.groupby(["panel", "series"]).size().to_dict() == {
         ("a", "k=2"): 5, ("a", "k=4"): 4, ("b", "k=2"): 5, ("b", "k=4"): 4,
     }  # fmt: skip
@@ -66,8 +61,8 @@ def test_f1_shows_a_point_for_each_k_and_m_at_both_budgets(sheet_of):
     assert least == pytest.approx(2 * 2 * 128 * (1 + np.log(1)), rel=1e-12)
 
 
-def test_f2_shows_each_probed_models_layers(sheet_of):
-    data = sheet_of("F2", "clear").data
+def test_f2_shows_each_probed_models_layers(clear):
+    data = clear.sheet("F2").data
     assert sorted(data.groupby("series").size()) == [5, 5, 5, 7]
     assert data["y"].to_numpy() == pytest.approx(WIDTH_OF_DATA, rel=0.1)
 
@@ -133,6 +128,5 @@ def test_simulated_losses_leave_out_what_no_law_gives(tmp_path):
     case = write_case(tmp_path, experts.reset_index(drop=True))
     assert [f.name for f in case.study.figures] == ["F6a", "F6b", "F7a", "F7b"]
     for figure in case.study.figures:
-        sheet = make(case.study, figure.name, case.inputs)
-        assert "SIMULATED DATA" in sheet.figure.get_suptitle()
+        assert "SIMULATED DATA" in case.sheet(figure.name).figure.get_suptitle()
     assert [c.name for c in case.study.claims] == ["kappa_grows"]

@@ -9,12 +9,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project, load_study
 from moelaws.studies.generalization.derived import runs
-from moelaws.studies.generalization.derived.exponents import (
-    consistency,
-    interval,
-    line,
-    paired,
-)
+from moelaws.studies.generalization.derived.exponents import consistency, interval, line, paired
 from moelaws.studies.generalization.laws import kappa
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
@@ -91,7 +86,7 @@ def routing_table(tmp_path, low, high, noise):
     return slopes_of(tmp_path, rows)
 
 
-def test_slopes_below_and_above_the_middle_are_told_apart(tmp_path):
+def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
     table = routing_table(tmp_path, low=0.05, high=-0.08, noise=1e-4)
     pooled = table[table["D"].isna()].set_index("part")
     assert pooled.loc[runs.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)
@@ -103,10 +98,9 @@ def test_slopes_below_and_above_the_middle_are_told_apart(tmp_path):
 def test_the_slopes_interval_is_student_ts(tmp_path):
     table = routing_table(tmp_path, low=0.0, high=0.0, noise=0.01)
     row = table[table["D"].isna()].iloc[0]
-    half = (row["slope_high"] - row["slope_low"]) / 2
-    assert row["slope"] == pytest.approx(
-        (row["slope_high"] + row["slope_low"]) / 2, abs=0.05 * half
-    )
+    low, high = row["slope_low"], row["slope_high"]
+    half = (high - low) / 2
+    assert row["slope"] == pytest.approx((high + low) / 2, abs=0.05 * half)
     # 12 runs of 4 series: 7 degrees of freedom, t = 1.895; sum of squares of ln M: 4 * 2 ln(2)^2.
     error = half / 1.895
     assert error == pytest.approx(0.01 / np.sqrt(8 * np.log(2) ** 2), rel=0.7)

@@ -9,7 +9,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived.curves import Curve, leverage_errors
 from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
-from moelaws.training.evaluation import DocumentLosses
+from study_case import write_documents
 
 C, M = np.array([1e10, 1e11, 1e12]), 150
 TRUTH = {
@@ -35,18 +35,10 @@ def curve(kind, losses):
 
 
 def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
-    rng = np.random.default_rng(0)
-    tokens = rng.geometric(1 / 700, M)
-    shared = 0.4 * rng.standard_normal(M)
-    nats, losses = {}, {}
-    for kind, params in TRUTH.items():
-        rates = shared + 0.01 * rng.standard_normal((3, M))
-        rates += (LAW.predict(params, {"C": C}) - rates @ tokens / tokens.sum())[:, None]
-        nats[kind] = rates * tokens
-        losses[kind] = nats[kind].sum(1) / tokens.sum()
-        for place, own in enumerate(nats[kind]):
-            documents = DocumentLosses(np.arange(M), tokens, own)
-            documents.write(Results(tmp_path).run(f"{kind}{place}") / "documents.parquet")
+    losses = {kind: LAW.predict(params, {"C": C}) for kind, params in TRUTH.items()}
+    ids = [f"{kind}{place}" for kind in TRUTH for place in range(3)]
+    runs = pd.DataFrame({"run_id": ids, "L": np.concatenate([*losses.values()])})
+    documents = write_documents(Results(tmp_path), runs, M, seed=0)
     frame = pd.DataFrame(
         {"run_id": ["dense0", "moe0"], "source": "trained", "status": "completed",
          "C": [1e10, 1e10], "L": [3.0, 3.02], "n_seeds": 2, "L_seed_sd": 0.01}
@@ -56,11 +48,11 @@ def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
     at = C[1:2]
     C_dense = efficiency_leverage(dense.params, moe.params, at).C_dense
     errors = leverage_errors(inputs, dense, moe.rows, moe.influence(at), C_dense)
-    drawn = []
+    rng, drawn = np.random.default_rng(0), []
     for _ in range(200):
         sample = rng.integers(0, M, M)
-        both = [fitted(own[:, sample].sum(1) / tokens[sample].sum()) for own in nats.values()]
-        drawn.append(np.log(efficiency_leverage(*both, at).EL[0]))
+        L = documents.nats[:, sample].sum(1) / documents.tokens[sample].sum()
+        drawn.append(np.log(efficiency_leverage(fitted(L[:3]), fitted(L[3:]), at).EL[0]))
     assert errors["ln_EL_paired_se"][0] == pytest.approx(np.std(drawn), rel=0.2)
     # The loss of one mixture and of the dense curve beside it, over the slope of that curve.
     scale = 0.01 / abs(dense.slope(C_dense)[0])

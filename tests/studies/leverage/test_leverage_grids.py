@@ -74,8 +74,8 @@ def test_table_9_holds_the_activation_ratio_and_rounds_widths_down(runs):
 
 
 def test_table_10_keeps_twelve_active_experts_and_has_the_row_it_leaves_out(runs):
-    shares = {(r.config.model.ffn.top_k, r.config.model.ffn.n_shared) for r in runs["shared"]}
-    assert shares == {(2, 10), (4, 8), (6, 6), (8, 4), (10, 2), (11, 1), (12, 0)}
+    experts = {(r.config.model.ffn.top_k, r.config.model.ffn.n_shared) for r in runs["shared"]}
+    assert experts == {(2, 10), (4, 8), (6, 6), (8, 4), (10, 2), (11, 1), (12, 0)}
     assert {2 * r.config.model.d_model / r.config.model.ffn.d_expert for r in runs["shared"]} == {8}
 
 
@@ -90,7 +90,7 @@ def test_flops_a_token_are_constant_where_the_paper_says_so(runs, sweep, spread)
         assert max(M) / min(M) - 1 < spread
 
 
-def test_table_15_is_part_of_table_9(runs):
+def test_table_9_contains_table_15(runs):
     widths = {
         r.config.model.ffn.n_experts: r.config.model.ffn.d_expert
         for r in runs["granularity"]

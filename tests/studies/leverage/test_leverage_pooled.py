@@ -19,7 +19,7 @@ def losses(t, best, curvature=0.004, noise=0.0, seed=0, budgets=4):
 
 
 @given(best=st.floats(1.2, 3.8), curvature=st.floats(1e-4, 1))
-def test_an_exact_parabola_is_found_whatever_the_budgets_levels(best, curvature):
+def test_an_exact_parabola_is_recovered_whatever_the_budgets_levels(best, curvature):
     common = parabola(*losses(T, best, curvature))
     optimum = common.optimum()
     assert optimum.inside[0]

@@ -45,21 +45,14 @@ def test_the_table_names_source_licence_and_authors_as_the_notice_does():
 
 
 def test_there_are_223_models_of_three_routers_and_dense_ones(runs):
-    assert runs["router"].value_counts().to_dict() == {
-        "S-Base": 87,
-        "Hash": 69,
-        "RL-R": 54,
-        "Dense": 13,
-    }
+    counts = {"S-Base": 87, "Hash": 69, "RL-R": 54, "Dense": 13}
+    assert runs["router"].value_counts().to_dict() == counts
     assert set(runs["source"]) == {"imported"}
     assert set(runs["k_source"]) == {1, 2, 4}
     own = runs[(runs["k_source"] == 1) & (runs["routing_frequency"] == 0.5)]
     of = {name: own["sweep"].str.split(",").map(lambda s, n=name: n in s) for name in own["sweep"]}
-    assert {name: int(mask.sum()) for name, mask in of.items() if "," not in name} == {
-        "s_base": 61,
-        "rl_r": 62,
-        "hash": 59,
-    }
+    swept = {name: int(mask.sum()) for name, mask in of.items() if "," not in name}
+    assert swept == {"s_base": 61, "rl_r": 62, "hash": 59}
 
 
 def test_tokens_are_those_of_the_paper(runs):

@@ -9,7 +9,6 @@ from moelaws.claims.judge import judge
 from moelaws.figures.draw import set_table
 from moelaws.laws.clark.routing import STATED_CUTOFFS
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Study
 from moelaws.studies.routing.figures import LARGEST
 from moelaws.studies.routing.routers import ROUTERS
 from picture import assert_legible, words
@@ -61,11 +60,11 @@ def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit, expecte
 
 
 def test_the_dense_law_is_the_printed_one(inputs):
-    part, law = inputs.fit("dense").part({}), laws.get("clark.dense")
-    assert part.n == 8
-    assert part.params["alpha"].low < law.published["alpha"] < part.params["alpha"].high
+    result, law = inputs.fit("dense").part({}), laws.get("clark.dense")
+    assert result.n == 8
+    assert result.params["alpha"].low < law.published["alpha"] < result.params["alpha"].high
     N = inputs.rows("dense")["N_dense"].to_numpy(float)
-    ours, theirs = (law.predict(p, {"N": N}) for p in (part.estimates(), law.published))
+    ours, theirs = (law.predict(p, {"N": N}) for p in (result.estimates(), law.published))
     np.testing.assert_allclose(ours, theirs, rtol=0.01)
 
 
@@ -163,17 +162,6 @@ def test_verdicts_on_the_published_runs(inputs):
     assert beyond["measured"].count("holds") == 3
     # The rule tests that the sizes lie beyond the runs alone, so that the statement names none.
     assert "e1" not in beyond["statement"]
-
-
-def test_a_table_of_another_study_or_mapping_is_not_taken(tmp_path):
-    from moelaws.spec.errors import UserError
-    from moelaws.tables.imported import take
-
-    other = Study.model_validate(
-        {"study": "other", "title": "x", "package": STUDY.home, "imported": STUDY.imported}
-    )
-    with pytest.raises(UserError, match="no imported table of the study other; make it again"):
-        take(other, tmp_path / "t.parquet", {})
 
 
 @pytest.mark.parametrize("figure", FIGURES)

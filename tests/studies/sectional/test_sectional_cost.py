@@ -49,14 +49,12 @@ def test_cost_of_two_experts():
 
 def test_reduction_factors_at_eight_experts():
     corrected, printed = (evaluated(ref, **SHAPE, alpha=0, E=8) for ref in FORMS)
-    assert [corrected["projection_factor"], printed["projection_factor"]] == pytest.approx(
-        [0.9980506822612085, 21.291747888239115], rel=1e-9
-    )
-    assert [
-        corrected["attention_factor"],
-        printed["attention_factor_eq14"],
-        printed["attention_factor"],
-    ] == pytest.approx([0.12496948987063705, 0.49902534113060426, 8.138018246327004e-05], rel=1e-9)
+    factors = [form["projection_factor"] for form in (corrected, printed)]
+    assert factors == pytest.approx([0.9980506822612085, 21.291747888239115], rel=1e-9)
+    factors = [form["attention_factor"] for form in (corrected, printed)]
+    factors.append(printed["attention_factor_eq14"])
+    expected = [0.12496948987063705, 8.138018246327004e-05, 0.49902534113060426]
+    assert factors == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("ref", FORMS)
@@ -74,10 +72,10 @@ def test_no_cost_has_its_least_beyond_the_cube_root_of_2(ref, L, d0, alpha):
 @given(L=sizes, d0=sizes, alpha=overheads)
 def test_a_second_expert_always_costs_more(L, d0, alpha):
     rest = 0.75 * L * d0**2 + 3 * alpha
-    for ref, share in zip(FORMS, (4.5, 0.5), strict=True):
+    for ref, factor in zip(FORMS, (4.5, 0.5), strict=True):
         step = evaluated(ref, L=L, d0=d0, alpha=alpha)["S_step"]
         scale = evaluated(ref, L=L, d0=d0, alpha=alpha, E=2)["S"]
-        assert step == pytest.approx(share * L**2 * d0 + rest, rel=1e-9, abs=1e-12 * scale)
+        assert step == pytest.approx(factor * L**2 * d0 + rest, rel=1e-9, abs=1e-12 * scale)
     # More than one expert even as a real number needs a small overhead.
     optimum = evaluated(L=L, d0=d0, alpha=alpha)["E_opt"]
     if abs(alpha / (1.5 * L * d0**2) - 1) > 1e-6 and alpha > 1e-6 * L * d0**2:
@@ -103,11 +101,11 @@ def test_factors_are_ratios_of_costs_and_below_1(E, L, d0):
 
 
 @pytest.mark.parametrize("ref", FORMS)
-def test_parts_add_up(ref):
+def test_terms_add_up(ref):
     values = evaluated(ref, L=[512, 4096], d0=768, alpha=1e7, E=[[1.0], [3.0], [8.0]])
-    parts = ("projections", "attention_before", "attention_experts", "overhead")
+    terms = ("projections", "attention_before", "attention_experts", "overhead")
     assert values["S"].shape == (3, 2)
-    assert values["S"] == pytest.approx(sum(values[name] for name in parts), rel=1e-14)
+    assert values["S"] == pytest.approx(sum(values[name] for name in terms), rel=1e-14)
 
 
 def test_printed_eq_21_is_the_derivative_of_neither_cost():
@@ -151,8 +149,8 @@ def test_the_extremes_lie_where_sequences_are_short_and_alpha_is_0():
     assert verdict_on("sections_save_compute").value == pytest.approx(second, rel=1e-9)
     assert second > 1.125
     traditional = E * (3 * L * d0**2 + 2 * L**2 * d0) / cost.cost(E, L, d0, 0.0)
-    most = verdict_on("cheaper_than_traditional_experts").value
-    assert most == pytest.approx(traditional, rel=1e-9)
+    largest = verdict_on("cheaper_than_traditional_experts").value
+    assert largest == pytest.approx(traditional, rel=1e-9)
     assert "below 1.26" in verdict_on("larger_models_take_more_experts").measured
 
 

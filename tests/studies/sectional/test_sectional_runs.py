@@ -79,7 +79,7 @@ def test_a_run_of_one_seed_is_compared_with_the_dense_run_of_that_seed(case):
 
 
 @given(st.integers(2, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
-def test_the_spread_between_seeds_leaves_out_what_all_arms_share(arms, seeds, at):
+def test_the_spread_between_seeds_leaves_out_what_is_common_to_all_arms(arms, seeds, at):
     """Of a whole table it is the interaction of a two-way analysis of variance."""
     rng = np.random.default_rng(at)
     values = rng.normal(size=(arms, seeds))
@@ -135,9 +135,9 @@ def test_the_load_has_both_capacity_factors(case):
     assert row["never_used"] == 2
 
 
-def test_the_shares_are_sorted_and_sum_to_one(case):
-    shares = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
-    own = shares[shares["arm"] == "chunk"].sort_values("rank")
+def test_the_fractions_are_sorted_and_sum_to_one(case):
+    table = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
+    own = table[table["arm"] == "chunk"].sort_values("rank")
     np.testing.assert_allclose(own["share"], np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
 
 

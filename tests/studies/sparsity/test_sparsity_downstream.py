@@ -75,7 +75,7 @@ def test_a_group_is_the_mean_of_its_tasks_after_the_last_step(tmp_path):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.2, -0.2])
-def test_a_planted_shift_is_found_with_its_sign_and_size(tmp_path, shift):
+def test_a_planted_shift_is_recovered_with_its_sign_and_size(tmp_path, shift):
     table = inputs_of(tmp_path, shift).derived("relation")
     bits = table[table["measure"] == "bits_per_byte"]
     assert len(bits) == 5
@@ -102,9 +102,8 @@ def test_units_of_a_score_do_not_matter_to_its_equivalent_in_loss(scale, offset)
 
 def test_a_score_that_does_not_follow_the_loss_has_no_equivalent(tmp_path):
     far = {"far": "continuation"}
-    inputs = inputs_of(
-        tmp_path, 0.0, slope=-0.4, noise=0.5, group=far, seed=4
-    )  # nearly flat about L = 4
+    nearly_flat = {"slope": -0.4, "noise": 0.5, "seed": 4}  # about L = 4
+    inputs = inputs_of(tmp_path, 0.0, group=far, **nearly_flat)
     table = inputs.derived("relation")
     flat = table[table["measure"] == "bits_per_byte"]
     assert flat["equivalent"].isna().all()
@@ -137,7 +136,7 @@ def test_the_claim_that_sparsity_changes_nothing_is_judged_both_ways(tmp_path, s
     assert "(72 runs)" in judged["measured"]
 
 
-def test_reading_comprehension_is_judged_where_it_was_asked_alone(tmp_path):
+def test_reading_comprehension_is_judged_only_where_it_was_tested(tmp_path):
     name = "sparser_models_read_worse"
     nothing = verdict(inputs_of(tmp_path, 0.2), name)
     assert nothing["verdict"] == "cannot tell at this scale"
@@ -173,6 +172,6 @@ def test_runs_without_scores_leave_a_sentence(tmp_path):
     assert "no completed run" in words(make(STUDY, "F5", inputs))
     write_derived(STUDY, "relation", inputs, tmp_path / "r.parquet")
     inputs = Inputs(frame=frame, derived_tables={"relation": tmp_path / "r.parquet"})
-    told = verdict(inputs, "sparsity_changes_no_score_at_equal_loss")
-    assert json.dumps(told)
-    assert told["measured"] == "no task was asked"
+    result = verdict(inputs, "sparsity_changes_no_score_at_equal_loss")
+    assert json.dumps(result)
+    assert result["measured"] == "no task was asked"

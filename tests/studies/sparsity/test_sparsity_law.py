@@ -88,7 +88,7 @@ def test_rows_implied_by_the_reported_huber_error():
     assert np.isnan(loss.implied_rows(0.0036, 1e-8))
 
 
-def test_a_share_outside_the_experts_gives_the_loss_a_minimum_in_sparsity():
+def test_a_fraction_outside_the_experts_gives_the_loss_a_minimum_in_sparsity():
     """With 5 % of N active whatever S, the best loss turns up again beyond S = .95."""
     S = np.array([0.9, 0.93, 0.95, 0.97, 0.98])
     N = np.geomspace(1e8, 1e12, 4001)[:, None]

@@ -45,8 +45,7 @@ def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "note", "end"),
-    [(1e7, 1e8, AT_HIGH_END, 1e8), (1e10, 1e12, AT_LOW_END, 1e10)],
+    ("low", "high", "note", "end"), [(1e7, 1e8, AT_HIGH_END, 1e8), (1e10, 1e12, AT_LOW_END, 1e10)]
 )
 def test_a_minimum_outside_the_measured_sizes_is_a_bound(low, high, note, end):
     best = next(o for o in surface_optima(bowl(low, high)) if o["S"] == 0.9)

@@ -1,7 +1,4 @@
-"""The allocation paper's claims on the ratio r of expert to attention FLOPs: a rule for each.
-
-Trends of r* and the depth of its valley are each one number with an interval.
-"""
+"""The allocation paper's claims on the ratio r of expert to attention FLOPs: a rule for each."""
 
 from __future__ import annotations
 
@@ -23,12 +20,12 @@ from moelaws.studies.allocation.laws.ratio import beta_r
 
 LEVEL = 0.9
 MISALLOCATION = 1.2  # r over its optimum: 20 % too large
-PRINTED_AT = 2e20  # FLOPs, where the paper prints the cost of such a misallocation
-PRINTED_RISE = 0.4  # of r* from S = 97.67 % to 82.35 %
+PRINTED_AT = 2e20  # FLOPs: the budget at which the paper prints the cost of such a misallocation
+PRINTED_RISE = 0.4  # by which r* rises from S = 97.67 % to 82.35 %, as the paper prints it
 
 
 def over_compute(table: pd.DataFrame, column: str = "r_raw") -> Estimate:
-    """Returns beta_r common to all sparsities: d ln r*/d ln C with a level for each S."""
+    """Returns beta_r = d ln r*/d ln C, one slope for all sparsities, with a level for each S."""
     rows = table[table[column].notna()]
     ln_C = np.log(rows["C"].to_numpy(float))
     own = _indicators(rows["S"])
@@ -37,7 +34,10 @@ def over_compute(table: pd.DataFrame, column: str = "r_raw") -> Estimate:
 
 
 def exponent_difference(table: pd.DataFrame) -> Estimate:
-    """Returns beta_r at the least sparsity minus beta_r at the largest, a line of raw r* each."""
+    """Returns beta_r at the least sparsity minus beta_r at the largest.
+
+    Each beta_r is the slope of a line of its own through the raw r*.
+    """
     own = _indicators(table["S"])
     if own.shape[1] < 2:
         return Estimate(float("nan"), float("nan"), float("nan"), len(table))
@@ -75,8 +75,8 @@ def curvature(cells: Sequence[Cell]) -> Estimate:
 def contrast(X: Array, y: Array, weights: Array) -> Estimate:
     """Returns ``weights`` (p,) times the least-squares coefficients of ``y`` (n,) on ``X`` (n, p).
 
-    The interval is by Student's t of the residuals. All is NaN where ``X`` has fewer than p
-    independent columns.
+    Its interval follows from the residuals by Student's t. Value and interval are NaN where ``X``
+    has fewer than p independent columns.
     """
     nan = float("nan")
     n, p = X.shape
@@ -96,7 +96,7 @@ def contrast(X: Array, y: Array, weights: Array) -> Estimate:
 
 
 def _indicators(values: pd.Series[float]) -> Array:
-    """Returns a column for each distinct value, in rising order: (n, values)."""
+    """Returns an indicator column for each distinct value, in rising order: (n, values)."""
     rounded = values.to_numpy(float).round(12)
     return np.asarray((rounded[:, None] == np.unique(rounded)).astype(float))
 
@@ -183,17 +183,18 @@ def beats_the_baselines(inputs: FittedInputs) -> Evidence:
         f"(more by {more.value:.3g}, {more.low:.3g} to {more.high:.3g})"
         for name, more in excesses.items()
     )
-    measured = (
-        f"root mean square error on {n} held-out runs, nats/token: Eq 2 "
-        f"{rmse(ours, ours.held):.3g}; {errors}"
-    )
+    own = rmse(ours, ours.held)
+    measured = f"root mean square error on {n} held-out runs, nats/token: Eq 2 {own:.3g}; {errors}"
     closest = min(excesses.values(), key=lambda more: more.value)
     decides = [(more.low, more.high) for more in excesses.values()]
     return Evidence(measured, *closest.interval, "nats/token", decides)
 
 
 def _of_optima(table: pd.DataFrame, measured: str, trend: Estimate) -> Evidence:
-    """A trend of r*; where half of these or more are ends of the grid, mere bounds, it is open."""
+    """Returns a trend of r* as evidence.
+
+    Nothing decides where half of the r* or more are an end of the grid, which only bounds r*.
+    """
     ends = int((table["note"] != "").sum())
     measured += f". {ends} of {len(table)} r* are an end of the ratios measured"
     return Evidence(measured, *trend.interval, "1", [] if 2 * ends >= len(table) else None)

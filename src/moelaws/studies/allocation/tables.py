@@ -27,13 +27,14 @@ TITLES = {
     "abnar": "Eq 6 (Abnar et al.), total N",
 }
 COEFFICIENTS = ["Law", "Coefficient", "Own runs", "Low", "High", "Published", "Identified"]
-# Table 2 of the paper: label, layers, heads, batch (sequences), learning rate.
+# Table 2 of the paper.
+PRINTED = ["Active parameters", "Layers", "Heads", "Batch (sequences)", "Learning rate"]
 PAPER = (
-    ("20M", 8, 8, 96, 1.5e-3),
-    ("30M", 8, 8, 160, 1.3e-3),
-    ("55M", 10, 10, 224, 1.1e-3),
-    ("100M", 14, 12, 320, 9e-4),
-    ("200M", 16, 16, 512, 8e-4),
+    ("20M", 8, 8, "96", "0.0015"),
+    ("30M", 8, 8, "160", "0.0013"),
+    ("55M", 10, 10, "224", "0.0011"),
+    ("100M", 14, 12, "320", "0.0009"),
+    ("200M", 16, 16, "512", "0.0008"),
 )
 
 
@@ -46,9 +47,8 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         unknown = report.part({}).diagnostics.unidentified
         for parameter, estimate in report.part({}).params.items():
             numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
-            rows.append(
-                (TITLES[name], parameter, *numbers, "no" if parameter in unknown else "yes")
-            )
+            identified = "no" if parameter in unknown else "yes"
+            rows.append((TITLES[name], parameter, *numbers, identified))
     for row in inputs.derived("stages").to_dict("records"):
         law = f"Eq 1, {row['coefficient']} over 1-S, {row['selection']} r*"
         cells = (row[name] for name in ("parameter", "estimate", "low", "high", "published"))
@@ -65,7 +65,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
 
 
 def starts(inputs: FittedInputs) -> Tabular:
-    """Sets the start values of the fit of Eq 2 (the paper's Table 3), and how many were run."""
+    """Sets the start values of the fit of Eq 2 (the paper's Table 3) and how many were run."""
     search = inputs.fit("loss").part({}).diagnostics.starts
     assert search is not None, "Eq 2 is fitted from starts"
     rows = [
@@ -90,23 +90,23 @@ def goodness(inputs: FittedInputs) -> Tabular:
     rows: list[dict[str, Any]] = []
     for name, title in TITLES.items():
         report = inputs.fit(name)
-        part = report.part({})
-        held = part.holdout or {}
+        result = report.part({})
+        held = result.holdout or {}
         rows.append(
             {
                 "Law": title,
-                "Parameters": len(part.params),
-                "n": part.n,
-                "R2": part.metrics["r2"],
-                "RMSE (nats)": part.metrics["rmse"],
-                "Huber sum": part.metrics["huber_sum"],
-                "AIC": part.metrics["aic"],
+                "Parameters": len(result.params),
+                "n": result.n,
+                "R2": result.metrics["r2"],
+                "RMSE (nats)": result.metrics["rmse"],
+                "Huber sum": result.metrics["huber_sum"],
+                "AIC": result.metrics["aic"],
                 "n held out": held.get("n"),
                 "R2 held out": held.get("r2"),
                 "RMSE held out (nats)": held.get("rmse"),
                 "Huber sum held out": held.get("huber_sum"),
-                "Not identified": len(part.diagnostics.unidentified),
-                "Converged": "yes" if part.converged else "no",
+                "Not identified": len(result.diagnostics.unidentified),
+                "Converged": "yes" if result.converged else "no",
             }
         )
     return Tabular(
@@ -121,7 +121,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
 
 
 def _identified(row: Mapping[Hashable, Any]) -> bool:
-    """Whether the interval bounds a coefficient of Eq 1; NaN bounds nothing."""
+    """Returns whether the interval bounds a coefficient of Eq 1; an end of NaN bounds nothing."""
     low, high = float(row["low"]), float(row["high"])
     if row["parameter"] in ("alpha0", "beta0"):
         return high <= 100 * low
@@ -129,7 +129,7 @@ def _identified(row: Mapping[Hashable, Any]) -> bool:
 
 
 def hyperparameters(inputs: Inputs) -> Tabular:
-    """Sets how the runs were trained, a row a size, beside the paper's Table 2."""
+    """Sets how the runs were trained, a row for each size, beside the paper's Table 2."""
     runs = inputs.completed[inputs.completed["C"].notna()]
     rows: list[dict[str, Any]] = []
     for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True):
@@ -147,19 +147,8 @@ def hyperparameters(inputs: Inputs) -> Tabular:
                 "Steps": _range(group["steps"]),
             }
         )
-    rows += [
-        {
-            "Runs": "paper",
-            "Active parameters": label,
-            "Layers": layers,
-            "Heads": heads,
-            "Widths": "",
-            "Batch (sequences)": str(batch),
-            "Learning rate": f"{rate:g}",
-            "Steps": "",
-        }
-        for label, layers, heads, batch, rate in PAPER
-    ]
+    paper = {"Runs": "paper", "Widths": "", "Steps": ""}
+    rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
     return Tabular(
         pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True),
         notes=(

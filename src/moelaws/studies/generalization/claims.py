@@ -1,7 +1,7 @@
 """Claims of the generalization paper: what its slopes, routing runs and hidden states show."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ from moelaws.studies.generalization.derived.exponents import (
 from moelaws.studies.generalization.derived.runs import FEW, MANY
 from moelaws.studies.generalization.laws.kappa import LAW as KAPPA
 
-MIN_R2 = 0.9  # of the line in ln-ln, for the loss to be a power law
-MIN_WIDTH = 128  # of states whose dimension is not large for want of room
-MIN_LAYERS = 8  # of a model whose depth has a profile; the paper's have 12 and more
-MIN_EXPERT_COUNTS = 4  # numbers of experts for a trend of kappa
+MIN_R2 = 0.9  # of the line in ln-ln: below it the loss is no power law
+MIN_WIDTH = 128  # below it a dimension may be a large fraction of the width for lack of room
+MIN_LAYERS = 8  # that give a model a profile over depth; the paper's have 12 and more
+MIN_EXPERT_COUNTS = 4  # numbers of experts that show a trend of kappa
 MAD_TO_90 = 1.645 * 1.4826  # half a 90 % interval of a normal spread, in median deviations
 
 NO_STATES = Evidence(
@@ -38,10 +38,10 @@ def active_parameters(inputs: FittedInputs) -> Evidence:
     alpha = fit.with_interval("alpha")
     r2 = fit.result.metrics.get("r2") or 0.0
     low = alpha["value_low"] if r2 >= MIN_R2 else -math.inf
-    return _evidence(
+    return Evidence(
         f"alpha of L = a/N_act^alpha, without a floor, is {_text(alpha)}, "
         f"R2 = {r2:.3f}, n = {fit.result.n}",
-        alpha,
+        *_number(alpha),
         decides=[(low, alpha["value_high"])],
     )
 
@@ -53,42 +53,41 @@ def exponent_identity(inputs: FittedInputs) -> Evidence:
         one_row(slopes, floor="fitted", series=series, name=name)
         for series, name in (("both", "kappa"), ("model", "alpha"), ("data", "alpha"))
     )
-    return _evidence(
+    return Evidence(
         f"alpha_D over alpha_N/(1 + alpha_N) is {_text(kappa)}, from alpha_N = "
         f"{alpha_N['value']:.3g} and alpha_D = {alpha_D['value']:.3g} above fitted floors, "
         f"n = {kappa['n']}",
-        kappa,
+        *_number(kappa),
     )
 
 
 def routing_regimes(inputs: FittedInputs) -> Evidence:
-    """Returns the slope of the loss over ln M below the middle M; the fall above decides too."""
+    """Returns the slope of the loss over ln M below the middle M; the one above decides too."""
     table = inputs.derived("routing")
-    few, many = (one_row(table[table["D"].isna()], part=part) for part in (FEW, MANY))
+    few, many = (one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
     slopes = "; ".join(
         f"{name}: {_text(row, 'slope')} nats for each e-fold of M (n = {row['n']})"
         for name, row in ((FEW, few), (MANY, many))
     )
-    return _evidence(
+    return Evidence(
         f"change of the loss with ln M at fixed k, budget and compute: {slopes}",
-        few,
-        "slope",
+        *_number(few, "slope"),
         unit="nats/token",
         decides=[(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])],
     )
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
-    """Returns the largest dimension of the models' middle layers as a share of their width.
+    """Returns the largest dimension of the models' middle layers as a fraction of their width.
 
-    Narrow states have little room: they show that a dimension is small, never that it is large.
+    Narrow states have little room: they can show that a dimension is small, not that it is large.
     """
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    share = models["dimension"] / models["d_model"]
+    ratio = models["dimension"] / models["d_model"]
     error = MAD_TO_90 * models["mad"] / models["d_model"]
-    largest, low, high = (float(x.max()) for x in (share, share - error, share + error))
+    largest, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
     narrowest = int(models["d_model"].min())
     return Evidence(
         f"middle layers of {len(models)} models have dimension "
@@ -104,8 +103,8 @@ def small_dimension(inputs: FittedInputs) -> Evidence:
 def depth_profile(inputs: FittedInputs) -> Evidence:
     """Returns the first block's dimension less the middle's, over the models that are deep enough.
 
-    A model follows the profile by the smaller of two margins: that difference, and the middle's
-    dimension less the last block's. The margins of all models decide together.
+    A model follows the profile by the smaller of two margins: this difference, and the middle's
+    dimension less the last block's. The margins of all models together decide.
     """
     table = inputs.derived("dimension")
     blocks = table[table["layer"] > 0]
@@ -135,30 +134,30 @@ def dimension_and_exponents(inputs: FittedInputs) -> Evidence:
         return NO_STATES
     (fit,) = estimates(inputs, "model_floor")
     d = float(models["dimension"].median())
-    # An exponent at its bound of 0 is none.
+    # An exponent at its bound of 0 was not determined.
     alpha = fit.params["alpha"] if fit.params["alpha"] > 0 else math.nan
     drawn = np.where(fit.draws["alpha"] > 0, fit.draws["alpha"], np.nan)
     s = with_interval("value", d * alpha / 2, d * drawn / 2, fit.level)
-    return _evidence(
+    return Evidence(
         f"alpha_N = {fit.params['alpha']:.3g} above a fitted floor and d = {d:.1f} imply a "
         f"smoothness of {_text(s)}, n = {fit.result.n}",
-        s,
+        *_number(s),
     )
 
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts."""
     rho = one_row(inputs.derived("amplification"), origin=OWN, law=KAPPA.ref, name="rho")
-    return _evidence(
+    return Evidence(
         f"rho of kappa ~ E^rho is {_text(rho)} over {rho['points']} numbers of experts; "
         "the paper's Table 5 gives 0.126",
-        rho,
+        *_number(rho),
         decides=None if rho["points"] >= MIN_EXPERT_COUNTS else [],
     )
 
 
 def _ends(rows: pd.DataFrame) -> dict[str, float]:
-    """Returns what the first and the last block have above the middle's median, and the error."""
+    """Returns how far the first and the last block lie above the middle, and the error of both."""
     rows = rows.sort_values("layer")
     middle = rows[rows["middle"]]
     inner = float(middle["dimension"].median())
@@ -169,23 +168,13 @@ def _ends(rows: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _evidence(
-    measured: str,
-    row: Mapping[Any, Any],
-    name: str = "value",
-    unit: str = "",
-    decides: Sequence[tuple[float, float]] | None = None,
-) -> Evidence:
-    """Returns the row's number ``name`` with its interval."""
-    return Evidence(measured, *_number(row, name), unit, decides)
-
-
 def _text(row: Mapping[Any, Any], name: str = "value") -> str:
     value, low, high = _number(row, name)
     ends = interval_text(low, high, "interval not known")
     return f"{value:.3g} ({ends})" if math.isfinite(value) else "not known"
 
 
-def _number(row: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
+def _number(row: Mapping[Any, Any], name: str = "value") -> tuple[float, float, float]:
+    """Returns the row's number ``name`` with the ends of its interval."""
     value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     return value, low, high

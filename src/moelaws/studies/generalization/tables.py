@@ -1,4 +1,4 @@
-"""T1-T5 and sec 4: dimension, theory, the sweeps' runs, exponents over experts, regimes."""
+"""T1 to T5 and section 4's table: dimensions, theory, runs, exponents over experts, regimes."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def dimensions(inputs: Inputs) -> Tabular:
 
 
 def theory(inputs: Inputs) -> Tabular:
-    """Sets T2: exponents by theory at each smoothness, then measured without and with a floor."""
+    """Sets T2: the exponents of the theory at each smoothness, then those measured."""
     models = of_models(inputs.derived("dimension"))
     d = float(models["dimension"].median()) if len(models) else float("nan")
     slopes = inputs.derived("slopes")
@@ -98,7 +98,7 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
     intervals = {
         "alpha_N": (model["value_low"], model["value_high"]),
         "alpha_D": (data["value_low"], data["value_high"]),
-        # How far alpha_D is from the predicted one, over that: kappa less 1.
+        # alpha_D less the predicted one, over the predicted one, is kappa less 1.
         "relative": (kappa["value_low"] - 1, kappa["value_high"] - 1),
     }
     return {
@@ -116,9 +116,8 @@ def architectures(inputs: Inputs, sweep: str) -> Tabular:
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, sweep)]
     keys = ["n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
-    means = runs.groupby(keys, as_index=False).agg(
-        L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique")
-    )
+    groups = runs.groupby(keys, as_index=False)
+    means = groups.agg(L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique"))
     frame = means.sort_values(["n_layers", "width", "D"], ignore_index=True).rename(
         columns={
             "n_layers": "layers",
@@ -160,7 +159,7 @@ def exponents(inputs: Inputs) -> Tabular:
 
 
 def regimes(inputs: Inputs) -> Tabular:
-    """Sets section 4's table: the base architecture among the bound's regimes, and the best k."""
+    """Sets the table of section 4: the base architecture's place among the regimes, and best k."""
     names = {
         "D": "tokens n",
         "N_act": "N_act",

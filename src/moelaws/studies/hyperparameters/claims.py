@@ -13,7 +13,7 @@ from moelaws.studies.hyperparameters.derived.noise import LIMIT
 
 LEVEL = 0.9
 FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
-# FLOPs; where the two lines of Table 5 cross, C = (.1915 / .0655)^(1 / (.5422 - .5095)).
+# FLOPs at which the two lines of Table 5 cross: C = (.1915 / .0655)^(1 / (.5422 - .5095)).
 CROSSING = 1.77e14
 
 
@@ -34,7 +34,7 @@ def trend(inputs: Inputs, setting: str) -> Evidence:
 
 
 def moe_against_dense(inputs: Inputs) -> Evidence:
-    """Measures a mixture's batch over a dense model's, and the inverse for the learning rate.
+    """Measures a mixture's batch over a dense model's, and the inverse ratio of learning rates.
 
     Both are ratios of the laws at the largest budget searched.
     """
@@ -58,9 +58,9 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
 
 
 def across_activation(inputs: Inputs) -> Evidence:
-    """Measures how far the laws lie from the near-optimal runs of each ratio, in steps tried.
+    """Measures how far the laws lie from the near-optimal runs of each activation ratio.
 
-    The laws are fitted to lower budgets and read at the largest one.
+    Distances are in steps of the values tried. The laws are read at the largest budget.
     """
     search, draws = inputs.derived("near_optimal"), inputs.derived("noise")
     search = search[search["kind"] == "moe"]
@@ -68,11 +68,9 @@ def across_activation(inputs: Inputs) -> Evidence:
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")
     C = float(top["C"].iloc[0])
-    predicted: dict[str, float] = {}
-    for setting in WORDS:
-        coefficient, _ = _law(draws, "moe", setting, "coefficient")
-        exponent, _ = _law(draws, "moe", setting, "exponent")
-        predicted[setting] = coefficient * C**exponent
+    columns = ("coefficient", "exponent")
+    laws = {x: [_law(draws, "moe", x, column)[0] for column in columns] for x in WORDS}
+    predicted = {x: coefficient * C**exponent for x, (coefficient, exponent) in laws.items()}
     if not np.isfinite(list(predicted.values())).all():
         return Evidence(FEW_BUDGETS)
     farthest = [
@@ -80,16 +78,14 @@ def across_activation(inputs: Inputs) -> Evidence:
         for _, rows in top.groupby("A")
     ]
     inside = [steps <= 0.5 for steps in farthest]
-    ratios = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
-    measured = (
-        f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {ratios})"
-    )
+    A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
+    measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
     decides = [(steps, steps) for steps in farthest]
     return Evidence(measured, float(np.mean(inside)), decides=decides)
 
 
 def scale_exponents(inputs: FittedInputs) -> Evidence:
-    """Measures the exponents of compute in the best model scale, of mixtures and dense models."""
+    """Measures the exponent of compute in the best scale M, for mixtures and for dense models."""
     exponents: dict[str, tuple[float, float, float]] = {}
     for models, fit in (("mixtures", "M_parabola"), ("dense", "M_dense_parabola")):
         estimate = inputs.fit(fit).parts[0].params["exponent"]
@@ -109,7 +105,7 @@ def scale_exponents(inputs: FittedInputs) -> Evidence:
 
 
 def smaller_model(inputs: Inputs) -> Evidence:
-    """Measures a mixture's best M over a dense model's: the mean over budgets, by parabolas."""
+    """Measures a mixture's best M over a dense model's, the mean of the parabolas' over budgets."""
     best = inputs.derived("best_sizes")
     M = best[best["inside"]].pivot_table(index="C", columns="kind", values="M_star")
     both = M.dropna() if {"moe", "dense"} <= set(M.columns) else M.iloc[:0]
@@ -132,7 +128,7 @@ def smaller_model(inputs: Inputs) -> Evidence:
 
 
 def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:
-    """A column of the measured law (NaN without one), and of its draws (B,)."""
+    """Returns a number of the measured law, NaN without a law, and of its draws (B,)."""
     own = draws[(draws["kind"] == kind) & (draws["setting"] == setting)]
     measured, noisy = own[own["draw"] == 0][column], own[own["draw"] > 0][column]
     value = float(measured.iloc[0]) if len(measured) else float("nan")
@@ -140,7 +136,7 @@ def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[flo
 
 
 def _steps_away(rows: pd.DataFrame, setting: str, value: float) -> float:
-    """How far ``value`` lies from the near-optimal ``rows``, in steps tried; 0 among them."""
+    """Returns the distance of ``value`` from the near-optimal ``rows`` in steps; 0 among them."""
     near = rows.loc[rows["near"] == 1, setting].astype(float)
     step = np.median(np.diff(np.log(np.sort(rows[setting].astype(float).unique()))))
     beyond = max(0.0, np.log(near.min() / value), np.log(value / near.max()))

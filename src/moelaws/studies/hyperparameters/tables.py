@@ -17,7 +17,7 @@ KINDS = {"moe": "", "dense": "_dense", "both": "_both"}
 
 
 def equation_5(inputs: FittedInputs) -> Tabular:
-    """Sets the laws of learning rate and batch, of mixtures, dense models and both."""
+    """Sets the laws of learning rate and batch for mixtures, dense models and both."""
     draws = inputs.derived("noise")
     drawn = draws[draws["draw"] > 0]
     rows = []
@@ -45,14 +45,11 @@ def table_5(inputs: FittedInputs) -> Tabular:
     """Sets the laws of the best scale M and data D, of dense models and mixtures."""
     rows = []
     for kind, suffix in (("dense", "_dense"), ("moe", "")):
-        for x in ("M", "D"):
-            names = {f"{x}{suffix}": "least loss"}
-            if x == "M":
-                names[f"M{suffix}_parabola"] = "parabola"
-            for fit, method in names.items():
-                row = {"models": LABELS[kind], "of": x, "by": method, **_law(inputs, fit)}
-                law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
-                rows.append(row | _published(law))
+        fits = ("M", "", "least loss"), ("M", "_parabola", "parabola"), ("D", "", "least loss")
+        for x, end, method in fits:
+            row = {"models": LABELS[kind], "of": x, "by": method}
+            law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
+            rows.append(row | _law(inputs, x + suffix + end) | _published(law))
     notes = (
         "M (FLOP per token, without logits) and D (tokens) = coefficient C^exponent, C = M D in "
         "FLOPs, by least squares in logarithms over the best size of each budget: the run of least "
@@ -64,22 +61,18 @@ def table_5(inputs: FittedInputs) -> Tabular:
 
 
 def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
-    (part,) = inputs.fit(fit).parts
-    record: dict[str, Any] = {"n": part.n}
+    """Returns the cells of a fitted law: its runs, and each parameter with its interval."""
+    (result,) = inputs.fit(fit).parts
+    record: dict[str, Any] = {"n": result.n}
     for name in ("coefficient", "exponent"):
-        estimate = part.params[name]
-        record |= {
-            name: estimate.estimate,
-            f"{name} low": number_or_nan(estimate.low),
-            f"{name} high": number_or_nan(estimate.high),
-        }
+        estimate = result.params[name]
+        ends = {"low": estimate.low, "high": estimate.high}
+        record[name] = estimate.estimate
+        record |= {f"{name} {end}": number_or_nan(value) for end, value in ends.items()}
     return record
 
 
 def _published(law: Law, printed: bool = True) -> dict[str, float]:
-    values = law.published
-    assert values is not None
-    return {
-        f"published {name}": values[name] if printed else float("nan")
-        for name in ("coefficient", "exponent")
-    }
+    """Returns the cells of the published parameters, which are empty where none were printed."""
+    values = (law.published or {}) if printed else {}
+    return {f"published {x}": values.get(x, float("nan")) for x in ("coefficient", "exponent")}

@@ -1,7 +1,6 @@
 """The rules of the leverage paper's claims: each measures one number on the study's runs.
 
-``trend`` is how leverage changes with the activation ratio and with compute, over all curves at
-once.
+``trend`` measures how leverage changes with the activation ratio or with compute over all curves.
 """
 
 import math
@@ -19,18 +18,18 @@ from moelaws.studies.leverage.derived.curves import DENSE, curve, curves, levera
 from moelaws.studies.leverage.derived.series import SERIES, regression, slope
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
 
-MAX_UNREACHED = 0.1  # share of draws without a leverage beyond which no interval is given
+MAX_UNREACHED = 0.1  # fraction of draws without a leverage beyond which no interval is given
 LEVEL = 0.9
-ATTENTION_SHARE = 0.35  # the middle of the paper's 30 to 40 %
+ATTENTION = 0.35  # of the FLOPs: the middle of the paper's 30 to 40 %
 POWER_OF_A = "leverage.activation:power"  # as the table of forms names it
 NO_TREND = Evidence("Fewer than two architectures share two budgets.")
 
 
 @dataclass(frozen=True)
 class Trend:
-    """Slope of ln EL on ln A (a level a budget) or on ln C (a level an architecture).
+    """Slope of ln EL on ln A, with a level for each budget, or on ln C, with one for each mixture.
 
-    ``unreached`` is the share of draws in which the dense curve never comes down to a mixture's
+    ``unreached`` is the fraction of draws in which the dense curve never comes down to a mixture's
     loss; the slope has no interval where it is too large.
     """
 
@@ -45,8 +44,8 @@ def trend(
 ) -> Trend | None:
     """Returns the trend over the curves of ``fit``, at the budgets that all of them share.
 
-    Its interval is from the draws of these curves and of the dense one. None where there are not
-    two architectures, or budgets, to compare.
+    Its interval is from the draws of these curves and of the dense one. It is None where there are
+    fewer than two architectures or two budgets to compare.
     """
     dense, mixtures = curve(inputs, DENSE), list(curves(inputs, fit))
     budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
@@ -70,7 +69,7 @@ def trend(
 
 
 def _slopes(ln_EL_BAC: Array, x: Array, axis: int) -> Array:
-    """Slope (B,) of ln EL (B, A, C) on ``x`` along ``axis``, with levels along the other one."""
+    """Returns the slope (B,) of ln EL (B, A, C) on ``x`` along ``axis``, levels along the other."""
     centred = x - x.mean()
     weights = centred / np.sum(centred**2)
     shape = (1, -1, 1) if axis == 1 else (1, 1, -1)
@@ -113,7 +112,7 @@ def best_granularity(inputs: Inputs) -> Evidence:
 
 
 def few_shared_experts(inputs: Inputs) -> Evidence:
-    """Returns the share of shared experts of least loss."""
+    """Returns the fraction of shared experts among the active ones that has the least loss."""
     return _least_loss(inputs, "shared", "E_s/(E_a+E_s)", "the share", digits=2)
 
 
@@ -125,14 +124,14 @@ def attention_share(inputs: Inputs) -> Evidence:
     if parabola is None:
         return Evidence(f"{len(runs)} runs determine no parabola in the share.")
     convention = "By the count of projections, scores and values over the whole context"
-    shares = f"{parabola.low:.2g} to {parabola.high:.2g}"
-    if not parabola.low <= ATTENTION_SHARE <= parabola.high:
-        return Evidence(f"{convention}, the shares measured are {shares}.")
-    value, draws = parabola.excess(ATTENTION_SHARE)
+    span = f"{parabola.low:.2g} to {parabola.high:.2g}"
+    if not parabola.low <= ATTENTION <= parabola.high:
+        return Evidence(f"{convention}, the shares measured are {span}.")
+    value, draws = parabola.excess(ATTENTION)
     excess = Estimate(100 * value, *percentile_interval(100 * draws, LEVEL), parabola.n)
     measured = (
         f"{convention}, the loss at 35 % is {excess} % above the least "
-        f"of shares from {shares} ({excess.n} runs, {parabola.budgets} budgets)."
+        f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets)."
     )
     return Evidence(measured, *excess.interval, "%")
 
@@ -169,28 +168,25 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
 
 
 def _least_loss(inputs: Inputs, sweep: str, name: str, scaled: str, digits: int) -> Evidence:
-    """The value of least loss of what a sweep varies; ``scaled`` says what its parabola is in."""
+    """Returns where the loss over what a sweep varies is least, by a parabola in ``scaled``."""
     series = SERIES[sweep]
     runs = series.compared(inputs)
     parabola = series.parabola(runs)
     if parabola is None:
         return Evidence(f"{len(runs)} runs determine no parabola in {scaled}.")
-
-    def x(t: float) -> float:
-        return 2.0**t if series.log2 else t
-
-    # Endless where it reaches an end of the range.
+    # An interval that reaches an end of the measured range has no end there.
     low, high = parabola.optimum_interval(LEVEL)
     low = -math.inf if low <= parabola.low + 1e-9 else low
     high = math.inf if high >= parabola.high - 1e-9 else high
-    value, low, high = (x(t) for t in (float(parabola.optimum().x[0]), low, high))
-    best = Estimate(value, max(low, 0.0), high, parabola.n)  # no share is below none
+    ends = parabola.low, parabola.high, float(parabola.optimum().x[0]), low, high
+    least, largest, value, low, high = (2.0**t if series.log2 else t for t in ends)
+    best = Estimate(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
     measured = (
-        f"Least loss at {name} = {best} of {x(parabola.low):.{digits}g} to "
-        f"{x(parabola.high):.{digits}g} measured ({best.n} runs, {parabola.budgets} budgets)."
+        f"Least loss at {name} = {best} of {least:.{digits}g} to {largest:.{digits}g} measured "
+        f"({best.n} runs, {parabola.budgets} budgets)."
     )
     return Evidence(measured, *best.interval)
 
 
-def _unreached(share: float) -> str:
-    return f" In {share:.0%} of the draws the dense curve never gets there." if share else ""
+def _unreached(fraction: float) -> str:
+    return f" In {fraction:.0%} of the draws the dense curve never gets there." if fraction else ""

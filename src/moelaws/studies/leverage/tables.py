@@ -12,7 +12,7 @@ from moelaws.figures.tabular import Tabular
 from moelaws.studies.leverage.derived.series import (
     SERIES,
     activation_ratio,
-    attention_share,
+    attention_fraction,
     shared_ratio,
 )
 from moelaws.studies.leverage.laws import activation, granularity, joint
@@ -103,20 +103,17 @@ def pair(inputs: Inputs, sweep: str) -> Tabular:
 
 
 def scores(inputs: Inputs, by: str) -> Tabular:
-    """Sets T2 (by group of tasks) and T7 (by task): the pair's scores after its last step."""
+    """Sets T2 (``by`` group of tasks) and T7 (by task): the pair's scores after its last step."""
     table = inputs.derived("scores")
     last = table[table["step"] == table.groupby("run_id")["step"].transform("max")]
+    columns = {"error": "error", "its standard error": "error_se", "bits/byte": "bits_per_byte"}
     rows: list[dict[str, Any]] = []
     for (group, skill), own in last[last["by"].isin([by, ALL])].groupby(["group", "skill"]):
         kind = {"group": group} if by == TASK else {}
         row = {**kind, by: skill, "items": own["items"].iloc[0], "guessing": own["chance"].iloc[0]}
         for _, run in own.sort_values("N_total").iterrows():
             name = "MoE" if run["S"] > 0 else "dense"
-            row |= {
-                f"{name}: error": run["error"],
-                f"{name}: its standard error": run["error_se"],
-                f"{name}: bits/byte": run["bits_per_byte"],
-            }
+            row |= {f"{name}: {heading}": run[column] for heading, column in columns.items()}
         rows.append(row)
     rows.sort(key=lambda row: row[by] == ALL)
     notes = (
@@ -130,7 +127,7 @@ def scores(inputs: Inputs, by: str) -> Tabular:
 
 
 def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Tabular:
-    """A row for each configuration among ``runs``, with its loss, the mean over seeds."""
+    """Sets a row for each configuration among ``runs``, with its loss, the mean over seeds."""
     columns = {name: COLUMNS[name] for name in names}
     if not len(runs):
         nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in columns})
@@ -138,7 +135,7 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
     runs = runs.assign(
         A_routed=activation_ratio(runs),
         shared_ratio=shared_ratio(runs),
-        attention_share=attention_share(runs),
+        attention_share=attention_fraction(runs),
     )
     keys = [column for column in columns.values() if column not in {*MEASURED, "runs"}]
     grouped = runs.groupby(keys, dropna=False, sort=True)
@@ -149,14 +146,12 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
 
 
 def compare(inputs: FittedInputs) -> Tabular:
-    """Sets T6: Eq 4's coefficients as published, from the points of leverage and from losses."""
+    """Sets T6: Eq 4's coefficients as published, fitted to points of leverage and to losses."""
     published = joint.LAW.published or {}
+    printed = [published[name] for name in joint.LAW.names]
     columns: dict[str, list[float | str | None]] = {
         "coefficient": [*joint.LAW.names, "best G"],
-        "published": [
-            *(published[name] for name in joint.LAW.names),
-            float(joint.optimal_granularity(published)),
-        ],
+        "published": [*printed, float(joint.optimal_granularity(published))],
     }
     for fit, label, slope in (("joint", "EL points", "beta"), ("loss", "losses", "beta_G")):
         params = inputs.fit(fit).parts[0].params

@@ -1,4 +1,4 @@
-"""What Clark et al. claim of routing, measured on their published runs."""
+"""The claims of Clark et al. on routing, measured on their published runs."""
 
 import math
 from collections.abc import Sequence
@@ -26,16 +26,11 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
     seeds = dense.get_group(dense.size().idxmax()).to_numpy(float)
     low, high = _difference_of_two(seeds)
     smallest = float(least["gain"].min())
-    listed = "; ".join(
-        f"{size}: {gain:.4f} ({router}, {E} experts)"
-        for size, gain, router, E in zip(
-            *(least[name] for name in ("size", "gain", "router", "E")), strict=True
-        )
-    )
+    texts = (f"{x.size}: {x.gain:.4f} ({x.router}, {x.E} experts)" for x in least.itertuples())
     return Evidence(
         f"the least of {len(gains)} gains is {smallest:.4f} [{smallest + low:.4f}, "
         f"{smallest + high:.4f}] nats/token by the spread of {len(seeds)} seeds; the least at each "
-        f"size: {listed}",
+        f"size: {'; '.join(texts)}",
         smallest,
         smallest + low,
         smallest + high,
@@ -69,14 +64,13 @@ def saturates(inputs: FittedInputs) -> Evidence:
 
 
 def best_router(inputs: Inputs, experts: int) -> Evidence:
-    """Returns by how much the other routers' losses exceed S-Base's, from ``experts`` on."""
+    """Returns how far the other routers' losses exceed S-Base's with ``experts`` or more."""
     runs = inputs.derived("gains").query("E >= @experts")
     losses = runs.pivot_table(index=["N_dense", "E"], columns="router", values="L")
     values, ends, texts = [], [], []
     for other in (router.name for router in ROUTERS if router.name != BEST):
         more = (losses[other] - losses[BEST]).dropna()
-        of_sizes = more.groupby("N_dense").mean().to_numpy(float)
-        mean, (low, high) = _mean(of_sizes)
+        mean, low, high = _mean(more.groupby("N_dense").mean().to_numpy(float))
         values.append(mean)
         ends.append((low, high))
         texts.append(
@@ -97,7 +91,7 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
 def stops_helping(inputs: Inputs) -> Evidence:
     """Returns log10 of the size at which routing stops helping, by the paper's objective.
 
-    Its interval is that over base sizes; the one by independent residuals stands beside.
+    Its interval is the one over base sizes; the text also has the one by independent residuals.
     """
     rows = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
     ends, texts = _over_sizes(inputs, CUTOFF), []
@@ -127,7 +121,7 @@ def _of_routers(
     digits: str,
     beside: str,
 ) -> Evidence:
-    """A parameter of the three routers' fits, all of which decide; the first one is shown."""
+    """Returns a parameter of the three routers' fits, all of which decide; shows the first."""
     texts = [
         f"{router.name} {value:{digits}} [{low:{digits}}, {high:{digits}}]"
         for router, value, (low, high) in zip(ROUTERS, values, ends, strict=True)
@@ -137,20 +131,21 @@ def _of_routers(
 
 
 def _over_sizes(inputs: Inputs, quantity: str) -> list[tuple[float, float]]:
-    """The jackknife intervals over base sizes of the three routers."""
+    """Returns the jackknife intervals over base sizes of the three routers."""
     rows = inputs.derived("sizes").query("quantity == @quantity").set_index("router")
     return [(float(rows["low"][r.name]), float(rows["high"][r.name])) for r in ROUTERS]
 
 
 def _difference_of_two(seeds: Array) -> tuple[float, float]:
-    """The interval of the difference of two runs that differ in their seed alone."""
+    """Returns the interval of the difference of two runs that differ in their seed alone."""
     if len(seeds) < 2:
         return math.nan, math.nan
     return t_interval(0.0, float(np.sqrt(2) * seeds.std(ddof=1)), len(seeds) - 1, LEVEL)
 
 
-def _mean(values: Array) -> tuple[float, tuple[float, float]]:
+def _mean(values: Array) -> tuple[float, float, float]:
+    """Returns the mean and its interval, NaN of a single value."""
     n, mean = len(values), float(values.mean())
     if n < 2:
-        return mean, (math.nan, math.nan)
-    return mean, t_interval(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1, LEVEL)
+        return mean, math.nan, math.nan
+    return mean, *t_interval(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1, LEVEL)

@@ -1,7 +1,6 @@
-"""The figure of training curves, and how figures of this study show numbers of experts.
+"""The figure of training curves, and what it shares with the figures that read fits."""
 
-It reads no fit, so it is apart from the figures that do.
-"""
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -12,7 +11,7 @@ from moelaws.studies.routing.routers import DENSE, main_runs
 
 EXPERTS = "experts"
 LOSS = "validation loss (nats/token)"
-FIRST = 5e9  # tokens: before that all curves fall steeply
+FIRST = 5e9  # tokens, before which all curves fall steeply
 
 
 def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
@@ -23,6 +22,17 @@ def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
 def expert_label(E: float) -> str:
     """Returns a number of experts as legends have it."""
     return "1 (dense)" if E == 1 else f"{E:g}"
+
+
+def label_sizes(sheet: Sheet, sizes: Iterable[object], x: str, legend: str) -> None:
+    """Labels a sheet of three columns that has a panel for each base size."""
+    for place, (panel, size) in enumerate(zip(sheet.panels, sizes, strict=True)):
+        panel.title(f"{size} base parameters")
+        if place % 3 == 0:
+            panel.ax.set_ylabel(LOSS)
+        if place >= 3:
+            panel.ax.set_xlabel(x)
+    sheet.panels[2].legend(legend)
 
 
 def curves(inputs: Inputs, router: str) -> Sheet:
@@ -38,12 +48,7 @@ def curves(inputs: Inputs, router: str) -> Sheet:
             for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
                 label = expert_label(E) if i == 0 else None
                 panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
-        panel.title(f"{size} base parameters")
         panel.ax.set_xscale("log")
         style.fixed_ticks(panel.ax.xaxis, [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
-    for panel in sheet.panels[::3]:
-        panel.ax.set_ylabel(LOSS)
-    for panel in sheet.panels[3:]:
-        panel.ax.set_xlabel("training tokens")
-    sheet.panels[2].legend(EXPERTS)
+    label_sizes(sheet, order.index, "training tokens", EXPERTS)
     return sheet

@@ -1,6 +1,6 @@
 """Derived tables of the published runs by the fits of Eq 1.
 
-``gains`` puts each routed run beside the dense model of its size, ``cutoffs`` are the sizes at
+``gains`` puts each routed run beside the dense model of its size, ``cutoffs`` has the sizes at
 which routing stops helping, ``sizes`` the intervals over base sizes.
 """
 
@@ -32,9 +32,9 @@ from moelaws.tables.column import Column, estimated
     *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
 )
 def gains(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns one row a routed run with one active expert and every other layer routed.
+    """Returns a row for each routed run with one active expert and every other layer routed.
 
-    The dense loss is the mean over seeds, which one size has.
+    The dense loss is a mean over seeds, of which one size has several.
     """
     runs = main_runs(inputs.completed)
     dense = runs[runs["router"] == DENSE].groupby("N_dense")["L"].mean()
@@ -63,17 +63,17 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
     Column("stated", "float", "1", "the same as the paper's text states it"),
 )
 def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Yields one row a fit of Eq 1, by router and objective."""
+    """Yields a row for each fit of Eq 1, by router and objective."""
     for router in ROUTERS:
         for name in (router.fit, router.huber):
             report, draws = inputs.fit(name), inputs.draws(name)
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
-            law, part = laws.fittable(report.law), report.part({})
+            law, result = laws.fittable(report.law), report.part({})
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
-            row = {"router": router.name, "objective": objective, "n": part.n, "low": low}
+            row = {"router": router.name, "objective": objective, "n": result.n, "low": low}
             row |= {"high": high, "level": report.level}
-            row["log10_N"] = float(log10_cutoff(part.estimates()))
+            row["log10_N"] = float(log10_cutoff(result.estimates()))
             row["printed"] = float(log10_cutoff(law.published or {}))
             yield row | {"stated": float(np.log10(STATED_CUTOFFS[router.variant]))}
 
@@ -85,9 +85,10 @@ def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
     *estimated("estimate", "1", "by all sizes", ""),
 )
 def sizes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Yields one row a router and quantity; coefficients vary on the scale that the law works on.
+    """Yields a row for each router and quantity, with a jackknife interval over base sizes.
 
-    The interval of the cut-off is endless where a refit has none (c not above 0).
+    Coefficients vary on the law's working scale. The interval of the cut-off has no end where a
+    refit has no cut-off (c not above 0).
     """
     for router in ROUTERS:
         report, rows = inputs.fit(router.fit), inputs.rows(router.fit)

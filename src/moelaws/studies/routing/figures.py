@@ -1,5 +1,6 @@
-"""Figures of the published runs."""
+"""Figures of the published runs with the fits of Eq 1."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,52 +13,49 @@ from moelaws.figures import style
 from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.prediction import Prediction, predict
-from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_colours, expert_label
+from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_colours, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
 
 SIZE = "base parameters $N$"
 EFFECTIVE = "effective parameters $\\bar{N}$"
-# Of the routers: colours that all eyes tell apart, and marks.
+# Router -> a colour that all eyes tell from the others, and a mark.
 COLOURS = {"S-Base": "#0b5fa5", "RL-R": "#d1730f", "Hash": "#4b8b3b"}
 MARKS = {"S-Base": "o", "RL-R": "s", "Hash": "^"}
 POINT: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-TICKS = (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2)  # of losses
-# Of predicted and observed losses: the same for all routers.
+# The axes of predicted and observed losses are the same for all routers.
 EQUAL_TICKS = (2.0, 2.4, 2.8, 3.2)
 EQUAL_ENDS = (1.9, 3.25)
-# Of gains: the numbers of experts, and where the axis ends.
-SHOWN = (2, 8, 32, 128, 512)
-LARGEST = 2e13  # base parameters
-BELOW = -0.03  # the line of no gain, nats/token: where a second interval has room
-SIZES = ("25M", "370M")  # of architectures, columns of panels
-# Of architectures, rows of panels: what varies, and of which fit.
+SHOWN = (2, 8, 32, 128, 512)  # numbers of experts whose gains are drawn
+LARGEST = 2e13  # base parameters, where the axis of gains ends
+BELOW = -0.03  # nats/token, below the line of no gain: where a second interval has room
+SIZES = ("25M", "370M")  # the columns of architectures
+# The rows of architectures: what varies, and the fit.
 ROWS = (("k", "s_base_all"), ("routing_frequency", "s_base_all"), ("routing_frequency", "hash_all"))
 NAMES = {"s_base_all": "S-Base", "hash_all": "Hash"}
-# Of the 8 layers of the 25M models and of the 12 of the 370M ones; below a quarter it is one layer.
-SHARES = {0.25: "a quarter", 0.5: "half", 1.0: "all"}
+# The fraction of routed layers in words; 25M models have 8 layers, 370M ones 12. A smaller fraction
+# is one layer.
+FRACTIONS = {0.25: "a quarter", 0.5: "half", 1.0: "all"}
 
 
-def loss_axis(axis: Any, low: float, high: float, ticks: tuple[float, ...]) -> None:
-    """Makes an axis one of losses: logarithmic, with plain ticks."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
-    style.fixed_ticks(axis, [t for t in ticks if low <= t <= high], "{:.1f}".format)
+def loss_axis(ax: Any) -> None:
+    """Makes the y axis one of losses: logarithmic, with plain ticks."""
+    ax.set(yscale="log", ylim=(1.94, 3.3))
+    style.fixed_ticks(ax.yaxis, (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2), "{:.1f}".format)
 
 
-def expert_axis(ax: Any) -> None:
-    """Makes the x axis one of numbers of experts, with a tick at every other power of two."""
+def expert_axis(ax: Any, low: float, high: float, ticks: Sequence[float]) -> None:
+    """Makes the x axis one of numbers of experts from ``low`` to ``high``."""
     ax.set_xscale("log", base=2)
-    style.fixed_ticks(ax.xaxis, [1, 4, 16, 64, 256])
-    ax.set_xlim(0.8, 640)
+    style.fixed_ticks(ax.xaxis, ticks)
+    ax.set_xlim(low, high)
 
 
 def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
     """Returns what the fit predicts at ``columns``, with its interval."""
     report = inputs.fit(fit)
-    law, part = laws.fittable(report.law), report.part({})
+    law, result = laws.fittable(report.law), report.part({})
     draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
-    full = np.broadcast_arrays(*(np.asarray(x, float) for x in columns.values()))
-    named = dict(zip(columns, full, strict=True))
-    return predict(law, part.estimates(), draws, part.residuals, named, report.level)
+    return predict(law, result.estimates(), draws, result.residuals, columns, report.level)
 
 
 def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:
@@ -67,7 +65,7 @@ def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:
 
 
 def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:
-    """Returns the runs that a router's fit was made of, the dense ones among them."""
+    """Returns the runs that a router's law was fitted to, with the dense ones."""
     return main_runs(inputs.rows(fit)).sort_values(["N_dense", "E"])
 
 
@@ -80,7 +78,7 @@ def router_panels(sheet: Sheet) -> list[tuple[Panel, str, str]]:
 
 
 def losses(inputs: FittedInputs) -> Sheet:
-    """Draws the runs of each router with Eq 1, a colour a number of experts."""
+    """Draws the runs of each router with Eq 1, a colour for each number of experts."""
     sheet = Sheet(style.DOUBLE, 2.7, 3)
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
@@ -92,7 +90,7 @@ def losses(inputs: FittedInputs) -> Sheet:
             label = expert_label(E)
             panel.points(f"E={E:g}", rows["N_dense"], rows["L"], color=colour, label=label, **POINT)
         style.size_axis(panel.ax.xaxis, SIZE)
-        loss_axis(panel.ax.yaxis, 1.94, 3.3, TICKS)
+        loss_axis(panel.ax)
     sheet.panels[0].ax.set_ylabel(LOSS)
     sheet.panels[-1].legend(EXPERTS)
     return sheet
@@ -105,7 +103,7 @@ def effective(inputs: FittedInputs) -> Sheet:
     ends = dense["N_dense"].min(), gains["N_effective"].max()
     N = np.geomspace(ends[0] / 1.3, ends[1] * 1.3, 80)
     law = curve(inputs, "dense", N=N)
-    hollow: dict[str, Any] = {"mfc": "none", "mew": 0.8}  # for they lie on each other
+    hollow: dict[str, Any] = {"mfc": "none", "mew": 0.8}  # as marks lie on each other
     axes = {"N_dense": ("base size", SIZE), "N_effective": ("effective size", EFFECTIVE)}
     for panel, (column, (title, label)) in zip(sheet.panels, axes.items(), strict=True):
         panel.line("dense law", N, law.value, law.low, law.high, color=style.INK, lw=0.9, zorder=1)
@@ -118,24 +116,22 @@ def effective(inputs: FittedInputs) -> Sheet:
         panel.title(f"over the {title}")
         panel.ax.set_xlim(N[0], N[-1])
         style.size_axis(panel.ax.xaxis, label)
-        loss_axis(panel.ax.yaxis, 1.94, 3.3, TICKS)
+        loss_axis(panel.ax)
     sheet.panels[0].ax.set_ylabel(LOSS)
     sheet.panels[-1].legend("router")
     return sheet
 
 
 def goodness(inputs: FittedInputs) -> Sheet:
-    """Draws each router's runs over what Eq 1 predicts of them, coloured by experts."""
+    """Draws each router's losses over those that Eq 1 predicts, coloured by experts."""
     sheet = Sheet(style.DOUBLE, 2.4, 3)
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
         predicted = line(inputs, fit, N_active=runs["N_dense"], E=runs["E"])
         for E, colour in expert_colours(runs).items():
             own = (runs["E"] == E).to_numpy()
-            label = expert_label(E)
-            panel.points(
-                f"E={E:g}", predicted[own], runs["L"][own], color=colour, label=label, **POINT
-            )
+            look = {"color": colour, "label": expert_label(E), **POINT}
+            panel.points(f"E={E:g}", predicted[own], runs["L"][own], **look)
         L = runs["L"].to_numpy(float)
         equal_axes(panel, predicted, L, 0.05, 5)
         for axis in (panel.ax.xaxis, panel.ax.yaxis):
@@ -149,7 +145,7 @@ def goodness(inputs: FittedInputs) -> Sheet:
 
 
 def gains(inputs: FittedInputs) -> Sheet:
-    """Draws the gains over base size with Eq 1, and the cut-off's intervals, a panel a router."""
+    """Draws gains over base size with Eq 1 and the cut-off's intervals, a panel for each router."""
     sheet = Sheet(style.DOUBLE, 2.7, 3)
     gains = inputs.derived("gains")
     cutoffs = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
@@ -170,10 +166,8 @@ def gains(inputs: FittedInputs) -> Sheet:
                 gain = dense - line(inputs, fit, N_active=N, E=E)
                 panel.line(f"Eq 1, E={E:g}", N, gain, color=colour, lw=0.9, ls=dashes)
         for E, colour in colours.items():
-            rows = own[own["E"] == E]
-            panel.points(
-                f"E={E:g}", rows["N_dense"], rows["gain"], color=colour, label=f"{E:g}", **POINT
-            )
+            rows, look = own[own["E"] == E], {"color": colour, "label": f"{E:g}", **POINT}
+            panel.points(f"E={E:g}", rows["N_dense"], rows["gain"], **look)
         panel.ax.axhline(0, color=style.GREY, lw=0.6, zorder=0)
         cut = cutoffs.loc[router]
         for name, label, interval, y, alpha in (
@@ -181,13 +175,11 @@ def gains(inputs: FittedInputs) -> Sheet:
             ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
         ):
             ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
-            look: dict[str, Any] = {"color": style.WARN, "lw": 3, "alpha": alpha}
-            look["label"] = f"cut-off by\n{label}"
+            look = {"color": style.WARN, "lw": 3, "alpha": alpha, "label": f"cut-off by\n{label}"}
             panel.line(f"cut-off, interval by {name}", ends, [y, y], **look)
         panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
-        panel.points(
-            "cut-off, stated", 10 ** cut["stated"], 0, color=style.INK, marker="D", ms=3, **POINT
-        )
+        look = {"color": style.INK, "marker": "D", "ms": 3, **POINT}
+        panel.points("cut-off, stated", 10 ** cut["stated"], 0, **look)
         panel.ax.set(xscale="log", xlim=(1e7, LARGEST), xlabel=SIZE, ylim=(-0.07, 0.62))
         style.fixed_ticks(panel.ax.xaxis, [1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13], style.short)
     sheet.panels[0].ax.set_ylabel("loss saved by routing (nats/token)")
@@ -196,7 +188,7 @@ def gains(inputs: FittedInputs) -> Sheet:
 
 
 def routers(inputs: FittedInputs) -> Sheet:
-    """Draws the losses of the routers over experts with Eq 1, a panel a size."""
+    """Draws the losses of the routers over experts with Eq 1, a panel for each size."""
     runs = {router: of_router(inputs, router.fit) for router in ROUTERS}
     dense = next(iter(runs.values())).query("E == 1")
     sizes = dense.groupby("size")["N_dense"].first().sort_values()
@@ -212,18 +204,13 @@ def routers(inputs: FittedInputs) -> Sheet:
             panel.points(router.name, own["E"], own["L"], **look)
         level = float(dense[dense["size"] == size]["L"].mean())
         panel.line("dense", [1, 512], [level] * 2, color=style.INK, lw=0.8, ls=style.DASHES)
-        panel.title(f"{size} base parameters")
-        expert_axis(panel.ax)
-    for panel in sheet.panels[::3]:
-        panel.ax.set_ylabel(LOSS)
-    for panel in sheet.panels[3:]:
-        panel.ax.set_xlabel("experts $E$")
-    sheet.panels[2].legend("router")
+        expert_axis(panel.ax, 0.8, 640, (1, 4, 16, 64, 256))
+    label_sizes(sheet, sizes.index, "experts $E$", "router")
     return sheet
 
 
 def architectures(inputs: FittedInputs) -> Sheet:
-    """Draws losses over experts by k and by the share of routed layers, with the fitted form."""
+    """Draws losses over experts by k and by the fraction of routed layers, with the fitted law."""
     sheet = Sheet(style.DOUBLE, 5.6, 6, columns=2)
     for i, (column, fit) in enumerate(ROWS):
         runs = inputs.rows(fit)
@@ -243,13 +230,12 @@ def architectures(inputs: FittedInputs) -> Sheet:
 def _draw_panel(
     panel: Panel, inputs: FittedInputs, fit: str, runs: pd.DataFrame, column: str
 ) -> None:
+    """Draws the ``runs`` over experts, a colour for each value of ``column``."""
     runs = runs[runs["E"].isin([8, 64, 256])].sort_values("E")
     for value, colour in style.palette(runs[column]).items():
         own = runs[runs[column] == value]
-        label = f"{value:g}" if column == "k" else SHARES.get(value, "one")
+        label = f"{value:g}" if column == "k" else FRACTIONS.get(value, "one")
         law = line(inputs, fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
         panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
         panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
-    panel.ax.set_xscale("log", base=2)
-    style.fixed_ticks(panel.ax.xaxis, [8, 64, 256])
-    panel.ax.set_xlim(6, 340)
+    expert_axis(panel.ax, 6, 340, (8, 64, 256))

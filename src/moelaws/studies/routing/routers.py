@@ -1,4 +1,4 @@
-"""The three routers of the paper, the runs that Eq 1 speaks of, and their losses over steps."""
+"""The three routers of the paper, the runs that Eq 1 describes, and the losses over steps."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Router:
 
     @property
     def huber(self) -> str:
-        """The fit of Eq 1 by our objective."""
+        """Names the fit of Eq 1 by our objective."""
         return f"{self.fit}_huber"
 
 
@@ -33,7 +33,7 @@ CUTOFF = "log10_N"  # log10 of the size at which routing stops helping
 
 
 def main_runs(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns the runs that Eq 1 speaks of: one active expert, every other layer routed."""
+    """Returns the runs that Eq 1 describes: one active expert, every other layer routed."""
     kept = (table["k_source"] == 1) & (table["routing_frequency"] == 0.5)
     return table[kept].reset_index(drop=True)
 
@@ -50,7 +50,7 @@ def main_runs(table: pd.DataFrame) -> pd.DataFrame:
     Column("L", "float", "nats/token", "validation loss"),
 )
 def curves(inputs: Inputs, file: str) -> pd.DataFrame:
-    """Returns one row an evaluation of each run, from the authors' ``file``, that has a loss."""
+    """Returns a row for each evaluation with a loss in the authors' ``file``."""
     source = inputs.shipped(file)
     columns = {"step": source["step"], "L": source["loss_validation"]}
     curves = pd.DataFrame({"run_id": source["hyper_id"].astype(str), **columns})

@@ -46,11 +46,11 @@ def coefficients(inputs: FittedInputs) -> Tabular:
                     "High (Huber)": number_or_nan(robust.high),
                 }
             )
-    parts = [inputs.fit(router.fit).part({}) for router in ROUTERS]
-    counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, parts, strict=True))
+    fits = [inputs.fit(router.fit).part({}) for router in ROUTERS]
+    counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, fits, strict=True))
     notes = (
         f"Fitted runs, dense ones among them: {counts}. Squared: least squares of the log loss, "
-        f"the paper's objective ({parts[0].intervals}). Huber: ours, a sum of Huber losses at "
+        f"the paper's objective ({fits[0].intervals}). Huber: ours, a sum of Huber losses at "
         "delta = 0.001, intervals by bootstrap over runs.",
         _condition(inputs.derived("sizes")),
         "The paper prints coefficients to three decimals.",
@@ -93,7 +93,7 @@ def cutoffs(inputs: Inputs) -> Tabular:
 
 
 def _condition(over_sizes: pd.DataFrame) -> str:
-    """What the two kinds of intervals rest on."""
+    """Returns the note on what the two kinds of intervals rest on."""
     return (
         "Low and High with a level take the runs' residuals as independent, which they are not: "
         "those of one base size err together. Low and High (over sizes) allow for that: they are "
@@ -107,8 +107,8 @@ def errors(inputs: FittedInputs) -> Tabular:
     """Sets the errors of every fit on the runs that it was fitted to."""
     rows = []
     for fit, name in ERRORS.items():
-        part = inputs.fit(fit).part({})
-        metrics = (number_or_nan(part.metrics[key]) for key in ("rmse", "r2", "bic"))
-        rows.append((name, part.n, len(part.params), *metrics))
+        result = inputs.fit(fit).part({})
+        metrics = (number_or_nan(result.metrics[key]) for key in ("rmse", "r2", "bic"))
+        rows.append((name, result.n, len(result.params), *metrics))
     heads = ["Fit", "Runs", "Parameters", "RMSE (nats)", "R2", "BIC"]
     return Tabular(pd.DataFrame(rows, columns=heads))

@@ -1,7 +1,8 @@
-"""The arms of the paper's plan (sec 5.1): a sweep of the grid each, in the order they are shown."""
+"""The arms of the paper's plan (sec 5.1), a sweep of the grid each, in the order of figures."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 # Sweep -> name in figures and tables.
@@ -22,12 +23,11 @@ DENSE, SHALLOW = "dense", "shallow"
 CONVENTIONAL = ("top1", "top2")
 SLICES = ("slice_all", "slice_chunks")  # the two readings of the paper's sec 2.2 and 3.2
 DIVIDED = ("by_layer", "both")  # into dense layers below and experts above
-RATES = "rates_"  # before an arm's name: the sweep among whose learning rates its own was chosen
+RATES = "rates_"  # begins the name of the sweep of learning rates from which an arm's was chosen
 # Reading -> the sweep of slices at equal widths.
 WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
-SIZE = ["d_model", "context", "D"]  # in which arms that are compared agree
-# What runs of one cell share, beside SIZE: they differ in their seed alone.
-SHAPE = ["E", "n_dense_layers"]
+SIZE = ["d_model", "context", "D"]  # arms that are compared agree in these
+SHAPE = ["E", "n_dense_layers"]  # runs of an arm that agree in these, too, differ in seed alone
 LEVEL = 0.9  # of intervals
 
 
@@ -40,13 +40,9 @@ def widest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def middle(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns of each arm the rows with the middle one of its numbers of dense layers."""
+    """Returns each arm's rows with the middle one of its numbers of dense layers."""
     if not len(table):
         return table
     layers = table.groupby("arm")["n_dense_layers"]
-    return table[table["n_dense_layers"] == layers.transform(_middle)]
-
-
-def _middle(numbers: pd.Series[int]) -> int:
-    different = sorted(set(numbers))
-    return different[len(different) // 2]
+    chosen = layers.transform(lambda n: np.unique(n)[n.nunique() // 2])
+    return table[table["n_dense_layers"] == chosen]

@@ -1,7 +1,7 @@
-"""What the sectional paper claims, measured on its own cost model with its misprints corrected.
+"""Claims of the sectional paper, measured on its own cost model with its misprints corrected.
 
 No run is behind these measurements: each rule evaluates the model, as printed and corrected, over a
-grid of shapes and overheads. What decides are the extremes over that grid.
+grid of shapes and overheads. The extremes over that grid decide.
 """
 
 import numpy as np
@@ -9,8 +9,7 @@ import numpy as np
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence
 from moelaws.laws.base import Array
-from moelaws.studies.sectional.laws import cost
-from moelaws.studies.sectional.model import CORRECTED, PRINTED, evaluate
+from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, cost, evaluate
 
 LENGTHS = 2.0 ** np.arange(7, 18)  # tokens an expert: 128 to 131072
 WIDTHS = 2.0 ** np.arange(7, 16)  # 128 to 32768
@@ -20,7 +19,7 @@ GRID = (
     f"all {len(LENGTHS) * len(WIDTHS) * len(OVERHEADS)} combinations of L = 128 to 131072, "
     "d0 = 128 to 32768 and alpha = 0 to 1e15"
 )
-SAME = 1e-6  # relative: bisection ends below it
+SAME = 1e-6  # relative error of an optimum, which bisection stays below
 
 L, D0, ALPHA = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
 SHAPES = {"L": L, "d0": D0, "alpha": ALPHA}
@@ -60,15 +59,15 @@ def sections_pay(inputs: Inputs) -> Evidence:
 
 
 def gain_over_traditional(inputs: Inputs) -> Evidence:
-    """Returns the most that E traditional experts cost over E sections without overhead."""
+    """Returns the largest cost of E traditional experts over E sections without overhead."""
     E = EXPERTS[:, None, None]
     factor = evaluate(CORRECTED, E=E, L=LENGTHS[:, None], d0=WIDTHS, alpha=0.0)["total_factor"]
-    most, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
+    largest, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
     return Evidence(
-        f"E traditional experts cost at most {most:.4g} of E sections (at E = {EXPERTS[at[0]]:g}, "
-        f"L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): sections are dearer "
-        "even without overhead",
-        most,
+        f"E traditional experts cost at most {largest:.4g} of E sections (at E = "
+        f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
+        "sections are dearer even without overhead",
+        largest,
         unit="traditional / sectional cost",
         decides=[_ends(factor[1:])],
     )
@@ -94,18 +93,18 @@ def super_linear(inputs: Inputs) -> Evidence:
 
 
 def one_minimum(inputs: Inputs) -> Evidence:
-    """Returns the share of the grid where the cost over real E falls and then rises, once."""
+    """Returns the fraction of the grid where the cost over real E falls and then rises, once."""
     E = np.geomspace(0.001, 100, 501).reshape(-1, *[1] * L.ndim)
     turns_once = []
     for printed in (True, False):
-        rises = np.diff(cost.cost(E, L, D0, ALPHA, printed), axis=0) > 0
+        rises = np.diff(cost(E, L, D0, ALPHA, printed), axis=0) > 0
         turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
-    share = float(np.mean(turns_once))
+    fraction = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     return Evidence(
-        f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {share:.0%} of {GRID}, "
-        f"in both forms; the minimum lies at E = {_span(optimum)} corrected",
-        share,
+        f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
+        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected",
+        fraction,
         unit="share of the grid",
         decides=[_ends(np.array(turns_once, float))],
     )

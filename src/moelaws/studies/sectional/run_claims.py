@@ -1,9 +1,9 @@
-"""What the sectional paper expects of trained models, measured on the arms (sec 5.3).
+"""Expectations of the sectional paper on trained models, measured on the arms (sec 5.3).
 
-All arms of a size train on equally many tokens at the same FLOPs a token. Intervals are those over
-seeds. Where a claim compares several numbers, their intervals hold together: of m numbers each has
-a level of 1 - 0.1 / m (Bonferroni). Which number of slices is the best is not corrected for.
-Intervals of times are over rounds, each by itself.
+All arms of a size train on equally many tokens at the same FLOPs a token. Intervals are over seeds.
+Where a claim compares m numbers, their intervals hold together: each has a level of 1 - 0.1 / m
+(Bonferroni). They do not allow for the choice of the best number of slices. Intervals of times are
+over rounds, and each holds by itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from moelaws.studies.sectional.derived.speeds import of_widths
 
 Interval = tuple[float, float]
 Size = tuple[int, ...]  # width, sequence length and tokens
-Key = tuple[str, str]  # what a claim must know of, and the words for one number of it
+Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
 LEARNED, BALANCED = "chunk", "top2"  # a router without a balance loss, and one with it
 CHUNKS = ("position", LEARNED)
@@ -43,7 +43,7 @@ UNKNOWN: Interval = (math.nan, math.nan)
 
 
 class Estimate(NamedTuple):
-    """A number, its standard error over seeds and the degrees of freedom of that."""
+    """A number, its standard error over seeds, and the error's degrees of freedom."""
 
     value: float
     se: float
@@ -52,17 +52,15 @@ class Estimate(NamedTuple):
 
 def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over log2 E at equal FLOPs, of each reading and size."""
-    slopes = {
-        (arm, f"{ARMS[arm]}{_at(size)}"): contrast(rows, weights)
-        for size, arm, rows, weights in _slopes(inputs.derived("arms"))
-    }
+    cells = _slopes(inputs.derived("arms"))
+    slopes = {(arm, f"{ARMS[arm]}{_at(size)}"): contrast(x, w) for size, arm, x, w in cells}
     if not slopes:
         return Evidence("no two numbers of slices completed at one size")
     return _of(slopes, SLICES, "nats/token for each doubling of E at equal FLOPs a token")
 
 
 def better_loss(inputs: Inputs) -> Evidence:
-    """Returns the best slices' loss less that of the best of dense and conventional models."""
+    """Returns the best slices' loss less that of the best dense or conventional model."""
     differences = {}
     for size, rows in _by_size(inputs.derived("arms")):
         others = rows[rows["arm"].isin(OTHERS)]
@@ -79,7 +77,7 @@ def better_loss(inputs: Inputs) -> Evidence:
 
 
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
-    """Returns the losses of both ways to route chunks less that of the top-2 mixture."""
+    """Returns the loss of each way to route chunks, less that of the top-2 mixture."""
     differences = {}
     for size, rows in _by_size(inputs.derived("arms")):
         cells = rows.set_index("arm")
@@ -199,7 +197,7 @@ def faster(inputs: Inputs) -> Evidence:
                     float(best["steps_sd"] * per_seed * paired),
                     int(best["steps_freedom"]),
                 )
-            else:  # it would take more than all steps
+            else:  # some seeds would need more steps than they trained
                 known = best["reached"] == 0 and best["n_seeds"] > 1
                 words = f"{name} ({best['reached']} of {best['n_seeds']} seeds came to it)"
                 least = 1 / TARGET / float(base["steps_ratio"])
@@ -213,8 +211,8 @@ def faster(inputs: Inputs) -> Evidence:
 def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
     """Returns the sum of the losses of ``rows`` with ``weights``, which sum to zero.
 
-    Its error is unknown where some rows lack a seed of the others: what a seed does to all arms
-    would not cancel.
+    Its error is unknown where some rows lack a seed of the others: the effect that a seed has on
+    all arms would not cancel.
     """
     per_seed = np.sqrt(np.sum(np.square(weights) / rows["n_seeds"].to_numpy(float)))
     paired = 1.0 if rows["seeds"].nunique() == 1 else math.nan
@@ -226,7 +224,7 @@ def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
 
 
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:
-    """Yields size, reading, rows and the weights of L in the slope over log2 E."""
+    """Yields each size and reading with its rows and the weights of L in the slope over log2 E."""
     for size, rows in _by_size(table):
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
@@ -245,9 +243,9 @@ def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series[Any]:
 
 
 def _one_larger(small: Size, large: Size) -> tuple[str, str]:
-    """Returns which of width and context is larger, and words for it; nothing where both differ.
+    """Returns which of width and context is larger, and words for it; "" where both differ.
 
-    Tokens need not be the same to the last one: they are whole steps of longer sequences.
+    Tokens may differ a little, as they are whole steps, which are larger with longer sequences.
     """
     (d, n, D), (wider, longer, more) = small, large
     if not math.isclose(D, more, rel_tol=0.01):
@@ -275,9 +273,9 @@ def _of(
     logarithms: bool = False,
     infinite: Mapping[Key, Interval] | None = None,
 ) -> Evidence:
-    """Returns the evidence of several numbers, all of which decide, with intervals together.
+    """Returns the evidence of several numbers, all of which decide, with joint intervals.
 
-    Nothing is decided in favour of the claim where something ``expected`` is not among their keys.
+    A claim is not supported where something ``expected`` is missing among their keys.
     """
     infinite = infinite or {}
     level = 1 - (1 - LEVEL) / max(1, len(estimates))
@@ -286,9 +284,7 @@ def _of(
         ends = [value, *t_interval(value, se, freedom, level)]
         value, low, high = np.exp(ends).tolist() if logarithms else ends
         shown[key] = value, (low, high)
-    words = "; ".join(
-        f"{name}: {value:.3f} {_ends(*ends)}" for (_, name), (value, ends) in shown.items()
-    )
+    words = "; ".join(f"{key[1]}: {x:.3f} {_ends(*ends)}" for key, (x, ends) in shown.items())
     value, (low, high) = max(shown.values(), key=lambda number: number[0])
     unseen = set(expected) - {key for key, _ in shown}
     decides = [ends for _, ends in shown.values()] + [UNKNOWN for _ in unseen]

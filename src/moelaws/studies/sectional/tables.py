@@ -1,4 +1,4 @@
-"""The tables of the cost model (optima, costs, misprints) and of the trained arms."""
+"""Tables of the cost model (optima, costs, misprints) and of the trained arms."""
 
 from typing import Any
 
@@ -9,10 +9,11 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.sectional.arms import ARMS, WIDTHS
 from moelaws.studies.sectional.figures.arms import name_of
-from moelaws.studies.sectional.model import CORRECTED, EXAMPLE, EXPERTS, PRINTED, SHAPES, evaluate
+from moelaws.studies.sectional.figures.model import EXAMPLE, SHAPES
+from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
-HEADS = 32  # of the example of E4.2, as LLaMA-7B's
-VALUES = ["Value as printed", "Value corrected"]
+EXPERTS = 8  # of the worked example
+HEADS = 32  # of the example of E4.2, as many as LLaMA-7B has
 MISPRINTS = (
     ("E4.1", "2", "L^2 d0", "2 L^2 d0", "attention of an expert"),
     ("E4.2", "7-9", "3 d0^2/H", "3 d0^2", f"projections of a token, {HEADS} heads"),
@@ -25,7 +26,7 @@ MISPRINTS = (
      "traditional / sectional cost"),
     ("E4.9", "sec 5.1", "LLaMA-7B: feed-forward width 4096", "d_model 4096", "no number"),
 )  # fmt: skip
-# A result of the cost model, what it is, and its equation.
+# The results of the cost model: name, words, equation.
 SECTIONAL = (
     ("projections", "projections", "6"),
     ("attention_before", "attention before the experts", "11"),
@@ -88,7 +89,7 @@ def costs(inputs: Inputs) -> Tabular:
 
 
 def errata(inputs: Inputs) -> Tabular:
-    """Sets each misprint with what it changes, in numbers."""
+    """Sets each misprint with the numbers that it changes."""
     at = {"E": float(EXPERTS), **EXAMPLE}
     printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
     L, d0, E = at["L"], at["d0"], at["E"]
@@ -104,7 +105,8 @@ def errata(inputs: Inputs) -> Tabular:
         (np.nan, np.nan),
     ]
     words = pd.DataFrame(MISPRINTS, columns=["Erratum", "Eq", "Printed", "Corrected", "Changes"])
-    frame = words.join(pd.DataFrame(values, columns=VALUES, dtype=float))
+    heads = ["Value as printed", "Value corrected"]
+    frame = words.join(pd.DataFrame(values, columns=heads, dtype=float))
     notes = (
         f"Numbers at E = {E:g}, L = {L:g}, d0 = {d0:g}, alpha = {at['alpha']:g}: multiply-adds, "
         "ratios, experts.",

@@ -1,4 +1,4 @@
-"""What the sparsity paper claims, measured by slopes of the optima and by held-out errors."""
+"""Claims of the sparsity paper, measured by slopes of the optima and by held-out errors."""
 
 from dataclasses import replace
 
@@ -12,27 +12,21 @@ from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
 
 READING = "reading comprehension"  # a group of tasks
-EXAMPLE = "olmo:boolq/rc_0shot"  # of it
+EXAMPLE = "olmo:boolq/rc_0shot"  # a task of that group
 
 
 def trend(inputs: Inputs, name: str) -> Evidence:
     """Returns the mean slope of the trend ``name`` over budgets or sparsities."""
     mean, each = _slopes(inputs, name)
-    return _evidence(
-        mean,
-        each,
-        f"slope {_interval(mean)} {mean['unit']}, the mean of {mean['n']} ({_listed(each)})",
-    )
+    measured = f"slope {_interval(mean)} {mean['unit']}, the mean of {mean['n']} ({_listed(each)})"
+    return _evidence(mean, each, measured)
 
 
 def loss_falls(inputs: Inputs) -> Evidence:
     """Returns the slope of L* over sparsity; those of all budgets decide, not their mean."""
     mean, each = _slopes(inputs, "L_over_S")
-    evidence = _evidence(
-        mean,
-        each,
-        f"slope {_interval(mean)} {mean['unit']} on average; at each budget: {_listed(each)}",
-    )
+    slope = f"slope {_interval(mean)} {mean['unit']} on average"
+    evidence = _evidence(mean, each, f"{slope}; at each budget: {_listed(each)}")
     if not evidence.intervals:
         return evidence
     return replace(evidence, decides=list(zip(each["low"], each["high"], strict=True)))
@@ -55,9 +49,9 @@ def predicts_unseen(inputs: FittedInputs) -> Evidence:
 
 
 def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
-    """Returns what sparsity does to scores at equal loss, as a rise of the loss.
+    """Returns the effect of sparsity on scores at equal loss, as a rise of the loss.
 
-    The groups of tasks decide, each by itself: reading comprehension, or all others.
+    Each group of tasks decides by itself: reading comprehension, or all others.
     """
     table = inputs.derived("relation")
     groups = table[(table["by"] == GROUP) & (table["measure"] == "bits_per_byte")]
@@ -68,7 +62,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
             needed="tasks of that kind in config.yaml, such as tasks: "
             f"[held-out, {EXAMPLE if reading else 'olmo:hellaswag/rc_0shot'}]",
         )
-    told = groups[groups["equivalent"].notna()]
+    known = groups[groups["equivalent"].notna()]
     measured = "; ".join(
         f"{row['skill']}: {row['note']}"
         if row["note"]
@@ -77,28 +71,27 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
         f"{row['S_sparsest']:.3g} ({row['n']} runs)"
         for _, row in groups.iterrows()
     )
-    if len(told) < len(groups):
+    if len(known) < len(groups):
         return Evidence(measured)
-    ends = told[["equivalent", "equivalent_low", "equivalent_high"]].to_numpy(float)
-    value, low, high = ends[np.abs(ends[:, 0]).argmax()].tolist()  # the group that is farthest off
+    ends = known[["equivalent", "equivalent_low", "equivalent_high"]].to_numpy(float)
+    value, low, high = ends[np.abs(ends[:, 0]).argmax()].tolist()  # of the group farthest from 0
     decides = [(float(a), float(b)) for a, b in ends[:, 1:]]
     return Evidence(measured, value, low, high, "nats/token", decides)
 
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
-    """The mean slope of a ``trend`` and the slopes behind it, a row each."""
+    """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
     table = inputs.derived("trends")
     rows = table[table["trend"] == trend]
     return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
 
 
 def _evidence(mean: pd.Series, each: pd.DataFrame, measured: str) -> Evidence:
-    """The ``mean`` slope as evidence; where it has no interval, the reasons why."""
+    """Returns the ``mean`` slope as evidence, or the reasons why it has no interval."""
     if not np.isfinite(mean["low"]):
         reasons = [f"{row['at']}: {row['note']}" for _, row in each.iterrows() if row["note"]]
-        return Evidence(
-            "; ".join(reasons) or "the surfaces have no draws: too few runs for an interval"
-        )
+        nothing = "the surfaces have no draws: too few runs for an interval"
+        return Evidence("; ".join(reasons) or nothing)
     slope, low, high = (float(mean[name]) for name in ("slope", "low", "high"))
     return Evidence(measured, slope, low, high, str(mean["unit"]))
 

@@ -1,4 +1,4 @@
-"""The tables of the runs (T1) and of the fits: start values (T2), coefficients (T3), errors."""
+"""Tables of the runs (T1) and of the fits: start values (T2), coefficients (T3), errors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ PUBLISHED_ERRORS = {
     "fitted": {"mse": 0.00056, "huber_sum": 0.0036, "r2": 0.99},
     "held out": {"mse": 0.0058, "huber_sum": 0.0011, "r2": 0.68},
 }
-LAWS = {
-    "loss": "Eq 6 (N, D, S)",
-    "chinchilla": "Chinchilla (N_a, D)",
-    "wang": "Wang (N_a, D, E)",
-}
+LAWS = {"loss": "Eq 6 (N, D, S)", "chinchilla": "Chinchilla (N_a, D)", "wang": "Wang (N_a, D, E)"}
 # Table 1: hyperparameter, the paper's search space, the table's column.
 SEARCHED = (
     ("sparsity S", "0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98", "S"),
@@ -42,7 +38,7 @@ SEARCHED = (
     ("layers", "not printed", "n_layers"),
     ("width d_model", "not printed", "d_model"),
 )
-MAX_LISTED = 8  # values of a column that are listed one by one
+MAX_LISTED = 8  # at most this many values of a column are listed one by one
 
 
 def starts(inputs: FittedInputs) -> Tabular:
@@ -66,23 +62,23 @@ def starts(inputs: FittedInputs) -> Tabular:
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the fitted coefficients with their intervals beside the published ones."""
     report = inputs.fit("loss")
-    part, law = report.part({}), laws.fittable(report.law)
+    result, law = report.part({}), laws.fittable(report.law)
     published: Mapping[str, float] = law.published or {}
-    loose = part.diagnostics.unidentified
+    loose = result.diagnostics.unidentified
     rows = [
         {
             "Coefficient": p.name,
             "Unit": p.unit,
             "Published": published.get(p.name, np.nan),
-            "Estimate": part.params[p.name].estimate,
-            f"Low ({report.level:.0%})": number_or_nan(part.params[p.name].low),
-            f"High ({report.level:.0%})": number_or_nan(part.params[p.name].high),
+            "Estimate": result.params[p.name].estimate,
+            f"Low ({report.level:.0%})": number_or_nan(result.params[p.name].low),
+            f"High ({report.level:.0%})": number_or_nan(result.params[p.name].high),
             "Identified": "no" if p.name in loose else "yes",
         }
         for p in law.parameters
     ]
     notes = [
-        f"{part.n} fitted runs; intervals: {part.intervals}.",
+        f"{result.n} fitted runs; intervals: {result.intervals}.",
         "Coefficients compare only on the same corpus, tokenizer and range of sizes: a published "
         "loss is of 3e19 to 1e21 FLOPs on RedPajama.",
     ]
@@ -98,19 +94,23 @@ def goodness(inputs: FittedInputs) -> Tabular:
     """Sets the errors of Eq 6 and two baselines on fitted and held-out runs, and those printed."""
     rows = []
     for fit, name in LAWS.items():
-        part = inputs.fit(fit).part({})
-        rows.append(_errors(name, "fitted", part.metrics, part))
-        if part.holdout:
-            rows.append(_errors(name, "held out", part.holdout))
+        result = inputs.fit(fit).part({})
+        rows.append(_errors(name, "fitted", result.metrics, result))
+        if result.holdout:
+            rows.append(_errors(name, "held out", result.holdout))
     for which, printed in PUBLISHED_ERRORS.items():
         rows.append(_errors("published (Eq 6)", which, printed))
     holdout = inputs.spec("loss").holdout or "nothing"
+    implied = {
+        which: float(loss.implied_rows(printed["huber_sum"], printed["mse"]))
+        for which, printed in PUBLISHED_ERRORS.items()
+    }
     notes = (
         f"Held out: {holdout}; in the paper S = 0.98. Huber losses of the residuals of ln L at "
         "delta = 0.001.",
         "The paper prints a Huber error of .0036 above its MSE of .00056, which no mean of Huber "
         "losses can be: it is read as a sum, as which the errors imply "
-        f"{_implied('fitted'):.0f} fitted and {_implied('held out'):.0f} held-out runs.",
+        f"{implied['fitted']:.0f} fitted and {implied['held out']:.0f} held-out runs.",
     )
     return Tabular(pd.DataFrame(rows), notes=notes)
 
@@ -120,36 +120,24 @@ def surfaces(inputs: FittedInputs) -> Tabular:
     unseen = inputs.derived("subsamples")
     rows = []
     for size in ("total", "active"):
-        for part in inputs.fit(f"isoflop_{size}").parts:
-            C = part.where["C"]
+        for result in inputs.fit(f"isoflop_{size}").parts:
+            C = result.where["C"]
             own = at(unseen[(unseen["size"] == size) & (unseen["times"] > 0)], "C", C)
-            r2, fitted = (number_or_nan(part.metrics.get(name)) for name in ("r2", "mse"))
+            r2, fitted = (number_or_nan(result.metrics.get(name)) for name in ("r2", "mse"))
             mse = float(np.average(own["mse"], weights=own["times"])) if len(own) else np.nan
             r = own["predicted"].corr(own["L"]) if len(own) > 2 else np.nan
-            rows.append(("N" if size == "total" else "N_a", C, part.n, r2, fitted, mse, r))
+            rows.append(("N" if size == "total" else "N_a", C, result.n, r2, fitted, mse, r))
     notes = (
         "Held out: a random 20 % of the budget's runs, 100 times; MSE over all such predictions, r "
         "between a run's loss and its mean prediction. The paper reports an MSE of 0.0001.",
     )
-    heads = [
-        "Size",
-        "C, FLOPs",
-        "Runs",
-        "R2",
-        "MSE, fitted",
-        "MSE, held out",
-        "Pearson r, held out",
-    ]
+    heads = ["Size", "C, FLOPs", "Runs", "R2", "MSE, fitted"]
+    heads += ["MSE, held out", "Pearson r, held out"]
     return Tabular(pd.DataFrame(rows, columns=heads), notes=notes)
 
 
-def _implied(runs: str) -> float:
-    printed = PUBLISHED_ERRORS[runs]
-    return float(loss.implied_rows(printed["huber_sum"], printed["mse"]))
-
-
 def _errors(
-    law: str, runs: str, metrics: Mapping[str, Any], part: FitPart | None = None
+    law: str, runs: str, metrics: Mapping[str, Any], result: FitPart | None = None
 ) -> dict[str, Any]:
     return {
         "Law": law,
@@ -160,8 +148,8 @@ def _errors(
         "MSE": number_or_nan(metrics.get("mse")),
         "Huber, sum": number_or_nan(metrics.get("huber_sum")),
         "Huber, mean": number_or_nan(metrics.get("huber_mean")),
-        "AIC": number_or_nan(part.metrics.get("aic")) if part else np.nan,
-        "Parameters": float(len(part.params)) if part else np.nan,
+        "AIC": number_or_nan(result.metrics.get("aic")) if result else np.nan,
+        "Parameters": float(len(result.params)) if result else np.nan,
     }
 
 
@@ -186,8 +174,8 @@ def search_space(inputs: Inputs) -> Tabular:
 
 
 def _values(column: pd.Series[Any]) -> str:
-    """The values of a column, or their range where they are many."""
+    """Returns the values of a column, or their range where they are many."""
     values = sorted({float(f"{value:.4g}") for value in column.dropna().astype(float)})
     if len(values) <= MAX_LISTED:
-        return ", ".join(f"{value:.4g}" for value in values) or "none"
+        return _listed(values) or "none"
     return f"{values[0]:.4g} to {values[-1]:.4g} ({len(values)} values)"

@@ -1,4 +1,4 @@
-"""What follows from the fits of r*: r* beside each run's ratio, and the paper's second stage."""
+"""Tables that follow from the fits of r*: r* beside each run's ratio, and the second stage."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -73,14 +73,13 @@ def stages(inputs: FittedInputs) -> Rows:
 
 @stages.limits
 def stages_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each coefficient of which something was left out."""
+    """Names each coefficient whose line leaves sparsities out or could not be fitted."""
     noted = frame[frame["note"] != ""].drop_duplicates(["selection", "coefficient"])
-    return [
-        f"{row.coefficient} over 1-S ({row.selection}): {row.note}" for row in noted.itertuples()
-    ]
+    return [f"{x.coefficient} over 1-S ({x.selection}): {x.note}" for x in noted.itertuples()]
 
 
 def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of one fit that is split by S."""
     report = inputs.fit(name)
     table = estimates_table(report)
     for coefficient, law in LAWS.items():
@@ -94,12 +93,13 @@ def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
                 params = dict(fit(law, positive, spec).parts[0].params)
         except UserError as error:
             note = "; ".join(filter(None, (note, str(error))))
+        about: dict[str, Any] = {
+            "selection": name.removeprefix("ratio_"),
+            "coefficient": coefficient,
+        }
+        about |= {"level": report.level, "n": len(positive), "note": note}
         for parameter in law.names:
-            estimate = params.get(parameter)
-            row: dict[str, Any] = {"selection": name.removeprefix("ratio_")}
-            row |= {"coefficient": coefficient, "parameter": parameter}
-            if estimate:
+            row = {**about, "parameter": parameter, "published": (law.published or {})[parameter]}
+            if estimate := params.get(parameter):
                 row |= {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high}
-            published = (law.published or {})[parameter]
-            row |= {"published": published, "level": report.level, "n": len(positive)}
-            yield row | {"note": note}
+            yield row

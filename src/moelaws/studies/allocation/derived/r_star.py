@@ -1,11 +1,11 @@
 """Loss-optimal ratio r* of expert to attention FLOPs for each budget C and sparsity S.
 
-The same runs are read in three ways: the ratio of least loss as measured (raw); that after the
-paper's rule of B.3 (adjusted), which lets r* not fall as C grows where a loss within 0.001 nats
-allows it; and the minimum of a parabola in ln r, a check that the grid's own ratios do not bind.
+The same runs are read in three ways: the measured ratio of least loss (raw); that after the paper's
+rule B.3 (adjusted), which keeps r* from falling as C grows where this costs less than 0.001 nats;
+and the minimum of a parabola in ln r, which shows whether the grid's ratios limit r*.
 
-The adjusted r* imposes in part the trend that it is used to show: tests of the trend belong on the
-raw one.
+The adjusted r* partly imposes the trend that it is used to show, so tests of the trend belong on
+the raw one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, abscissae, minima, parabola, percentile_interval
 from moelaws.tables.column import Column, estimated
 
-MIN_RATIOS = 3  # for a parabola
-Index = NDArray[np.intp]
+MIN_RATIOS = 3  # that determine a parabola
 TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
 DRAWS = 1000
 LEVEL = 0.9
@@ -39,8 +38,8 @@ class Cell:
     S: float
     rows: pd.DataFrame  # completed runs
     r: Array  # (m,) ratios measured
-    L: Array  # (m,) the mean loss over the seeds of each
-    seeds: Array  # (m,) runs behind each mean
+    L: Array  # (m,) the mean loss over the seeds of each ratio
+    seeds: Array  # (m,) the number of runs behind each mean
 
 
 def cells_of(runs: pd.DataFrame) -> list[Cell]:
@@ -76,11 +75,11 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Reads r* of each budget and sparsity, with 90 % intervals of the runs' own noise.
+    """Reads r* of each budget and sparsity, with 90 % intervals from the runs' own noise.
 
-    The noise is the spread about each cell's parabola in ln r, pooled over all cells. An interval
-    of the raw and the adjusted r* holds the percentiles of what the same rules choose among losses
-    drawn about the parabolas with that noise. Source: allocation, B.3.
+    The noise is the spread about each cell's parabola in ln r, pooled over all cells. Losses are
+    drawn about the parabolas with that noise, and the raw and the adjusted r* are chosen among them
+    by the same rules: the percentiles of these choices are the intervals. Source: allocation, B.3.
     """
     cells = cells_of(inputs.completed)
     noise = pooled_noise(cells)
@@ -95,10 +94,8 @@ def derive(inputs: Inputs) -> Rows:
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
     """Names each raw r* that is an end of the ratios measured."""
-    return [
-        f"C={row.C:.3g}, S={row.S:.4g}: r* = {row.r_raw:.3g} is {row.note}"
-        for row in frame[frame["note"] != ""].itertuples()
-    ]
+    ends = frame[frame["note"] != ""].itertuples()
+    return [f"C={x.C:.3g}, S={x.S:.4g}: r* = {x.r_raw:.3g} is {x.note}" for x in ends]
 
 
 def pooled_noise(cells: Sequence[Cell]) -> float:
@@ -112,14 +109,14 @@ def pooled_noise(cells: Sequence[Cell]) -> float:
     return float(np.sqrt(squares / freedom)) if freedom else float("nan")
 
 
-def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[Index]:
+def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[NDArray[np.intp]]:
     """Chooses the ratio of each budget, in rising order of C, that rule B.3 takes as r*.
 
-    It is that of least loss; where this is below the r* of the budget before, the best of those
-    that are not, if its loss is less than 0.001 nats above the least. For each budget it takes
-    ratios (m,) and their losses (B, m) in B draws, and returns indices (B,) among the ratios.
+    The rule takes the ratio of least loss. Where that lies below the r* of the budget before, it
+    takes the best ratio that does not, if this costs less than 0.001 nats. Each budget has ratios
+    (m,) and their losses (B, m) in B draws; the result has indices (B,) among its ratios.
     """
-    chosen: list[Index] = []
+    chosen: list[NDArray[np.intp]] = []
     previous: Array = np.zeros(len(L[0]))
     for ratio, loss_Bm in zip(r, L, strict=True):
         draws = np.arange(len(loss_Bm))
@@ -136,16 +133,15 @@ def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[Index]:
 def _of_sparsity(
     cells: Sequence[Cell], noise: float, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    chosen = [
-        int(i[0]) for i in adjust([cell.r for cell in cells], [cell.L[None] for cell in cells])
-    ]
+    """Yields the rows of one sparsity's cells, which are sorted by C."""
+    adjusted = adjust([cell.r for cell in cells], [cell.L[None] for cell in cells])
     raw_draws, adjusted_draws = _chosen_draws(cells, noise, rng)
     for i, cell in enumerate(cells):
-        best, n = int(np.argmin(cell.L)), len(cell.r)
+        best, chosen, n = int(np.argmin(cell.L)), int(adjusted[i][0]), len(cell.r)
         note = {0: AT_LOW_END, n - 1: AT_HIGH_END}.get(best, "")
         row: dict[str, Any] = {"C": cell.C, "S": cell.S, "n_ratios": n, "n": len(cell.rows)}
         row |= {"r_least": cell.r[0], "r_most": cell.r[-1], "noise": noise, "level": LEVEL}
-        row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen[i]]}
+        row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen]}
         row["raw_low"], row["raw_high"] = percentile_interval(raw_draws[i], LEVEL)
         row["adjusted_low"], row["adjusted_high"] = percentile_interval(adjusted_draws[i], LEVEL)
         yield {
@@ -153,7 +149,7 @@ def _of_sparsity(
             **_parabola(cell),
             "E": int(cell.rows["E"].iloc[0] + cell.rows["E_s"].iloc[0]),
             "N_active": float(cell.rows["N_active_nonemb"].median()),
-            "adjusted": chosen[i] != best,
+            "adjusted": chosen != best,
             "note": TOO_FEW if n < MIN_RATIOS else note,
         }
 
@@ -163,13 +159,12 @@ def _chosen_draws(
 ) -> tuple[Array, Array]:
     """Draws losses about the parabolas; returns their raw and adjusted r*, (cells, draws) each.
 
-    Both are NaN where a cell has no parabola or nothing is known of the noise.
+    Both are NaN where a cell has no parabola or the noise is unknown.
     """
-    nothing = np.full((len(cells), DRAWS), np.nan)
+    raw, adjusted = np.full((2, len(cells), DRAWS), np.nan)
     known = [i for i, cell in enumerate(cells) if len(cell.r) >= MIN_RATIOS]
     if not known or not np.isfinite(noise):
-        return nothing, nothing.copy()
-    raw, adjusted = nothing, nothing.copy()
+        return raw, adjusted
     drawn = []
     for i in known:
         u = np.log(cells[i].r)
@@ -183,7 +178,7 @@ def _chosen_draws(
 
 
 def _smooth(u: Array, L: Array, at: Array) -> Array:
-    """Returns the least-squares parabola of ``L`` (n,) in ``u`` (n,), read ``at`` (m,)."""
+    """Returns the values (m,) ``at`` points (m,) of the parabola fitted to ``L`` (n,) in ``u``."""
     centre = u.mean()
     coefficients, *_ = np.linalg.lstsq(np.vander(u - centre, 3), L, rcond=None)
     return np.asarray(np.vander(at - centre, 3) @ coefficients)

@@ -18,11 +18,11 @@ from moelaws.laws.base import Mask
 from moelaws.spec.errors import UserError
 from moelaws.studies.allocation.figures.ratio import percent
 
-WINDOW = 0.02  # of the steps, for the running mean of the training loss
+WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
 
 
 def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
-    """Draws the observed over the predicted loss of the runs fitted or held out."""
+    """Draws the observed over the predicted loss of the fitted or of the held-out runs."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
     sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
     mask = prediction.held if held_out else prediction.used
@@ -35,7 +35,7 @@ def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Shee
 
 
 def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
-    """Draws a baseline's predictions of all runs: those fitted filled, those held out hollow."""
+    """Draws a baseline's predictions: fitted runs as filled marks, held-out runs as hollow ones."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
     sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
     _scatter(panel, prediction, prediction.used, "o")
@@ -53,18 +53,17 @@ def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
 def _scatter(
     panel: Panel, prediction: Prediction, mask: Mask, marker: str, hollow: bool = False
 ) -> None:
+    """Draws the observed over the predicted loss of the runs of ``mask``, coloured by sparsity."""
     S = prediction.rows["S"].to_numpy(float)
     for value, colour in style.palette(S.round(9)).items():
         own = mask & np.isclose(S, value)
         if not own.any():
             continue
-        rows = prediction.rows[own]
-        face, edge = ("white", 0.7) if hollow else (colour, 0.0)
-        series, label = f"runs, S={value:.4g}", percent(value)
-        if hollow:
-            series, label = f"held out, S={value:.4g}", f"{label} (held out)"
+        rows, label = prediction.rows[own], percent(value) + (" (held out)" if hollow else "")
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2}
-        look |= {"markerfacecolor": face, "markeredgewidth": edge, "label": label}
+        look |= {"markerfacecolor": "white" if hollow else colour, "label": label}
+        look["markeredgewidth"] = 0.7 if hollow else 0.0
+        series = f"{'held out' if hollow else 'runs'}, S={value:.4g}"
         panel.points(series, prediction.value[own], rows["L"], **bars(rows, ALONE), **look)
 
 
@@ -76,15 +75,15 @@ def _finish(panel: Panel, prediction: Prediction, mask: Mask, lines: list[str]) 
 
 
 def _losses(prediction: Prediction, mask: Mask) -> tuple[Array, Array]:
-    """The predicted and the observed losses of the runs of ``mask``."""
+    """Returns the predicted and the observed losses of the runs of ``mask``."""
     return prediction.value[mask], prediction.rows["L"].to_numpy(float)[mask]
 
 
 def curve(inputs: FittedInputs) -> Sheet:
     """Draws the training loss of one run over its tokens, and Eq 2 at its N, r and S as D grows.
 
-    The run is that of the middle sparsity and the largest budget whose r is nearest to r*. R is
-    that of the whole run, for r* is defined at the budget that a run is trained with.
+    The run has the middle sparsity, the largest budget and the r that is nearest to r*. R is that
+    of the whole run, since r* is defined at the budget that a run is trained with.
     """
     run = representative(inputs.derived("runs"))
     report, spec = inputs.fit("loss"), inputs.spec("loss")
@@ -105,7 +104,7 @@ def curve(inputs: FittedInputs) -> Sheet:
     colour, label = style.ORDERED(0.3), "training loss, mean\nof 2 % of the steps"
     series = "training loss, running mean"
     panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)
-    shown = fitted <= 1.05 * smooth.max()  # a law of final losses is lost at the first steps
+    shown = fitted <= 1.05 * smooth.max()  # at the first steps a law of final losses is far off
     panel.line("Eq 2", D[shown], fitted[shown], color=style.INK, label="Eq 2 as fitted")
     look: dict[str, Any] = {"color": style.WARN, "marker": "D", "zorder": 4}
     look["label"] = "validation loss\nat the end"
@@ -116,12 +115,12 @@ def curve(inputs: FittedInputs) -> Sheet:
         f"$S$ = {percent(run['S'])}, $r$ = {run['r']:.2f}",
         loc="left",
     )
-    panel.ax.legend(loc="lower left")  # where neither curve ever is
+    panel.ax.legend(loc="lower left")  # no curve comes there
     return sheet
 
 
 def representative(runs: pd.DataFrame) -> pd.Series[float]:
-    """Returns the run nearest to r* at the middle sparsity (the upper of two), largest budget."""
+    """Returns the run nearest to r* at the largest budget of the middle sparsity (upper of two)."""
     known = sorted(runs["S"].unique())
     own = runs[np.isclose(runs["S"], known[len(known) // 2])]
     own = own[own["C"] == own["C"].max()]

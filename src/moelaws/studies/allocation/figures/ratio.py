@@ -13,12 +13,11 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.fitting.report import FitReport
 from moelaws.studies.allocation.derived.r_star import Cell, cells_of
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
 
-PANELS = 2  # at most, of inner sparsities
-LABELS = 9  # at most, of budgets on the axis
+PANELS = 2  # at most this many inner sparsities are drawn
+LABELS = 9  # at most this many budgets are named on the axis
 FIT = "ratio_adjusted"
 SYMBOLS = {"alpha_r": r"prefactor $\alpha_r$ (FLOP$^{-\beta_r}$)", "beta_r": r"exponent $\beta_r$"}
 PUBLISHED = {"alpha_r": alpha_r, "beta_r": beta_r}
@@ -40,11 +39,11 @@ def ratio_axis(panel: Panel, which: str, low: float, high: float, label: str) ->
 
 
 def valleys(inputs: Inputs, outer: bool) -> Sheet:
-    """Draws a panel a sparsity: the least and the largest (``outer``), or two between them.
+    """Draws a panel for each sparsity: the least and the largest (``outer``), or two between them.
 
-    Valleys of different budgets lie far apart in loss, so that each line is drawn above its own
-    least loss and shifted up by a fixed step, from the smallest budget; a bar shows the scale. The
-    CSV has the losses themselves, too.
+    Valleys of different budgets lie far apart in loss. So each line is drawn relative to its own
+    least loss and shifted up by a fixed step from one budget to the next; a bar shows the scale.
+    The CSV holds the losses themselves, too.
     """
     cells = [cell for cell in cells_of(inputs.completed) if len(cell.r) > 1]
     known = sorted({cell.S for cell in cells})
@@ -60,20 +59,19 @@ def valleys(inputs: Inputs, outer: bool) -> Sheet:
     for panel, S in zip(sheet.panels, shown, strict=True):
         _valleys(panel, [cell for cell in cells if cell.S == S], norm, step)
         panel.title(f"$S$ = {percent(S)}")
-        low, high = min(c.r[0] for c in cells), max(c.r[-1] for c in cells)
-        ratio_axis(panel, "x", low, high, "expert-attention ratio $r = C_E/C_A$")
+        ends = min(c.r[0] for c in cells), max(c.r[-1] for c in cells)
+        ratio_axis(panel, "x", *ends, "expert-attention ratio $r = C_E/C_A$")
     sheet.panels[-1].ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.14), ncols=3)
     sheet.panels[0].ax.set_ylabel("budget $C$ (FLOPs); loss above its least")
-    bar = sheet.figure.colorbar(
-        ScalarMappable(norm, style.ORDERED), ax=[panel.ax for panel in sheet.panels], pad=0.02
-    )
+    axes = [panel.ax for panel in sheet.panels]
+    bar = sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=axes, pad=0.02)
     style.size_axis(bar.ax.yaxis, "active parameters $N_a$ (no embeddings)")
     bar.outline.set_visible(False)
     return sheet
 
 
 def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) -> None:
-    """Draws the budgets of one sparsity, from below in rising order."""
+    """Draws the budgets of one sparsity, which rise from below."""
     path: list[tuple[float, float]] = []
     for i, cell in enumerate(cells):
         best = int(np.argmin(cell.L))
@@ -100,15 +98,14 @@ def _scale_bar(panel: Panel, step: float) -> None:
     length = float(f"{step:.0e}")
     panel.ax.set_ylim(low, high + 1.6 * length)
     top = panel.ax.get_ylim()[1]
-    place = panel.ax.get_yaxis_transform()
-    panel.ax.plot([0.03, 0.03], [top - length, top], color=style.INK, lw=1.5, transform=place)
-    panel.ax.text(
-        0.05, top - length / 2, f"{length:g} nats/token", transform=place, va="center", fontsize=6
-    )
+    place = {"transform": panel.ax.get_yaxis_transform()}
+    panel.ax.plot([0.03, 0.03], [top - length, top], color=style.INK, lw=1.5, **place)
+    text = f"{length:g} nats/token"
+    panel.ax.text(0.05, top - length / 2, text, **place, va="center", fontsize=6)
 
 
 def over_compute(inputs: FittedInputs) -> Sheet:
-    """Draws r* over C, a colour a sparsity, with the line of each."""
+    """Draws r* over C, a colour for each sparsity, with its fitted and its published line."""
     table, report = inputs.derived("r_star"), inputs.fit(FIT)
     sheet, panel = one_panel(style.SINGLE + 0.9, style.HEIGHT + 0.2)
     palette = style.palette(table["S"].round(9))
@@ -124,9 +121,9 @@ def over_compute(inputs: FittedInputs) -> Sheet:
         published = ratio(C, S)
         published_in_view |= bool(((published > low) & (published < high)).any())
         panel.line(f"published, S={S:.4g}", C, published, **style.PUBLISHED, linewidth=0.7)
-        for part in report.parts:
-            if np.isclose(part.where["S"], S):
-                p = part.estimates()
+        for result in report.parts:
+            if np.isclose(result.where["S"], S):
+                p = result.estimates()
                 panel.line(f"fit, S={S:.4g}", C, p["alpha_r"] * C ** p["beta_r"], color=colour)
     _explain(panel, table, published_in_view)
     budgets = sorted(table["C"].unique())
@@ -140,7 +137,7 @@ def over_compute(inputs: FittedInputs) -> Sheet:
 
 
 def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: float) -> None:
-    """Marks adjusted r*, hollow at an end of the grid, and raw ones where they differ."""
+    """Marks the adjusted r*, hollow at an end of the grid, and the raw ones where they differ."""
     end = (rows["r_adjusted"] == rows["r_least"]) | (rows["r_adjusted"] == rows["r_most"])
     for at_end, group in rows.groupby(end, sort=True):
         series = f"adjusted r*, S={S:.4g}" + (" (end of the grid)" if at_end else "")
@@ -148,15 +145,14 @@ def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: f
         face = "white" if at_end else colour
         panel.points(series, group["C"] * shift, *ends, color=colour, markerfacecolor=face)
     other = rows[rows["adjusted"]]
+    look: dict[str, Any] = {"color": colour, "marker": "x"}
     if len(other):
-        panel.points(
-            f"raw r*, S={S:.4g}", other["C"] * shift, other["r_raw"], color=colour, marker="x"
-        )
+        panel.points(f"raw r*, S={S:.4g}", other["C"] * shift, other["r_raw"], **look)
     panel.ax.plot([], [], color=colour, marker="o", linewidth=1.2, label=percent(S))
 
 
 def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None:
-    """Adds the marks that carry no colour to the legend."""
+    """Adds legend entries for the marks and lines that are not told apart by colour."""
     grey = {"color": style.GREY, "linestyle": "none"}
     if table["r_adjusted"].isin([*table["r_least"], *table["r_most"]]).any():
         panel.ax.plot([], [], marker="o", mfc="white", label="at an end of the grid", **grey)
@@ -168,9 +164,11 @@ def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None
 
 def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     """Draws a coefficient of r* over 1 - S, with the lines of the second stage and the paper."""
-    report, stages = inputs.fit(FIT), inputs.derived("stages")
+    stages = inputs.derived("stages")
     sheet, panel = one_panel()
-    x, value, low, high = _estimates(report, coefficient)
+    fitted = [(1 - p.where["S"], p.params[coefficient]) for p in inputs.fit(FIT).parts]
+    rows = [(x, estimate.estimate, estimate.low, estimate.high) for x, estimate in fitted]
+    x, value, low, high = np.array(rows, float).T  # an end of None becomes NaN
     grid = np.geomspace(x.min() / 1.2, x.max() * 1.2, 60)
     published = PUBLISHED[coefficient](1 - grid)
     logarithmic = bool((value > 0).all())
@@ -179,16 +177,13 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
         floor, top = value.min() / MARGIN, value.max() * MARGIN
         low, high = np.clip(low, floor, None), np.clip(high, None, top)
         panel.ax.set_yscale("log")
-    panel.points(
-        "fit at each S (adjusted r*)", x, value, low, high, color=style.INK, label="own runs"
-    )
+    series, look = "fit at each S (adjusted r*)", {"color": style.INK, "label": "own runs"}
+    panel.points(series, x, value, low, high, **look)
     line = stages[(stages["selection"] == "adjusted") & (stages["coefficient"] == coefficient)]
     prefactor, exponent = line["estimate"].to_numpy(float)
     if np.isfinite([prefactor, exponent]).all():
-        y = prefactor * grid**exponent
-        panel.line(
-            "second stage", grid, y, color=style.ORDERED(0.5), label=_power(prefactor, exponent)
-        )
+        y, label = prefactor * grid**exponent, _power(prefactor, exponent)
+        panel.line("second stage", grid, y, color=style.ORDERED(0.5), label=label)
     label = "published\n" + _power(*line["published"].to_numpy(float))
     panel.line("published", grid, published, **style.PUBLISHED, linewidth=0.8, label=label)
     for note in sorted(set(line["note"]) - {""}):
@@ -197,13 +192,6 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     panel.ax.set(xlabel="active fraction $1 - S$", ylabel=SYMBOLS[coefficient])
     panel.legend()
     return sheet
-
-
-def _estimates(report: FitReport, coefficient: str) -> tuple[np.ndarray, ...]:
-    """Returns 1 - S, estimate and interval's ends of each sparsity, (n,); NaN without an end."""
-    parts = [(1 - part.where["S"], part.params[coefficient]) for part in report.parts]
-    rows = [(x, estimate.estimate, estimate.low, estimate.high) for x, estimate in parts]
-    return tuple(np.array(rows, float).T)  # an end of None becomes NaN
 
 
 def _power(prefactor: float, exponent: float) -> str:

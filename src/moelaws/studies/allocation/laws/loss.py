@@ -27,17 +27,18 @@ from moelaws.laws.terms import QUARTERS, irreducible_loss, over, parameters_of, 
 from moelaws.laws.vocabulary import LOSS, variable
 from moelaws.studies.allocation.laws import ratio
 
-# The bound on ln of the factor (1-S)^gamma; its square times another is then still a number.
+# The bound on ln of the factor (1-S)^gamma: the square of such a factor, times another, still is a
+# finite number.
 _LARGEST_LOG_FACTOR = 100.0
 
-# Order of the parameters, of every vector and Jacobian here.
+# The order of the parameters in every vector and Jacobian here.
 _A, _B, _C, _D, _TAU, _ALPHA, _BETA, _LAMBDA, _GAMMA = range(9)
-_PENALTY, _SHARE = 2, 3  # the terms of c and d
+_PENALTY, _EXPERTS = 2, 3  # the terms of c and d
 
 
 @dataclass(frozen=True)
 class Form:
-    """One reading of a factor in Eq 2: as text, as LaTeX, and over a table's columns."""
+    """A reading of one factor in Eq 2: text, LaTeX, and a function of a table's columns."""
 
     equation: str
     latex: str
@@ -48,7 +49,7 @@ def _ln_ratio(columns: Columns) -> Array:
     return np.asarray(np.log(columns["r"]) - np.log(columns["r_star"]))
 
 
-# R of Eq 2, which the paper never defines: the deviation from the optimal ratio.
+# R of Eq 2 is the deviation from the optimal ratio, which the paper never defines.
 DEVIATIONS: Mapping[str, Form] = {
     "abslog": Form(
         "abs(ln(r/r_star))", r"\left|\ln\frac{r}{r^*}\right|", lambda x: np.abs(_ln_ratio(x))
@@ -57,9 +58,10 @@ DEVIATIONS: Mapping[str, Form] = {
     "sqlog": Form("ln(r/r_star)^2", r"\ln^2\frac{r}{r^*}", lambda x: _ln_ratio(x) ** 2),
     "literal": Form("r", "r", lambda x: x["r"]),
 }
-# The experts' share: the paper's own form, and the two that it tried and left (App D.2).
-SHARES: Mapping[str, Form] = {
-    "share": Form("r/(1+r)", r"\frac{r}{1+r}", lambda x: x["r"] / (1 + x["r"])),
+# The experts' fraction of the FLOPs, in the paper's own form and the two that it tried and gave up
+# (App D.2).
+FRACTIONS: Mapping[str, Form] = {
+    "fraction": Form("r/(1+r)", r"\frac{r}{1+r}", lambda x: x["r"] / (1 + x["r"])),
     "log1p": Form("ln(1+r)", r"\ln(1+r)", lambda x: np.log1p(x["r"])),
     "exp": Form("(1 - exp(-r))", r"\left(1-e^{-r}\right)", lambda x: -np.expm1(-x["r"])),
 }
@@ -67,10 +69,10 @@ SHARES: Mapping[str, Form] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AllocationLoss(FittableLaw):
-    """Eq 2 with one reading of R and one form of the share; fitted on ln L."""
+    """Eq 2 with one reading of R and one form of the experts' fraction; fitted on ln L."""
 
     deviation: Callable[[Columns], Array]
-    share: Callable[[Columns], Array]
+    fraction: Callable[[Columns], Array]
 
     def model(self, columns: Columns) -> AllocationModel:
         values = self.columns(columns)
@@ -79,16 +81,18 @@ class AllocationLoss(FittableLaw):
             np.log(values["D"]),
             np.log1p(-values["S"]),
             self.deviation(values),
-            np.log(self.share(values)),
+            np.log(self.fraction(values)),
         )
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        _, (share_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
-        return dict(zip(_NAMES[:5], share_TBn[:, 0], strict=True))
+        _, (weight_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
+        return dict(zip(_NAMES[:5], weight_TBn[:, 0], strict=True))
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs of parameters whose effect is the same in all rows: (exponent, coefficient), or
-        (d, tau) where all rows have one r."""
+        """Pairs parameters whose effect is the same in all rows.
+
+        These are an exponent and its coefficient, or d and tau where all rows have one r.
+        """
         values = self.columns(columns)
         R, x = self.deviation(values), np.log1p(-values["S"])
         pairs = [
@@ -104,19 +108,19 @@ class AllocationLoss(FittableLaw):
 
 
 class AllocationModel:
-    """ln of Eq 2 over fixed rows: a ``Model``, for log-sum-exp of terms of which one is not linear.
+    """ln of Eq 2 over fixed rows: a ``Model`` of a sum whose term c is not log-linear in gamma.
 
-    Its state is each term's share of the prediction (T, B, n), and R (1-S)^gamma (B, n).
+    Its state is each term's weight in the prediction (T, B, n), and R (1-S)^gamma (B, n).
     """
 
     n_params = 9
     log_of_sum = True
 
     def __init__(
-        self, ln_N: Array, ln_D: Array, ln_density: Array, deviation: Array, ln_share: Array
+        self, ln_N: Array, ln_D: Array, ln_density: Array, deviation: Array, ln_fraction: Array
     ) -> None:
         self.n = len(ln_N)
-        self._rows = (ln_N, ln_D, ln_density, deviation, ln_share)
+        self._rows = (ln_N, ln_D, ln_density, deviation, ln_fraction)
         self._ln_density, self._deviation = ln_density, deviation
         one = np.ones(self.n)
         self._terms: tuple[tuple[list[int], Array], ...] = (
@@ -129,7 +133,7 @@ class AllocationModel:
         self._design = np.zeros((len(self._terms), self.n_params, self.n))
         for t, (index, x_kn) in enumerate(self._terms):
             self._design[t, index] = x_kn
-        self._ln_share = ln_share
+        self._ln_fraction = ln_fraction
         steps = self._design.copy()
         steps[_PENALTY, _GAMMA] = deviation * ln_density  # of that term's logarithm, at gamma = 0
         self.metric = np.einsum("tpn,tqn->pq", steps, steps) / self.n
@@ -138,61 +142,60 @@ class AllocationModel:
         return AllocationModel(*(values[index] for values in self._rows))
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
-        """ln L (B, n) and the state."""
+        """Returns ln L (B, n) and the state."""
         z_TBn = theta_BP @ self._design
         penalty_Bn = theta_BP[:, _GAMMA, None] * self._ln_density
         np.clip(penalty_Bn, -_LARGEST_LOG_FACTOR, _LARGEST_LOG_FACTOR, out=penalty_Bn)
         np.exp(penalty_Bn, out=penalty_Bn)
         penalty_Bn *= self._deviation
         z_TBn[_PENALTY] += penalty_Bn
-        z_TBn[_SHARE] += self._ln_share
+        z_TBn[_EXPERTS] += self._ln_fraction
         return log_sum_exp(z_TBn), (z_TBn, penalty_Bn)
 
     def jacobian(self, state: State) -> Array:
-        share_TBn, penalty_Bn = state
+        weight_TBn, penalty_Bn = state
         jacobian_PBn: Array = np.empty((self.n_params, *penalty_Bn.shape))
-        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
+        for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
             for p, x_n in zip(index, x_kn, strict=True):
-                np.multiply(share_Bn, x_n, out=jacobian_PBn[p])
+                np.multiply(weight_Bn, x_n, out=jacobian_PBn[p])
         slope_Bn = penalty_Bn * self._ln_density  # of the penalty's logarithm in gamma
-        np.multiply(share_TBn[_PENALTY], slope_Bn, out=jacobian_PBn[_GAMMA])
+        np.multiply(weight_TBn[_PENALTY], slope_Bn, out=jacobian_PBn[_GAMMA])
         return jacobian_PBn.swapaxes(0, 1)
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """Second moments of the terms' derivatives under their shares; the penalty's own bend."""
-        share_TBn, penalty_Bn = state
+        """Returns the second moments of the terms' derivatives under their weights.
+
+        To these it adds the curvature of the penalty's logarithm in gamma.
+        """
+        weight_TBn, penalty_Bn = state
         moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
-        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
-            weight_Bn = share_Bn * psi_Bn
+        for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
+            psi_weight_Bn = weight_Bn * psi_Bn
             for p, x_n in zip(index, x_kn, strict=True):
-                moment[:, p, index] += weight_Bn @ (x_n * x_kn).T
+                moment[:, p, index] += psi_weight_Bn @ (x_n * x_kn).T
         slope_Bn = penalty_Bn * self._ln_density
-        weight_Bn = share_TBn[_PENALTY] * psi_Bn * slope_Bn
+        psi_slope_Bn = weight_TBn[_PENALTY] * psi_Bn * slope_Bn
         index, x_kn = self._terms[_PENALTY]
-        cross_Bk = weight_Bn @ x_kn.T
+        cross_Bk = psi_slope_Bn @ x_kn.T
         moment[:, _GAMMA, index] += cross_Bk
         moment[:, index, _GAMMA] += cross_Bk
-        moment[:, _GAMMA, _GAMMA] += (weight_Bn * (slope_Bn + self._ln_density)).sum(axis=1)
+        moment[:, _GAMMA, _GAMMA] += (psi_slope_Bn * (slope_Bn + self._ln_density)).sum(axis=1)
         return moment
 
 
 _R_STAR = variable("r_star", "loss-optimal r at the run's compute and sparsity (allocation.ratio)")
 _OPTIMAL_RATIO = Derivation(
-    "r_star",
-    ("C", "S"),
-    "r_star(C, S) by allocation.ratio, published",
-    lambda C, S: ratio.LAW.evaluate(ratio.LAW.published or {}, {"C": C, "S": S})["r_star"],
+    "r_star", ("C", "S"), "r_star(C, S) by allocation.ratio, published", ratio.ratio
 )
 _SIZE = variable("N", "parameters: total or active, one of them throughout a fit")
 _TOKENS = variable("D")
-_SPARSITY = variable("S", "sparsity (E - k) / E, shared experts among E and k")
 _VARIABLES = (
     _SIZE,
     _TOKENS,
-    _SPARSITY,
+    variable("S", "sparsity (E - k) / E, shared experts among E and k"),
     Variable("r", "1", "FLOPs of the experts over FLOPs of attention"),
 )
-# The values are those of Table 1. The third term, the penalty on R, also has gamma.
+# The published values are those of Table 1. The third term, the penalty on R, also has gamma.
 _TERMS = (
     term("a", 15.12, "the size term", over(_SIZE, "alpha", 0.6288)),
     term("b", 18.62, "the data term", over(_TOKENS, "beta", 0.0453)),
@@ -237,13 +240,13 @@ _ERRATA = (
 )
 
 
-def _form(deviation: str, share: str) -> AllocationLoss:
-    """Eq 2 with that reading of R and that form of the share, by their names."""
-    R, factor = DEVIATIONS[deviation], SHARES[share]
-    if share == "share":
+def _form(deviation: str, fraction: str) -> AllocationLoss:
+    """Returns Eq 2 with that reading of R and that form of the fraction, by their names."""
+    R, factor = DEVIATIONS[deviation], FRACTIONS[fraction]
+    if fraction == "fraction":
         variant, tried = "" if deviation == "abslog" else deviation, ""
     else:
-        variant, tried = f"{deviation}+{share}", f", with the {factor.equation} of App D.2"
+        variant, tried = f"{deviation}+{fraction}", f", with the {factor.equation} of App D.2"
     return AllocationLoss(
         id="allocation.loss",
         variant=variant,
@@ -264,15 +267,12 @@ def _form(deviation: str, share: str) -> AllocationLoss:
         # The values are printed for r/(1+r) alone.
         parameters=with_published(_PARAMETERS, {}) if tried else _PARAMETERS,
         deviation=R.of,
-        share=factor.of,
+        fraction=factor.of,
         protocol=_PROTOCOL,
         errata=_ERRATA,
     )
 
 
-LAW = _form("abslog", "share")
-VARIANTS: Mapping[str, AllocationLoss] = {
-    law.variant: law
-    for law in (_form(deviation, share) for share in SHARES for deviation in DEVIATIONS)
-    if law.variant
-}
+_FORMS = [_form(deviation, fraction) for fraction in FRACTIONS for deviation in DEVIATIONS]
+LAW = _FORMS[0]
+VARIANTS: Mapping[str, AllocationLoss] = {law.variant: law for law in _FORMS[1:]}

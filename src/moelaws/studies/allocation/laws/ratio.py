@@ -39,7 +39,7 @@ _BETA1 = times(one_minus(_S), "beta1", 0.21, "exponent of 1 - S in beta_r", (-4.
 
 class _RatioLaw(GeneralLaw):
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs of parameters whose effects are proportional in all rows: those of one S."""
+        """Pairs the parameters whose effects are proportional where all rows have one S."""
         values = self.columns(columns)
         if np.ptp(values["S"]) > 0:
             return []
@@ -148,7 +148,7 @@ VARIANTS: Mapping[str, LinearLaw] = {
 
 
 def sparsity(E: ArrayLike, active: ArrayLike = 3) -> Array:
-    """S = (E - active) / E of ``E`` experts, the shared one among both.
+    """Returns S = (E - active) / E of ``E`` experts; both numbers count the shared expert.
 
     The paper's models activate one shared expert and two routed ones. Source: allocation, sec 2.
     """
@@ -157,38 +157,30 @@ def sparsity(E: ArrayLike, active: ArrayLike = 3) -> Array:
 
 
 def alpha_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """Prefactor of r* at sparsity ``S``, in FLOP^-beta_r. Source: allocation, sec 3.3."""
+    """Returns the prefactor of r* at sparsity ``S``, FLOP^-beta_r. Source: allocation, sec 3.3."""
     return np.asarray(params["alpha0"] * np.exp(params["alpha1"] * np.log1p(-np.asarray(S, float))))
 
 
 def beta_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """Exponent of compute in r* at sparsity ``S``. Source: allocation, sec 3.3."""
+    """Returns the exponent of compute in r* at sparsity ``S``. Source: allocation, sec 3.3."""
     return np.asarray(params["beta0"] * np.exp(params["beta1"] * np.log1p(-np.asarray(S, float))))
 
 
 def ratio(C: ArrayLike, S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """r* at total training compute ``C`` (FLOPs) and sparsity ``S``. Source: allocation, Eq 1."""
+    """Returns r* at total compute ``C`` (FLOPs) and sparsity ``S``. Source: allocation, Eq 1."""
     return LAW.predict(params, {"C": C, "S": S})
 
 
-def compute_for(r: ArrayLike, S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """C (FLOPs) at which r*(C, S) = ``r``; NaN where r* does not depend on C.
-
-    Source: allocation, Eq 1 solved for C.
-    """
-    return _power(np.asarray(r, float) / alpha_r(S, params), beta_r(S, params))
-
-
 def crossing(S1: ArrayLike, S2: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """C (FLOPs) at which both sparsities have the same r*; NaN where their beta_r are equal."""
+    """Returns C (FLOPs) at which both sparsities have one r*; NaN where their beta_r are equal."""
     prefactor = alpha_r(S1, params) / alpha_r(S2, params)
     return _power(1 / prefactor, beta_r(S1, params) - beta_r(S2, params))
 
 
 def least_ratio_sparsity(C: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """The sparsity whose r* is the least at compute ``C`` (FLOPs); 0 where r* rises with S.
+    """Returns the sparsity whose r* is least at compute ``C`` (FLOPs); 0 where r* rises with S.
 
-    NaN where r* falls all the way to S = 1, and where it does not grow with C (beta0 < 0).
+    It is NaN where r* falls all the way to S = 1, and where r* does not grow with C (beta0 < 0).
     Source: d ln r* / d ln(1-S) = alpha1 + beta0 beta1 (1-S)^beta1 ln C = 0, from allocation, Eq 1.
     """
     growth = params["beta0"] * np.log(np.asarray(C, float))
@@ -202,7 +194,7 @@ def least_ratio_sparsity(C: ArrayLike, params: Mapping[str, float] = PUBLISHED) 
 
 
 def _power(r: Array, exponent: Array) -> Array:
-    """r^(1/exponent) of positive ``r``, inf beyond floating point; NaN where undefined."""
+    """Returns r^(1/exponent) of positive ``r``: inf beyond floating point, NaN where undefined."""
     defined = (r > 0) & (exponent != 0)
     with np.errstate(over="ignore"):
         return np.where(

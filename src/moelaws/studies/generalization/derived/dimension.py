@@ -20,11 +20,11 @@ from moelaws.tables.column import Column
 
 Array = NDArray[np.float64]
 
-# What the paper uses is lost in its text.
+# The paper's own numbers are lost in its text.
 NEIGHBOURS = 20
 SUBSAMPLES = 9
-SHARE = 0.5  # of the distinct points in each subsample
-_BLOCK = 512  # rows of distances held at a time
+FRACTION = 0.5  # of the distinct points in each subsample
+_BLOCK = 512  # rows of distances that are held at a time
 MIDDLE = (0.4, 0.6)  # relative depth of the layers that stand for a model (App A.2)
 
 
@@ -62,7 +62,7 @@ def nearest(points: Array, k: int) -> Array:
     It compares all pairs, in blocks: that is exact, and quick enough for some thousand points.
     """
     points = np.asarray(points, float)
-    points = points - points.mean(axis=0)  # of the cloud alone: large offsets cost digits
+    points = points - points.mean(axis=0)  # a cloud far from the origin would cost digits
     square = np.einsum("nd,nd->n", points, points)
     distances = np.empty((len(points), k))
     for start in range(0, len(points), _BLOCK):
@@ -89,11 +89,10 @@ def over_subsamples(points: Array) -> Dimension:
     no logarithm. Source: generalization, App A.2.
     """
     distinct = np.unique(np.asarray(points, float), axis=0)
-    size = int(SHARE * len(distinct))
+    size = int(FRACTION * len(distinct))
     rng = np.random.default_rng(0)
-    dimensions = np.array(
-        [dimension(distinct[rng.permutation(len(distinct))[:size]]) for _ in range(SUBSAMPLES)]
-    )
+    samples = (rng.permutation(len(distinct))[:size] for _ in range(SUBSAMPLES))
+    dimensions = np.array([dimension(distinct[rows]) for rows in samples])
     if not np.isfinite(dimensions).any():
         return Dimension(float("nan"), float("nan"), len(distinct), size)
     median = float(np.nanmedian(dimensions))
@@ -116,7 +115,7 @@ def over_subsamples(points: Array) -> Dimension:
     Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
 )
 def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Gives a row for each layer of each completed run that has hidden states."""
+    """Yields a row for each layer of each completed run that has hidden states."""
     for run in records(inputs.completed):
         try:
             hidden = inputs.hidden(run["run_id"])
@@ -142,13 +141,12 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dimensions.limits
 def dimensions_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where nothing was measured, or where the width limits the dimension."""
+    """Returns a line where nothing was measured, or where the width limits the dimension."""
     if frame.empty:
         return ["no hidden states: no completed run's weights are kept"]
-    narrow = frame[frame["dimension"] > frame["d_model"] / 2]
-    if narrow.empty:
-        return []
-    return [
-        f"{narrow['run_id'].nunique()} models have a dimension above half their width, which "
-        "bounds it: a statement on so narrow states says little of the data"
-    ]
+    narrow = frame.loc[frame["dimension"] > frame["d_model"] / 2, "run_id"].nunique()
+    text = (
+        f"{narrow} models have a dimension above half their width, which bounds it: a statement "
+        "on so narrow states says little of the data"
+    )
+    return [text] if narrow else []

@@ -1,8 +1,8 @@
 """Exponents of the runs with their intervals, and how consistent they are with the theory.
 
-``slopes`` are those of the model- and the data-scaling sweeps, without and with a floor (App A.5);
-``identities`` those of each number of experts, beside the paper's (Table 5); ``amplification`` is
-how kappa, which compares the two exponents, grows with the number of experts (Fig 6b).
+``slopes`` has the exponents of the model- and the data-scaling sweeps, without and with a floor
+(App A.5). ``identities`` has those of each number of experts beside the paper's (Table 5).
+``amplification`` says how kappa, which compares the two, grows with the experts (Fig 6b).
 """
 
 import math
@@ -18,7 +18,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.report import FitPart
 from moelaws.laws.forms import LinearLaw
-from moelaws.laws.joint.loss import VARIANTS
+from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
 from moelaws.tables.column import Column, estimated
 
@@ -28,12 +28,16 @@ QUANTITIES = (
     "alpha_N", "alpha_D", "alpha_C", "alpha_D_predicted", "alpha_C_predicted", "delta_D", "delta_C",
     "relative_delta_D", "relative_delta_C", "kappa",
 )  # fmt: skip
-FLOORS = {"line": "none", "floor": "fitted"}  # how the fits' names end -> their floor
+FLOORS = {"line": "none", "floor": "fitted"}  # the end of a fit's name -> its floor
+# Number of experts -> the published law's parameters there (Ludziejewski et al. 2025, Table 4).
+PUBLISHED_LAWS = {
+    float(law.variant[1:]): law.published for law in joint.VARIANTS.values() if law.published
+}
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """What a fit to one set of rows estimates: its parameters with draws (B,) of each."""
+    """What a fit to one set of rows estimates: its parameters, with draws (B,) of each."""
 
     result: FitPart
     params: Mapping[str, float]
@@ -59,7 +63,7 @@ def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
 
 
 def paired(*draws: Array, seed: int = 0) -> list[Array]:
-    """Returns draws of independent fits as joint draws: shuffled, and cut to the shortest."""
+    """Pairs draws of independent fits: returns them shuffled and cut to the shortest."""
     rng = np.random.default_rng(seed)
     n = min(len(draw) for draw in draws)
     return [draw[rng.permutation(len(draw))[:n]] for draw in draws]
@@ -68,8 +72,8 @@ def paired(*draws: Array, seed: int = 0) -> list[Array]:
 def interval(draws: Array, level: float) -> tuple[float, float]:
     """Returns the equal-tailed interval of ``draws`` (B,), some of which may be NaN.
 
-    Both ends are NaN where more draws are missing than may lie beyond one end: what is left of
-    them would look more certain than it is.
+    Both ends are NaN where more draws are missing than may lie beyond one end: the interval of the
+    others would look more certain than it is.
     """
     if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
         return float("nan"), float("nan")
@@ -85,20 +89,11 @@ def with_interval(name: str, value: float, draws: Array, level: float) -> dict[s
 def consistency(alpha_N: Any, alpha_D: Any) -> dict[str, Any]:
     """Returns each of ``QUANTITIES`` at two exponents, with their shape.
 
-    The identities hold of exponents above 0 alone: where one is not, they are NaN.
+    The identities hold for exponents above 0 alone: where one is not, the results are NaN.
     """
     a, b = (np.where(np.asarray(x, float) > 0, x, np.nan) for x in (alpha_N, alpha_D))
     law = exponents.VARIANTS["consistency"]
     return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
-
-
-def published() -> dict[float, tuple[float, float]]:
-    """Returns alpha_N and alpha_D of each number of experts E (generalization, Table 5).
-
-    The paper reads them from the fits of Ludziejewski et al. 2025, Table 4.
-    """
-    fits = {float(name.removeprefix("E")): law.published for name, law in VARIANTS.items()}
-    return {E: (-values["mu"], -values["nu"]) for E, values in fits.items() if values is not None}
 
 
 def one_row(frame: pd.DataFrame, **values: str) -> dict[Any, Any]:
@@ -125,10 +120,10 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
 )
 def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each parameter of model_line, model_floor, data_line and data_floor.
+    """Yields a row for each parameter of model_line, model_floor, data_line and data_floor.
 
-    A row for each floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1 where both slopes
-    agree on one smoothness (Eq 24, generalization).
+    One more row for each floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1 where both
+    slopes agree on one smoothness (Eq 24, generalization).
     """
     for form, floor in FLOORS.items():
         (model,), (data,) = (estimates(inputs, f"{series}_{form}") for series in ("model", "data"))
@@ -146,7 +141,7 @@ def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
 
 @slopes.limits
 def slopes_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line for each exponent whose interval does not exclude 0."""
+    """Returns a line for each exponent whose interval does not exclude 0."""
     rows = frame[(frame["name"] == "alpha") & ~(frame["value_low"] > 0)]
     return [
         f"{row.series} scaling, floor {row.floor}: the exponent is not told from 0 "
@@ -167,7 +162,7 @@ def slopes_warnings(frame: pd.DataFrame) -> list[str]:
     Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
 )
 def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each number of experts of the fit by_experts, then the published ones."""
+    """Yields a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:
         point = consistency(fit.params["alpha"], fit.params["beta"])
@@ -176,14 +171,15 @@ def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
         for name in QUANTITIES:
             row |= with_interval(name, point[name], drawn[name], fit.level)
         yield row
-    for E, pair in published().items():
-        numbers = {name: float(value) for name, value in consistency(*pair).items()}
+    for E, law in PUBLISHED_LAWS.items():
+        exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D
+        numbers = {name: float(value) for name, value in exact.items()}
         yield {"origin": PUBLISHED, "E": E, **numbers, "level": fits[0].level, "n": 0}
 
 
 @identities.limits
 def identities_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line for each E whose kappa is not known within a factor of two either way."""
+    """Returns a line for each E whose kappa is not known within a factor of two either way."""
     own = frame[frame["origin"] == OWN]
     loose = own[~(own["kappa_high"] < 4 * own["kappa_low"])]
     return [
@@ -202,16 +198,12 @@ def identities_warnings(frame: pd.DataFrame) -> list[str]:
     Column("points", "int", "1", "numbers of experts behind it"),
 )
 def amplification(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each parameter of each form, by the fit by_experts and as published."""
-    fits = estimates(inputs, "by_experts")
+    """Yields a row for each parameter of each form, by the fit by_experts and as published."""
+    fits, both = estimates(inputs, "by_experts"), ("alpha", "beta")
     E = np.array([fit.result.where["M"] for fit in fits])
-    point_E = consistency(*([fit.params[name] for fit in fits] for name in ("alpha", "beta")))
-    drawn_BE = consistency(
-        *(
-            np.stack(paired(*(fit.draws[name] for fit in fits)), axis=1)
-            for name in ("alpha", "beta")
-        )
-    )
+    point_E = consistency(*([fit.params[name] for fit in fits] for name in both))
+    paired_draws = (paired(*(fit.draws[name] for fit in fits)) for name in both)
+    drawn_BE = consistency(*(np.stack(draws, axis=1) for draws in paired_draws))
     for law in (kappa.LAW, *kappa.VARIANTS.values()):
         about = {"law": law.ref, "level": fits[0].level}
         point, drawn = line(law, E, point_E["kappa"][None])[0], line(law, E, drawn_BE["kappa"])
@@ -220,13 +212,13 @@ def amplification(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
             yield {"origin": OWN, **about, "name": name, **own, "points": len(E)}
         for name, value in (law.published or {}).items():
             row = {"origin": PUBLISHED, **about, "name": name, "value": value}
-            yield row | {"points": len(published())}
+            yield row | {"points": len(PUBLISHED_LAWS)}
 
 
 def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:
     """Returns the least-squares line through each row of ``kappa_BE``, natural scale (B, 2).
 
-    It is NaN where one of the values is missing, or where there are fewer than two of them.
+    A line is NaN where one of the row's values is missing, or where it has fewer than two.
     """
     params_BP = np.full((len(kappa_BE), len(law.names)), np.nan)
     whole = np.isfinite(kappa_BE).all(axis=1)
@@ -240,7 +232,7 @@ def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:
 
 @amplification.limits
 def amplification_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where the runs do not tell the sign of the growth."""
+    """Returns a line where the runs do not determine the sign of the growth."""
     rho = frame[(frame["origin"] == OWN) & (frame["name"] == "rho")].iloc[0]
     if rho["value_low"] > 0 or rho["value_high"] < 0:
         return []

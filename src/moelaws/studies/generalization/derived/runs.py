@@ -1,12 +1,11 @@
 """The runs as the paper counts them, the loss over the routing term, and the bound's regimes.
 
 At fixed k the routing term R = k L l (1 + ln(M/k)) is linear in ln M, so that a slope over ln M is
-one over R. Each series of one k and one budget is cut at its middle M: the moderate regime below,
-where the bound says that the loss rises, and the one of many experts above.
+also a slope over R. Each series of one k and one budget is cut at its middle M. Below lies the
+moderate regime, in which the bound says that the loss rises; above lies the regime of many experts.
 
-The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not give; here they are
-1, its exponent is the measured one, and samples n are training tokens, over which the paper fits
-it too.
+The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not give. Here they are
+1, the exponent is the measured one, and the samples n are training tokens, as in the paper's fits.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import Inputs, at
 from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.generalization.derived.exponents import estimates
 from moelaws.studies.generalization.laws import active_experts, routing
@@ -43,11 +42,11 @@ SERIES = ["k", "D"]
     *of_runs("L", "L_se", "L_paired_se"),
 )
 def as_counted(inputs: Inputs) -> pd.DataFrame:
-    """Gives a row for each completed run.
+    """Returns a row for each completed run.
 
-    N_act = L (4 d^2 + k (2 d w + w + d)): bias-free attention and the k experts d -> w -> d with
-    biases; no router, norms or embeddings. Source: generalization, Tables 3 and 4, whose every row
-    it gives exactly.
+    N_act = L (4 d^2 + k (2 d w + w + d)) counts bias-free attention and the k experts d -> w -> d
+    with biases, but no router, norms or embeddings. It gives each row of the paper's Tables 3 and 4
+    exactly.
     """
     runs = inputs.completed
     d, w, k, layers = (runs[c].astype(float) for c in ("d_model", "d_expert", "k", "n_layers"))
@@ -68,7 +67,7 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
 )
 def routing_slopes(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Gives a row for each half of the sweep ``routing``, over all budgets and at each of them."""
+    """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, "routing")].sort_values(SERIES, kind="stable")
     for D in (float("nan"), *sorted(runs["D"].unique())):
@@ -79,7 +78,7 @@ def routing_slopes(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 @routing_slopes.limits
 def routing_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where the runs of all budgets do not tell the sign of a slope."""
+    """Returns a line where the runs of all budgets do not determine the sign of a slope."""
     rows = frame[frame["D"].isna() & ~((frame["slope_low"] > 0) | (frame["slope_high"] < 0))]
     return [
         f"routing, {row.part}: the sign of the loss's change with ln M is not told "
@@ -89,13 +88,13 @@ def routing_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:
-    """Keeps of each series the runs up to its middle M, or from there on; both keep the middle."""
+    """Returns each series' runs up to its middle M, or from there on; the middle is in both."""
     middle = rows.groupby(SERIES)["M"].transform(lambda M: np.sort(M.unique())[M.nunique() // 2])
     return rows[rows["M"] <= middle] if half == FEW else rows[rows["M"] >= middle]
 
 
 def _slope(rows: pd.DataFrame) -> dict[str, Any]:
-    """Fits L on ln M by least squares, with an intercept for each series and Student-t draws."""
+    """Fits L on ln M by least squares, with an intercept for each series and a t interval."""
     groups = rows.groupby(SERIES)
     ln_M = pd.Series(np.log(rows["M"].to_numpy(float)), rows.index)
     x = (ln_M - ln_M.groupby([rows[name] for name in SERIES]).transform("mean")).to_numpy()
@@ -126,18 +125,17 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
 )
 def regimes(inputs: FittedInputs) -> pd.DataFrame:
-    """Gives a row for each token budget of the base architecture, the sweep ``data``.
+    """Returns a row for each token budget of the base architecture, the sweep ``data``.
 
-    Eq 9's A is the coefficient of k^-p; with N_act = B k, B parameters for each active expert, it
-    is B^-p where the bound's own constants are 1. Source: generalization, Eq 3, 7, 9, 13.
+    Eq 9's A is the coefficient of k^-p. An active expert has B parameters, so that N_act = B k and
+    A = B^-p where the bound's own constants are 1. Source: generalization, Eq 3, 7, 9, 13.
     """
     (fit,) = estimates(inputs, "model_floor")
     p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
     runs = inputs.derived("runs")
     base = runs[in_sweep(runs, "data")].drop_duplicates("D").sort_values("D")
-    d, w, layers, context = (
-        base[name].to_numpy(float) for name in ("d_model", "width", "n_layers", "context")
-    )
+    shape = base[["d_model", "width", "n_layers", "context"]]
+    d, w, layers, context = shape.to_numpy(float).T
     B = layers * (2 * d * w + w + d)
     shared = {"s": p / 2, "d": 1.0, "M": base["M"], "n": base["D"]}
     bound = routing.LAW.evaluate({}, shared | {"k": base["k"], "L_T": layers, "l": context})
@@ -156,17 +154,16 @@ def regimes(inputs: FittedInputs) -> pd.DataFrame:
 
 @regimes.limits
 def regimes_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where there is no exponent to place the runs by."""
+    """Returns a line where there is no exponent, so that the runs have no place."""
     if len(frame) and np.isnan(frame["p"]).all():
         return ["the model exponent above a floor is 0: the bound's regimes have no place"]
     return []
 
 
 def _best(runs: pd.DataFrame, D: float) -> tuple[float, float]:
-    """Returns k and M of the least mean loss at ``D`` tokens; NaN where no run has seen as many."""
-    at = runs[np.isclose(runs["D"], D, rtol=1e-9, atol=0)]
-    if not len(at):
+    """Returns k and M of the least mean loss at ``D`` tokens; NaN where no run saw as many."""
+    mean = at(runs, "D", D).groupby(["k", "M"])["L"].mean()
+    if not len(mean):
         return float("nan"), float("nan")
-    mean = at.groupby(["k", "M"])["L"].mean()
     k, M = mean.index[int(mean.to_numpy().argmin())]
     return float(k), float(M)

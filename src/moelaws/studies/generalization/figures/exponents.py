@@ -15,10 +15,11 @@ from moelaws.figures import style
 from moelaws.figures.losses import error_among
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.laws.base import FittableLaw
-from moelaws.laws.joint.loss import VARIANTS, compute_optimal
+from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived.exponents import (
     OWN,
     PUBLISHED,
+    PUBLISHED_LAWS,
     Estimates,
     estimates,
     interval,
@@ -30,23 +31,19 @@ FORMS = (
     (kappa.LAW, r"own $\kappa_1 E^{\rho}$", "-"),
     (kappa.VARIANTS["log2"], r"own $c_0 + c_1 \log_2 E$", ":"),
 )
-# Number of experts -> the published law's parameters there.
-PUBLISHED_LAWS = {
-    float(law.variant[1:]): law.published for law in VARIANTS.values() if law.published
-}
 PUBLISHED_BUDGETS = (1e20, 1e21, 1e22)
-PUBLISHED_RANGE = (1e19, 1e23)  # where the published law is drawn: about that of its own runs
+PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn, near its own runs
 DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
 
 
-def few_ticks(axis: Any, most: int = 6) -> None:
-    """Sets round ticks within the axis's present view; call it when all is drawn."""
+def few_ticks(axis: Any) -> None:
+    """Sets round ticks within the axis's present view, so it is called when all is drawn."""
     low, high = sorted(axis.get_view_interval())
     if low > 0:
-        # Within a factor of three round numbers of a logarithmic scale are too far apart.
-        ticks = style.round_ticks(low, high, most)
+        # Within a factor of three the round numbers of a logarithmic scale are too far apart.
+        ticks = style.round_ticks(low, high)
         if high < 3 * low:
-            ticks = list(MaxNLocator(most).tick_values(low, high))
+            ticks = list(MaxNLocator(6).tick_values(low, high))
         shown = [tick for tick in ticks if low <= tick <= high]
         style.fixed_ticks(axis, shown, "{:.4g}".format)
 
@@ -71,7 +68,7 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
         floor = fit.params.get("L_inf", 0.0)
         _points(panel, rows, x, floor)
         panel.title(_title_of_slopes(fit, floor), fontsize=7)
-        # The floor's own uncertainty belongs to the points in (b); the band there is of the curve.
+        # In (b) the uncertainty of the floor belongs to the points; the band is that of the curve.
         middle = law.predict(fit.params, {"x": grid}) - floor
         low, high = (end - floor for end in _band(law, fit, grid))
         bounds = {"low": np.where(low > 0, low, np.nan), "high": np.where(high > 0, high, np.nan)}
@@ -92,9 +89,9 @@ def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
 
 
 def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
-    """Draws the losses above ``floor`` with their standard errors, where they lie above it.
+    """Draws the losses above ``floor`` with their standard errors.
 
-    The study's runs name no budget, so that their paired errors are among all of them.
+    The study's runs name no budget, so their paired errors are among all of them.
     """
     y = rows["L"] - floor
     shown = y > 0
@@ -112,6 +109,7 @@ def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
 
 
 def _title_of_slopes(fit: Estimates, floor: float) -> str:
+    """Returns the exponent with its interval, and how well the fit explains its runs."""
     alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
     return (
@@ -122,7 +120,7 @@ def _title_of_slopes(fit: Estimates, floor: float) -> str:
 
 
 def amplification(inputs: Inputs, lines: bool) -> Sheet:
-    """Draws kappa over E, with ``lines`` the lines of both forms through the own points."""
+    """Draws kappa over E; ``lines`` adds the line of each form through the own points."""
     table = inputs.derived("identities")
     own, published = (table[table["origin"] == origin] for origin in (OWN, PUBLISHED))
     sheet, panel = one_panel(style.SINGLE + 0.9)
@@ -200,7 +198,7 @@ def losses(inputs: FittedInputs) -> Sheet:
 
 
 def ratios(inputs: FittedInputs) -> Sheet:
-    """Draws F7b: D*/N* over E, a line for each budget, and the published law's own, dashed."""
+    """Draws F7b: D*/N* over E, a line for each budget, and those of the published law, dashed."""
     sheet, panel = one_panel(style.SINGLE + 0.9)
     panel.ax.set_yscale("log")
     for C in PUBLISHED_BUDGETS:
@@ -255,4 +253,5 @@ def _reduced(params: Mapping[str, Any], more_axes: int = 0) -> dict[str, Array]:
 
 
 def _flat(fit: Estimates) -> str:
+    """Returns the warning that a fit has no best split."""
     return f"E={fit.result.where['M']:g}: the fit does not fall with both parameters and tokens"

@@ -11,11 +11,9 @@ from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.generalization.derived.dimension import MIDDLE
 from moelaws.tables.sweeps import in_sweep
 
-NOTHING = "no hidden states:\nno completed run's weights are kept"
-
 
 def routing(inputs: Inputs) -> Sheet:
-    """Draws a panel for the least and the largest budget, a line for each k, M at each point."""
+    """Draws the least and the largest budget in a panel each, a line for each k, M beside marks."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, "routing")]
     budgets = sorted(float(D) for D in runs["D"].unique())
@@ -37,7 +35,7 @@ def routing(inputs: Inputs) -> Sheet:
 
 
 def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any, error: str) -> None:
-    """Draws one k at one budget: the means over seeds, joined in the order of M."""
+    """Draws the runs of one k at one budget: means over seeds, joined in the order of M."""
     if not len(rows):
         return
     mean = rows[["M", "R", "L", error]].groupby("M", as_index=False).mean()
@@ -55,7 +53,7 @@ def dimension(inputs: Inputs, x: str) -> Sheet:
     table = table[table["dimension"].notna()]
     sheet, panel = one_panel(style.SINGLE + 0.6)
     if not len(table):
-        return panel.message(NOTHING)
+        return panel.message("no hidden states:\nno completed run's weights are kept")
     models = table.groupby(["n_layers", "width", "D", "seed", "run_id"], sort=True)
     colours = style.ordered_colours(models.ngroups)
     many = table.drop_duplicates("run_id")["D"].nunique() > 1

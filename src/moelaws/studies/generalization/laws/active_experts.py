@@ -1,9 +1,10 @@
 """Number of active experts that minimises the generalization bound (generalization paper, sec 4.3).
 
-Where experts dominate the approximation, the bound over k active of M experts is
+Where experts dominate the approximation, the bound with k of M experts active is
 Phi(k) = A k^-p + (k/n) [B + T ln(eM/k)], p = 2s/d (Eq 9). Its derivative is zero where
-p A n k^-(p+1) = B + T ln(M/k); in ln k both sides' logarithms differ by a concave function, whose
-lower root is Phi's minimum (Lambert's W_-1) and whose upper root is a local maximum (W_0).
+p A n k^-(p+1) = B + T ln(M/k). The logarithms of both sides differ by a concave function of ln k,
+whose lower root is the minimum of Phi (Lambert's W_-1) and whose upper root is a local maximum
+(W_0).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ITERATION_LIMIT = 100_000
 
 @dataclass(frozen=True)
 class Bound:
-    """Phi over k for arrays of its constants, which have one shape; Eq 9."""
+    """Phi as a function of k (Eq 9); its constants are arrays of one shape."""
 
     p: Array  # exponent of the approximation error, 2s/d
     A: Array  # its coefficient
@@ -34,26 +35,26 @@ class Bound:
 
     @classmethod
     def of(cls, columns: Columns) -> Bound:
-        """The bound by the law's variables."""
+        """Returns the bound that the law's variables give."""
         return cls(2 * columns["s"] / columns["d"], *(columns[name] for name in "ABTMn"))
 
     def value(self, k: ArrayLike) -> Array:
-        """Phi(k)."""
+        """Returns Phi(k)."""
         k = np.asarray(k, float)
         price = self.B + self.T * (1 + np.log(self.M / k))
         return np.asarray(self.A * k**-self.p + k / self.n * price)
 
     @property
     def ln_z(self) -> Array:
-        """ln z; Phi has stationary points where z < 1/e.
+        """Returns ln z; Phi has stationary points where z < 1/e.
 
-        z = (p+1) (pAn/T) K^-(p+1) with K = M e^(B/T); k = K exp(W(-z)/(p+1)).
+        z = (p+1) (pAn/T) K^-(p+1) with K = M e^(B/T); they lie at k = K exp(W(-z)/(p+1)).
         """
         ln_K = np.log(self.M) + self.B / self.T
         return np.log(self.p + 1) + self.ln_gain - np.log(self.T) - (self.p + 1) * ln_K
 
     def local_minimum(self) -> Array:
-        """The k <= M of the branch W_-1; NaN where there is none."""
+        """Returns the k <= M of the branch W_-1; NaN where there is none."""
         high = np.minimum(self._turn, np.log(self.M))
         at = high - 1
         # A tangent of a concave function lies above it: below ``low`` there is no root.
@@ -62,18 +63,18 @@ class Bound:
         return np.exp(_root(self._excess, low, high))
 
     def local_maximum(self) -> Array:
-        """The k <= M of the branch W_0, above which Phi falls again; NaN where there is none."""
+        """Returns the k <= M of the branch W_0, above which Phi falls again; NaN without one."""
         high = np.where(self._turn < np.log(self.M), np.log(self.M), np.nan)
         return np.exp(_root(lambda u: -self._excess(u), self._turn, high))
 
     def minimum(self) -> Array:
-        """k*: the least Phi over 0 < k <= M, which is M where no local minimum is lower."""
+        """Returns k*, where Phi is least over 0 < k <= M: M where no local minimum is lower."""
         k = self.local_minimum()
         inside = self.value(k) <= self.value(self.M)  # false where k is NaN
         return np.where(np.isnan(self.ln_z), np.nan, np.where(inside, k, self.M))
 
     def whole_minimum(self) -> Array:
-        """The least Phi over k = 1, 2, ..., the whole part of M."""
+        """Returns the whole k from 1 to M of the least Phi."""
         M = np.floor(self.M)
         below = np.floor(self.local_minimum())
         k = M
@@ -83,65 +84,46 @@ class Bound:
         return np.where(np.isnan(self.ln_z), np.nan, k)
 
     def sandwich(self) -> tuple[Array, Array]:
-        """(pAn/(B + T ln M))^(1/(p+1)) <= k <= (pAn/B)^(1/(p+1)) of a stationary 1 <= k <= M.
+        """Returns the bounds on a stationary k from 1 to M. Source: Eq 51.
 
-        The lower is NaN where B + T ln M = 0, the upper where B = 0. Source: Eq 51.
+        They are (pAn/(B + T ln M))^(1/(p+1)), NaN where B + T ln M = 0, and (pAn/B)^(1/(p+1)), NaN
+        where B = 0.
         """
         ln_price = [np.log(np.where(x > 0, x, np.nan)) for x in (self._price(0.0), self.B)]
         lower, upper = (np.exp((self.ln_gain - x) / (self.p + 1)) for x in ln_price)
         return lower, upper
 
     def contraction(self, k: ArrayLike) -> Array:
-        """Slope at k, in ln k, of k <- (pAn/(B + T ln(M/k)))^(1/(p+1)); it settles where below 1.
+        """Returns the slope at k, in ln k, of the iterate k <- (pAn/(B + T ln(M/k)))^(1/(p+1)).
 
-        1 / ((p+1) y) with y = B/T + ln(M/k): below 1 at the minimum, above at the local maximum.
+        It is 1 / ((p+1) y) with y = B/T + ln(M/k): below 1 at the minimum, where the iterate
+        converges, and above 1 at the local maximum.
         """
         with np.errstate(divide="ignore"):  # infinite at k = M where B = 0
             return np.asarray(self.T / ((self.p + 1) * self._price(np.log(np.asarray(k, float)))))
 
     @property
     def without_log(self) -> Array:
-        """(pAn/(B+T))^(1/(p+1)): the optimum where ln(eM/k) is held at 1. Source: Eq 10."""
+        """Returns (pAn/(B+T))^(1/(p+1)), the optimum where ln(eM/k) is held at 1. Source: Eq 10."""
         return np.exp((self.ln_gain - np.log(self.B + self.T)) / (self.p + 1))
 
     @property
     def ln_gain(self) -> Array:
-        """ln(p A n)."""
+        """Returns ln(p A n)."""
         return np.log(self.p) + np.log(self.A) + np.log(self.n)
 
     @property
     def _turn(self) -> Array:
-        """ln k of the highest point of ``_excess``: y = 1/(p+1)."""
+        """Returns ln k of the highest point of ``_excess``, where y = 1/(p+1)."""
         return np.log(self.M) + self.B / self.T - 1 / (self.p + 1)
 
     def _price(self, ln_k: ArrayLike) -> Array:
         return self.B + self.T * (np.log(self.M) - ln_k)
 
     def _excess(self, ln_k: Array) -> Array:
-        """ln of the price over the gain of one more expert: the sign of Phi'."""
+        """Returns ln of the price of one more expert over its gain; it has the sign of Phi'."""
         with np.errstate(divide="ignore", invalid="ignore"):  # price 0 at k = M, B = 0
             return (self.p + 1) * ln_k + np.log(self._price(ln_k)) - self.ln_gain
-
-
-def paper_fixed_point(bound: Bound) -> tuple[Array, Array, Array]:
-    """k <- (pAn/(B + T ln(eM/k)))^(1/(p+1)), at most M: where it ends, iterations, first step.
-
-    ln(eM/k) is no derivative of Phi: it ends below the minimum. It ends when k moves by less than
-    1e-12, relatively; NaN where that takes over 100,000 steps. Source: Eq 10, 12, 49, 50.
-    """
-    u = np.minimum(np.log(bound.without_log), np.log(bound.M))
-    first, count, done = u, np.zeros(u.shape), np.zeros(u.shape, bool)
-    for i in range(_ITERATION_LIMIT):
-        ln_price = np.log(bound.B + bound.T * (np.log(bound.M) + 1 - u))
-        new = np.minimum((bound.ln_gain - ln_price) / (bound.p + 1), np.log(bound.M))
-        first = first if i else new
-        count += ~done
-        done = done | ~(np.abs(new - u) > 1e-12)
-        u = new
-        if done.all():
-            break
-    k, count = (np.where(done, x, np.nan) for x in (np.exp(u), count))
-    return k, count, np.exp(first)
 
 
 def _root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
@@ -170,12 +152,28 @@ def _optimum(columns: Columns) -> dict[str, Array]:
 
 
 def _paper(columns: Columns) -> dict[str, Array]:
+    """Iterates k <- (pAn/(B + T ln(eM/k)))^(1/(p+1)), at most M, from the bound ``without_log``.
+
+    It ends below the minimum of Phi, whose derivative has ln(M/k) instead. It ends when k moves by
+    less than 1e-12, relatively; NaN where that takes over 100,000 steps. Source: Eq 10, 12, 49, 50.
+    """
     bound = Bound.of(columns)
-    k, count, first = paper_fixed_point(bound)
+    u = np.minimum(np.log(bound.without_log), np.log(bound.M))
+    first, count, done = u, np.zeros(u.shape), np.zeros(u.shape, bool)
+    for i in range(_ITERATION_LIMIT):
+        ln_price = np.log(bound.B + bound.T * (np.log(bound.M) + 1 - u))
+        new = np.minimum((bound.ln_gain - ln_price) / (bound.p + 1), np.log(bound.M))
+        first = first if i else new
+        count += ~done
+        done = done | ~(np.abs(new - u) > 1e-12)
+        u = new
+        if done.all():
+            break
+    k = np.where(done, np.exp(u), np.nan)
     return {
         "k_star": k,
-        "iterations": count,
-        "k_first": first,
+        "iterations": np.where(done, count, np.nan),
+        "k_first": np.exp(first),
         "k_without_log": np.minimum(bound.without_log, bound.M),
         "Phi": bound.value(k),
     }

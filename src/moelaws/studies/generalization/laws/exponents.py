@@ -1,14 +1,13 @@
 """Scaling exponents from smoothness and intrinsic dimension (generalization paper, sec 4).
 
-Targets of smoothness ``s`` on a manifold of dimension ``d``: the bound
-N^(-2s/d) + N/n on the squared risk, over N active parameters and n samples, fixes every exponent.
+For a target of smoothness ``s`` on a manifold of dimension ``d``, the bound N^(-2s/d) + N/n on the
+squared risk, over N active parameters and n samples, fixes every exponent.
 """
 
 import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from moelaws.laws.base import POSITIVE, Array, Columns, Domain, Formula, Variable
 
@@ -21,14 +20,13 @@ _ALPHA_D = Variable("alpha_D", "1", "exponent of the risk in samples", _BELOW_1)
 _ALPHA_C = Variable("alpha_C", "1", "exponent of the risk in compute")
 
 
-def predicted_alpha_D(alpha_N: ArrayLike) -> Array:
-    """alpha_N / (1 + alpha_N) = 2s/(2s+d): the data exponent that goes with it. Eq 4, 24."""
-    a = np.asarray(alpha_N, float)
+def _predicted_alpha_D(a: Array) -> Array:
+    """Returns alpha_N / (1 + alpha_N) = 2s/(2s+d), the data exponent that fits it. Eq 4, 24."""
     return np.asarray(a / (1 + a))
 
 
 def _predicted_alpha_C(a: Array) -> Array:
-    """alpha_N / (2 + alpha_N) = s/(s+d): the compute exponent at C ~ N n. Source: Eq 19, 20."""
+    """Returns alpha_N / (2 + alpha_N) = s/(s+d), the compute exponent at C ~ N n. Eq 19, 20."""
     return np.asarray(a / (2 + a))
 
 
@@ -39,7 +37,7 @@ def _from_smoothness(columns: Columns) -> dict[str, Array]:
     N = (s / d * (columns["A"] / columns["B"]) * C) ** (d / (2 * (s + d)))
     return {
         "alpha_N": a,
-        "alpha_D": predicted_alpha_D(a),
+        "alpha_D": _predicted_alpha_D(a),
         "alpha_C": _predicted_alpha_C(a),
         "N_exponent": d / (2 * (s + d)),
         "n_exponent": (2 * s + d) / (2 * (s + d)),
@@ -52,11 +50,11 @@ def _from_smoothness(columns: Columns) -> dict[str, Array]:
 def _from_N(columns: Columns) -> dict[str, Array]:
     a = columns["alpha_N"]
     s = columns["d"] * a / 2  # App B, Eq 6 inverted
-    return {"s": s, "alpha_D": predicted_alpha_D(a), "alpha_C": _predicted_alpha_C(a)}
+    return {"s": s, "alpha_D": _predicted_alpha_D(a), "alpha_C": _predicted_alpha_C(a)}
 
 
 def _from_D(columns: Columns) -> dict[str, Array]:
-    """App B, Eq 4 inverted: NaN unless alpha_D < 1, which every smoothness keeps to."""
+    """Inverts Eq 4 (App B); the result is NaN unless alpha_D < 1, as for every smoothness."""
     b, d = columns["alpha_D"], columns["d"]
     s = np.where(b < 1, d * b / (2 * np.where(b < 1, 1 - b, 1)), np.nan)
     a = 2 * s / d
@@ -65,7 +63,7 @@ def _from_D(columns: Columns) -> dict[str, Array]:
 
 def _consistency(columns: Columns) -> dict[str, Array]:
     a, b = columns["alpha_N"], columns["alpha_D"]
-    D, C = predicted_alpha_D(a), _predicted_alpha_C(a)
+    D, C = _predicted_alpha_D(a), _predicted_alpha_C(a)
     separable = a * b / (a + b)  # of a/N^alpha_N + b/n^alpha_D, Eq 23
     return {
         "alpha_C": separable,
@@ -124,11 +122,6 @@ LAW = Formula(
     ),
 )
 
-_TABLE_5 = (
-    "E3.3 (Table 5): the derived cells are truncated, not rounded, to four decimals: they agree "
-    "with the formulas within 1e-4.",
-)
-
 VARIANTS = {
     "from_N": dataclasses.replace(
         LAW,
@@ -185,6 +178,10 @@ VARIANTS = {
             Variable("kappa", "1", "alpha_D over the predicted alpha_D"),
         ),
         function=_consistency,
-        errata=LAW.errata + _TABLE_5,
+        errata=(
+            *LAW.errata,
+            "E3.3 (Table 5): the derived cells are truncated, not rounded, to four decimals: they "
+            "agree with the formulas within 1e-4.",
+        ),
     ),
 }

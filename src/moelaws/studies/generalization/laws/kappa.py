@@ -3,13 +3,11 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, FitProtocol, Parameter, Variable, signed
+from moelaws.laws.base import FitProtocol, Parameter, Variable, signed
 from moelaws.laws.forms import LinearLaw, power_law
 from moelaws.laws.terms import Term, one, times
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.generalization.laws.exponents import predicted_alpha_D
 
 _SOURCE = "generalization, App B.2 and Fig 6b; values: least squares on Table 5, E = 1..32"
 _E = variable("E", "experts of a layer")
@@ -57,11 +55,3 @@ VARIANTS = {
         errata=_ERRATA,
     )
 }
-
-
-def kappa(alpha_N: ArrayLike, alpha_D: ArrayLike) -> Array:
-    """alpha_D (1 + alpha_N) / alpha_N: the measured data exponent over the one alpha_N implies.
-
-    1 where the two slopes agree on one smoothness. Source: App B.2.
-    """
-    return np.asarray(alpha_D, float) / predicted_alpha_D(alpha_N)

@@ -1,6 +1,6 @@
 """Price of routing in the generalization bound and its regimes (generalization paper, sec 4).
 
-The bound on the squared risk, up to constants, is N^(-2s/d) + N/n + R/n (Eq 3) over N active
+Up to constants, the bound on the squared risk is N^(-2s/d) + N/n + R/n (Eq 3) for N active
 parameters and n samples; R bounds the logarithm of the number of ways to route a sequence.
 """
 
@@ -14,7 +14,7 @@ from moelaws.spec.errors import UserError
 
 
 def routing_term(k: ArrayLike, M: ArrayLike, L_T: ArrayLike, l: ArrayLike) -> Array:  # noqa: E741
-    """R = k L_T l ln(eM/k): nats of routing choice, an upper bound on ln of the patterns.
+    """Returns R = k L_T l ln(eM/k), nats of routing choice: at least ln of the routing patterns.
 
     Args:
         k, M: active and total experts of a layer.
@@ -37,7 +37,7 @@ def _binomial(M: float, k: float) -> float:
 _ln_binomial = np.vectorize(_binomial, otypes=[float])
 
 
-@np.errstate(over="ignore")  # a cap or a need beyond any number is infinite
+@np.errstate(over="ignore")  # a size or a number of samples beyond any float is infinite
 def _evaluate(c: Columns) -> dict[str, Array]:
     too_many = c["k"] > c["M"]
     if too_many.any():
@@ -67,13 +67,13 @@ def _evaluate(c: Columns) -> dict[str, Array]:
         "n_target": eps ** -((2 * s + d) / (2 * s)),  # Eq 15
         "N_target": eps ** -(d / (2 * s)),
         "n_target_routing": R / eps,  # Eq 16
-        # All that the bounds of M_new and of M experts differ in, at fixed k (Cor G.2).
+        # The bound of M_new experts less that of M experts, at fixed k (Cor G.2).
         "overhead": c["k"] * T / n * np.log(c["M_new"] / c["M"]),
     }
 
 
 def _flag(holds: Mask, needs: Array) -> Array:
-    """1 where it holds, 0 where not, NaN where what it needs is not given."""
+    """Returns 1 where ``holds``, 0 where it does not, and NaN where ``needs`` are not given."""
     return np.where(np.isnan(needs), np.nan, np.asarray(holds, float))
 
 

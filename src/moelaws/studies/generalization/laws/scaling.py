@@ -1,7 +1,7 @@
 """Loss over one scale, active parameters or tokens: the slopes of the generalization paper.
 
-A straight line of ln L over ln x has no floor; the form ``floor`` has, and is the one whose slope
-the theory speaks of. Which of the two the runs follow is for the fit to say.
+A straight line of ln L over ln x has no floor. The form ``floor`` has one, and the theory speaks of
+its slope. Fits show which of the two forms the runs follow.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""The best and the near-optimal runs of each budget, to which laws of the best are fitted.
+"""The best and the near-optimal runs of each budget, to which the laws of the best are fitted.
 
-``derive`` lists the runs of the search with their distance from the best of their budget.
+``derive`` lists the runs of the search, each with its distance from the best of its budget.
 """
 
 import math
@@ -23,8 +23,8 @@ OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
 def argmin(frame: pd.DataFrame, groups: Sequence[str] = ("C",), loss: str = "L") -> pd.DataFrame:
     """Returns the row of least ``loss`` for each value of ``groups``, sorted by these.
 
-    Rows are whole and keep their index in ``frame``; of equals the first is taken. Rows without a
-    loss, such as diverged runs, are passed over. Source: leverage, App E.2, Eq 6-9.
+    Rows keep all columns and their index in ``frame``. The first of equal rows is taken; rows
+    without a loss, such as diverged runs, are ignored. Source: leverage, App E.2, Eq 6-9.
 
     Raises:
         UserError: for a missing column, no rows, a group without a value or without any loss.
@@ -36,7 +36,7 @@ def argmin(frame: pd.DataFrame, groups: Sequence[str] = ("C",), loss: str = "L")
 def _check_groups(
     frame: pd.DataFrame, groups: Sequence[str], loss: str, others: Sequence[str] = ()
 ) -> None:
-    """Refuses a table in which some group has no least loss, as ``argmin`` says."""
+    """Raises the UserErrors of ``argmin``."""
     missing = [name for name in (*groups, loss, *others) if name not in frame.columns]
     if missing:
         known = ", ".join(map(str, frame.columns))
@@ -44,8 +44,7 @@ def _check_groups(
     if not len(frame):
         raise UserError("the table has no rows")
     for name in groups:
-        if frame[name].isna().any():
-            n = int(frame[name].isna().sum())
+        if n := int(frame[name].isna().sum()):
             raise UserError(f"column {name} is empty in {n} of {len(frame)} rows; leave them out")
     best = frame.groupby(list(groups))[loss].min()
     empty = best[best.isna()]
@@ -67,10 +66,10 @@ def near_optimal(
     """Returns a mask of the rows that are near the best of their group and no outliers.
 
     A row is near where its ``loss`` is at most 1 + ``tolerance`` times the group's least; a row
-    without a loss never is. The paper removes outliers and does not say how. Here a near row is one
-    where the logarithm of any of ``settings`` (positive columns, such as lr) has a modified z-score
-    above ``outlier`` among the near rows of its group (``modified_z``). ``outlier=inf`` removes
-    none. Source: leverage, App E.1.
+    without a loss never is. The paper removes outliers without saying how. Here an outlier is a
+    near row where the logarithm of one of ``settings`` (positive columns, such as lr) has a
+    modified z-score (``modified_z``) above ``outlier`` among the near rows of its group.
+    ``outlier=inf`` removes none. Source: leverage, App E.1.
 
     Raises:
         UserError: as ``argmin``, and for a setting that is not above 0.
@@ -78,10 +77,8 @@ def near_optimal(
     _check_groups(frame, groups, loss, settings)
     losses = frame[loss].astype(float)
     by = [frame[name] for name in groups]
-    near = losses <= (1 + tolerance) * losses.groupby(by).transform("min")
-    mask = near.to_numpy(bool)
-    far = np.zeros(len(frame), bool)
-    rows = np.flatnonzero(mask)
+    near = (losses <= (1 + tolerance) * losses.groupby(by).transform("min")).to_numpy(bool)
+    mask, rows = near.copy(), np.flatnonzero(near)
     keys = [column.iloc[rows] for column in by]
     for name in settings:
         values = frame[name].iloc[rows].astype(float)
@@ -89,8 +86,8 @@ def near_optimal(
             raise UserError(f"column {name} holds {values.min():g}; it must be above 0")
         logs = pd.Series(np.log(values.to_numpy(float)), index=values.index)
         scores = logs.groupby(keys).transform(modified_z)
-        far[rows] |= np.abs(scores.to_numpy(float)) > outlier
-    return pd.Series(mask & ~far, index=frame.index, name="near_optimal")
+        mask[rows] &= ~(np.abs(scores.to_numpy(float)) > outlier)
+    return pd.Series(mask, index=frame.index, name="near_optimal")
 
 
 def modified_z(x: pd.Series) -> pd.Series:
@@ -102,14 +99,14 @@ def modified_z(x: pd.Series) -> pd.Series:
     """
     from_median = x - x.median()
     mad, mean = from_median.abs().median(), from_median.abs().mean()
-    # Differences of equal logarithms are exactly 0; a spread of rounding errors is none.
+    # Equal logarithms differ by exactly 0; a spread as small as rounding errors counts as none.
     scale = mad / 0.6745 if mad > 1e-12 else 1.2533 * mean
     return from_median / scale if scale > 1e-12 else from_median * 0.0
 
 
 SWEEPS = ("moe", "dense", "activation")
 SETTINGS = ("lr", "batch_tokens")
-GROUPS = ["A", "C"]  # a budget of one architecture: where losses are compared
+GROUPS = ["A", "C"]  # losses are compared within one budget of one architecture
 END_WORDS = {"low": "the lowest", "high": "the highest", "only": "the only one"}
 WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
 
@@ -122,7 +119,7 @@ WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
     Column("seed_sd", "float", "nats/token", "spread of L between seeds in this study", True),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Lists the completed runs of the study's searches, a row each."""
+    """Returns a row for each completed run of the study's searches."""
     table = inputs.completed
     searched = np.logical_or.reduce([in_sweep(table, name) for name in SWEEPS])
     frame = table[searched].reset_index(drop=True)
@@ -157,7 +154,7 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def bounds(rows: pd.DataFrame, setting: str) -> dict[str, list[float]]:
-    """Returns the budgets of one A whose best run is at an end of the search, by that end."""
+    """Returns, for each end of the search, the budgets of one A whose best run lies there."""
     budgets: dict[str, list[float]] = {}
     for C in sorted(rows["C"].unique()):
         if end := end_of_search(rows[rows["C"] == C], setting):
@@ -166,9 +163,9 @@ def bounds(rows: pd.DataFrame, setting: str) -> dict[str, list[float]]:
 
 
 def end_of_search(group: pd.DataFrame, setting: str) -> str:
-    """Returns the end of a setting's values, low or high, that the best run of one (A, C) has.
+    """Returns at which end of the values tried, low or high, the best run of one (A, C) lies.
 
-    The text is empty where the best run lies between, and ``only`` where one value was tried.
+    The text is empty where it lies between them, and ``only`` where one value was tried.
     """
     best = group[setting].iloc[int(np.argmin(group["L"]))]
     low, high = best == group[setting].min(), best == group[setting].max()

@@ -1,12 +1,12 @@
 """The laws of learning rate and batch, and how far noise and the steps of the search move them.
 
-Near-optimal runs of one budget are no independent measurements, so that a regression's own
-interval over them is too narrow, or nothing where they agree. Here each draw adds normal noise of
-the seeds' standard deviation to every loss of the search, selects anew the runs within the
-tolerance, moves those of a budget together by up to half a step of the values tried, for a best
-value is known no better, and fits again. The losses hold such noise already: the spread of the
-draws is rather too wide than too narrow. What lies beyond the ends of the search is not in
-it. Outliers are removed from the measured losses (``near_optimal``), and none from the draws.
+Near-optimal runs of one budget are no independent measurements: a regression's own interval over
+them is too narrow, or has no width where they agree. Here each draw adds normal noise, of the
+seeds' standard deviation, to every loss of the search and selects the runs within the tolerance
+anew. It moves the runs of a budget together by up to half a step of the values tried, as a best
+value is known no better, and fits again. The losses already hold such noise, so the draws spread
+too widely rather than too little. They say nothing of values beyond the ends of the search.
+Outliers are removed from the measured losses (``near_optimal``), and none from the draws.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from moelaws.tables.column import Column
 
 DRAWS = 400
 SEED = 11
-LIMIT = 1e20  # FLOPs; the paper fits up to here and predicts above (App E.1)
+LIMIT = 1e20  # FLOPs: the paper fits budgets up to this one and predicts above it (App E.1)
 KINDS = ("moe", "dense", "both")
 
 
@@ -40,7 +40,10 @@ KINDS = ("moe", "dense", "both")
     Column("n", "int", "1", "near-optimal runs"),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Fits the laws of mixtures, dense models and both, a row a draw; draws need two seeds."""
+    """Fits the laws of mixtures, dense models and both, a row for each draw.
+
+    There are draws only where some runs differ in their seed alone.
+    """
     search = inputs.derived("near_optimal")
     search = search[search["C"] <= LIMIT].reset_index(drop=True)
     if not len(search):
@@ -81,7 +84,10 @@ def within_tolerance(search: pd.DataFrame, L: Array) -> Mask:
 
 
 def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.Generator) -> Array:
-    """Returns uniform shifts (draws, n) of ln ``setting``, one a budget, of half a step at most."""
+    """Returns uniform shifts (draws, n) of ln ``setting``, one for each budget.
+
+    They are half a step of the values tried at most.
+    """
     shifts = np.zeros((draws, len(search)))
     for rows in search.groupby(GROUPS).indices.values():
         tried = np.unique(search[setting].to_numpy(float)[rows])
@@ -93,7 +99,7 @@ def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.
 def _laws(
     search: pd.DataFrame, near: Mask, values: Array, kind: str, setting: str
 ) -> Iterator[dict[str, Any]]:
-    """Yields the law of one kind of models, a row a draw; none below two budgets.
+    """Yields a row for each draw of the law of one kind of models; none below two budgets.
 
     ``near`` are the runs used in each draw (B, n), ``values`` ln of the setting in it (B, n).
     """
@@ -111,9 +117,9 @@ def _laws(
 
 
 def log_lines(C: Array, log_y: Array, chosen: Mask) -> tuple[Array, Array]:
-    """Fits a least-squares line in ln C (n,) to the ``chosen`` (B, n) of each row of ``log_y``.
+    """Fits a line in ln C (n,) to the ``chosen`` (B, n) of each row of ``log_y`` (B, n).
 
-    Returns the slopes (B,), and the lines' values (B,) at the largest C.
+    Returns the least-squares slopes (B,) and the lines' values (B,) at the largest C.
     """
     x, n = np.log(C / C.max()), chosen.sum(axis=1)
     y = np.where(chosen, log_y, 0.0)

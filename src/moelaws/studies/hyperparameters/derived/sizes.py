@@ -3,12 +3,13 @@
 Size is the model's scale M, its training FLOPs per token without logits, so that C = M D.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import TOO_FEW, abscissae, minima, parabola, percentile_interval
 from moelaws.studies.hyperparameters.derived.near_optimal import argmin
@@ -32,18 +33,14 @@ SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     Column("n", "int", "1", "completed runs"),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
 )
-def derive(inputs: Inputs) -> Rows:
-    """Gives the best size of each budget and kind of model, by the least loss and by a parabola."""
-    records: list[dict[str, Any]] = []
+def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Yields the best size of each budget and kind of model, by least loss and by a parabola."""
     for kind, sweep in SWEEPS.items():
         rows = inputs.sweep(sweep)
-        if not len(rows):
-            continue
         rows = rows.assign(M=rows["C_leverage"] / rows["D"])
-        for _, best in argmin(rows).iterrows():
+        for _, best in argmin(rows).iterrows() if len(rows) else ():
             group = at(rows, "C", best["C"])
-            records.append({"kind": kind, "A": best["A"], **_best(group, best)})
-    return records
+            yield {"kind": kind, "A": best["A"], **_best(group, best)}
 
 
 @derive.limits
@@ -56,6 +53,7 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
+    """Returns what the runs of one budget, of which ``best`` has the least loss, say of size."""
     C, M = float(best["C"]), group["M"].to_numpy(float)
     record: dict[str, Any] = {f"{name}_argmin": best[name] for name in "MDL"}
     record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}

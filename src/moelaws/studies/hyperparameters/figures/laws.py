@@ -35,12 +35,12 @@ DASHES = {"moe": (4.0, 2.0), "dense": (1.0, 1.5)}
 def fitted_line(panel: Panel, fit: FitReport, drawn: pd.DataFrame, kind: str, C: Array) -> str:
     """Draws a fitted power law over ``C`` (n,) with its interval; returns its power of C as text.
 
-    ``drawn`` holds a coefficient and an exponent a row; none draw no interval.
+    ``drawn`` has a coefficient and an exponent in each row; without rows there is no interval.
     """
     law = fit.parts[0].estimates()
     band: dict[str, Array] = {}
     if len(drawn):
-        # In logarithms: draws from few budgets reach beyond what a float can hold.
+        # In logarithms, as draws from few budgets reach beyond what a float can hold.
         log_k, exponents = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"].to_numpy()
         low, high = percentiles(log_k[:, None] + np.outer(exponents, np.log(C)), fit.level)
         band = {"low": np.exp(low), "high": np.exp(high)}
@@ -58,7 +58,7 @@ def published_line(
 
 
 def published(law: Law, C: Array) -> Array:
-    """Returns what a law of one result gives at ``C`` (n,) with its published coefficients."""
+    """Returns the only result of a law at ``C`` (n,) with its published coefficients."""
     assert law.published is not None
     (values,) = law.evaluate(law.published, {"C": C}).values()
     return values
@@ -71,13 +71,12 @@ def legend_below(sheet: Sheet, title: str = "", ncols: int = 4) -> None:
         handles, labels = panel.ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     if entries:
-        labels, marks = list(entries), list(entries.values())
         below: Any = {"loc": "outside lower center", "title": title or None, "ncols": ncols}
-        sheet.figure.legend(marks, labels, **below)
+        sheet.figure.legend(list(entries.values()), list(entries), **below)
 
 
 def span(C: ArrayLike) -> Array:
-    """Returns budgets (n,) for lines, which reach a little beyond those measured."""
+    """Returns budgets (n,) for drawing lines, which reach a little beyond those measured."""
     C = np.asarray(C, float)
     return np.geomspace(C.min() / 1.25, C.max() * 1.25, 40)
 
@@ -102,7 +101,7 @@ def log_axes(panel: Panel, C: ArrayLike, y_text: Callable[[float], str]) -> None
 
 
 def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
-    """Draws batch and learning rate over C: near-optimal runs, or ``all_runs`` too, and laws."""
+    """Draws batch and learning rate over C: laws, and near-optimal runs or ``all_runs`` too."""
     sheet = Sheet(style.DOUBLE, 2.8, 2)
     search = inputs.derived("near_optimal")
     draws = inputs.derived("noise")
@@ -136,7 +135,7 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
 
 
 def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series[float], pd.Series[float]]:
-    """Returns C, shifted a little for each kind of model, and the ``column``."""
+    """Returns C, shifted a little for each kind of model, beside the ``column``."""
     return rows["C"] * rows["kind"].map(SHIFTS).astype(float), rows[column].astype(float)
 
 
@@ -157,7 +156,7 @@ def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
 
 
 def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
-    """Draws M and D over C: the best run of each budget, lines, and minima of ``parabolas``."""
+    """Draws M and D over C: laws, the best run of each budget, and the minima of ``parabolas``."""
     sheet = Sheet(style.DOUBLE, 3.0, 2)
     best = inputs.derived("best_sizes")
     for panel, x in zip(sheet.panels, SIZE_AXES, strict=True):
@@ -186,13 +185,11 @@ def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
 def _best(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
     """Marks the best run of each budget, hollow where its size is an end of those tried."""
     for end, group in rows.groupby("end"):
-        series, label = f"best run, {kind}", f"best run, {LABELS[kind]}"
+        series = f"best run, {kind}" + (", a bound" if end else "")
         look: dict[str, Any] = {"color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
-        if end:
-            series, label = series + ", a bound", label + " (a bound)"
-            look["markerfacecolor"] = "white"
-        C = group["C"] * SHIFTS[kind]
-        panel.points(series, C, group[f"{x}_argmin"], **look, label=label)
+        look |= {"markerfacecolor": "white"} if end else {}
+        look["label"] = f"best run, {LABELS[kind]}" + (" (a bound)" if end else "")
+        panel.points(series, group["C"] * SHIFTS[kind], group[f"{x}_argmin"], **look)
 
 
 def _minima(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:

@@ -15,16 +15,16 @@ from moelaws.figures.sheet import Panel, Sheet
 from moelaws.laws.leverage import hyperparameters
 from moelaws.studies.hyperparameters.figures.laws import legend_below, published
 
-# Percent above the least loss; the first is the paper's near-optimal.
+# Percent above the least loss. Runs of the first step are those that the paper calls near-optimal.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 SHADES = ListedColormap(style.ordered_colours(len(STEPS)), "excess")
 NORM = BoundaryNorm(STEPS, SHADES.N, extend="max")
 FRAME = "#e8352e"
-PANELS = 4  # at most
+PANELS = 4  # at most this many panels are drawn
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
-    """Maps the largest budget that was searched, a panel an activation ratio; dense is A = 1."""
+    """Maps the largest budget searched, a panel for each activation ratio; dense is A = 1."""
     search = inputs.derived("near_optimal")
     C = float(search["C"].max())
     groups = [(_architecture(rows), rows) for _, rows in at(search, "C", C).groupby("A")]
@@ -32,26 +32,26 @@ def over_activation(inputs: FittedInputs) -> Sheet:
 
 
 def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
-    """Maps each budget in a panel, of mixtures at the paper's ratio or of dense models."""
+    """Maps budgets in a panel each, for mixtures at the paper's ratio or for dense models."""
     search = inputs.derived("near_optimal")
     search = search[search["kind"] == kind]
-    if kind == "moe" and len(search):  # other ratios were searched at the largest budget alone
+    if kind == "moe" and len(search):  # all other ratios were searched at the largest budget alone
         ratio = search.groupby("A")["C"].nunique().idxmax()
         search = search[search["A"] == ratio]
-    budgets = sorted(float(C) for C in search["C"].unique())
-    chosen = np.unique(
-        np.linspace(0, len(budgets) - 1, min(PANELS, len(budgets))).round().astype(int)
-    )
-    groups = [(f"$C$ = {style.power(budgets[i])}", at(search, "C", budgets[i])) for i in chosen]
+    budgets = np.sort(search["C"].astype(float).unique())
+    places = np.linspace(0, len(budgets) - 1, min(PANELS, len(budgets))).round().astype(int)
+    groups = [(f"$C$ = {style.power(C)}", at(search, "C", C)) for C in budgets[np.unique(places)]]
     return _sheet(inputs, groups, _architecture(search) if len(search) else "")
 
 
 def _architecture(rows: pd.DataFrame) -> str:
+    """Returns the name of the architecture that all rows share."""
     row = rows.iloc[0]
     return "dense" if row["A"] == 1 else f"{row['k']:.0f} of {row['E']:.0f}, $A$ = {row['A']:.3f}"
 
 
 def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common: str) -> Sheet:
+    """Draws a map of each group of runs, titled by its name, with one legend titled ``common``."""
     groups = groups[-PANELS:]
     n = max(len(groups), 1)
     sheet = Sheet(max(style.SINGLE, 1.4 + 1.45 * n), 2.8, n)
@@ -63,9 +63,8 @@ def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common:
         _axes(panel, rows)
         panel.title(name)
     sheet.panels[0].ax.set_ylabel("batch $B$ (tokens)")
-    bar = sheet.figure.colorbar(
-        ScalarMappable(NORM, SHADES), ax=[panel.ax for panel in sheet.panels], pad=0.02
-    )
+    axes = [panel.ax for panel in sheet.panels]
+    bar = sheet.figure.colorbar(ScalarMappable(NORM, SHADES), ax=axes, pad=0.02)
     bar.set_label("loss above the least (%)")
     bar.outline.set_visible(False)
     limits = np.array([panel.ax.get_ylim() for panel in sheet.panels])
@@ -77,7 +76,7 @@ def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common:
 
 
 def _cells(panel: Panel, rows: pd.DataFrame) -> None:
-    """Draws a cell for each run: its colour is its loss above the least, a frame near-optimal."""
+    """Draws a cell for each run, coloured by its excess loss and framed where near-optimal."""
     edges = {name: _edges(rows[name]) for name in ("lr", "batch_tokens")}
     percent = 100 * rows["excess"].to_numpy(float)
     panel.sheet.record(panel.name, "runs", x=rows["lr"], y=rows["batch_tokens"], z=percent)
@@ -92,9 +91,8 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
     star: dict[str, Any] = {"marker": "*", "markersize": 7, "color": "white", "zorder": 4}
     star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.5, "label": "best run"}
     panel.points("best run", best["lr"], best["batch_tokens"], **star)
-    panel.ax.plot(
-        [], [], "s", markerfacecolor="none", color=FRAME, label="near-optimal ($\\leq$ 0.25 %)"
-    )
+    frame = {"markerfacecolor": "none", "color": FRAME, "label": "near-optimal ($\\leq$ 0.25 %)"}
+    panel.ax.plot([], [], "s", **frame)
 
 
 def _edges(values: pd.Series) -> dict[float, tuple[float, float]]:
@@ -125,7 +123,7 @@ def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
 
 
 def _axes(panel: Panel, rows: pd.DataFrame) -> None:
-    """Sets logarithmic axes over the cells and over the laws' values beyond them."""
+    """Sets logarithmic axes that show the cells, and the laws' values where they lie beyond."""
     ax = panel.ax
     ax.set(xscale="log", yscale="log")
     marks = panel.sheet.data

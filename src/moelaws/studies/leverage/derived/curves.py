@@ -1,6 +1,6 @@
 """Loss curves L(C) of architectures with their draws, and the leverage of one over another.
 
-Efficiency leverage is that of Algorithm 1 (leverage paper), with intervals.
+Efficiency leverage follows Algorithm 1 of the leverage paper, with intervals.
 """
 
 import math
@@ -17,9 +17,9 @@ from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitPart
 from moelaws.spec.errors import UserError
-from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
+from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
-DENSE = "curve_dense"  # the study's fit of the dense counterpart
+DENSE = "curve_dense"  # the study's fit of the dense counterpart's curve
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Curve:
     """The loss L = alpha C^beta + b of one architecture (App K, leverage)."""
 
     params: dict[str, float]  # alpha, beta and b
-    draws: pd.DataFrame  # a row a draw of the bootstrap, with a column for each parameter
+    draws: pd.DataFrame  # a row for each draw of the bootstrap, a column for each parameter
     rows: pd.DataFrame  # the runs that the curve was fitted to
     level: float  # of its intervals
     delta: float = LAW.protocol.delta  # threshold of the fit's Huber losses, as of ``Minimum``
-    at_bounds: Sequence[str] = ()  # parameters that a bound holds
+    at_bounds: Sequence[str] = ()  # the parameters that lie at a bound
 
     def loss(self, C: Array) -> Array:
         """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
@@ -41,12 +41,13 @@ class Curve:
         """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without draws."""
         if not len(self.draws):
             return {}
-        drawn = LAW.predict_batch(_working(self.draws), {"C": C})
-        low, high = percentiles(drawn, self.level)
+        drawn = ((p, self.draws[p.name].to_numpy(float)) for p in LAW.parameters)
+        theta_BP = np.column_stack([np.log(x) if p.scale == "log" else x for p, x in drawn])
+        low, high = percentiles(LAW.predict_batch(theta_BP, {"C": C}), self.level)
         return {"low": low, "high": high}
 
     def influence(self, C: Array) -> Array:
-        """Returns how the loss at ``C`` (m,) moves with that of each of the runs, (m, n)."""
+        """Returns how the loss at ``C`` (m,) moves with the loss of each of the runs, (m, n)."""
         columns = {"C": self.rows["C_leverage"].to_numpy(float)}
         losses = self.rows["L"].to_numpy(float)
         fitted = Minimum(self.params, columns, losses, self.delta, self.at_bounds)
@@ -59,18 +60,18 @@ class Curve:
 
     def compute_for(self, L: Array) -> Array:
         """Returns the compute (n,) where the curve has the losses ``L`` (n,); NaN if nowhere."""
-        return _compute_for(self.params, np.asarray(L, float))
+        return compute_for(self.params, L)
 
     def compute_draws(self, L: Array) -> Array:
         """Returns the same for each draw: losses (n,) or (draws, n) to compute (draws, n)."""
-        return _compute_for(self.drawn_params(), np.asarray(L, float))
+        return compute_for(self.drawn_params(), L)
 
     def drawn_params(self, n: int | None = None) -> dict[str, Array]:
         """Returns the parameters (n, 1) of the first ``n`` draws, by default of all."""
         return {name: self.draws[name].to_numpy(float)[:n, None] for name in LAW.names}
 
     def noise(self) -> float:
-        """Returns the standard deviation of ln L about the curve; NaN without freedom."""
+        """Returns the standard deviation of ln L about the curve; NaN without freedom for it."""
         C, L = self.rows["C_leverage"].to_numpy(float), self.rows["L"].to_numpy(float)
         freedom = len(L) - len(LAW.names)
         if freedom < 1:
@@ -87,39 +88,28 @@ def curve(inputs: FittedInputs, fit: str) -> Curve:
 def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
     """Yields the curves of a fit that is split, in the order of its report."""
     report, rows, draws = inputs.fit(fit), inputs.rows(fit), inputs.draws(fit)
-    for part in report.parts:
-        value = part.where[report.split_by]
+    for result in report.parts:
+        value = result.where[report.split_by]
         own_rows, own_draws = (at(frame, report.split_by, value) for frame in (rows, draws))
-        yield _curve(part, own_draws, own_rows, report.level)
+        yield _curve(result, own_draws, own_rows, report.level)
 
 
-def _curve(part: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
-    known = part.diagnostics
+def _curve(result: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
+    known = result.diagnostics
     delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
     own, rows = draws[list(LAW.names)], rows.reset_index(drop=True)
-    return Curve(part.estimates(), own, rows, level, delta, tuple(known.at_bounds))
-
-
-def _working(draws: pd.DataFrame) -> Array:
-    """Returns the draws (B, P) on the scale that the law works on."""
-    own = ((p, draws[p.name].to_numpy(float)) for p in LAW.parameters)
-    return np.column_stack([np.log(x) if p.scale == "log" else x for p, x in own])
-
-
-def _compute_for(params: dict[str, Array] | dict[str, float], L: Array) -> Array:
-    alpha, beta, b = (np.asarray(params[name], float) for name in LAW.names)
-    falls = np.broadcast_to(beta < 0, np.broadcast_shapes(np.shape(beta), L.shape))
-    excess = np.where(falls & (b < L), L - b, np.nan)
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(np.log(excess / alpha) / np.where(beta < 0, beta, -1.0)))
+    return Curve(result.estimates(), own, rows, level, delta, tuple(known.at_bounds))
 
 
 def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
     """Returns a row for each compute ``C`` (n,), FLOP, of the mixture of experts ``moe``.
 
-    Columns are C; L_star (nats/token), C_dense (FLOP) and EL, the last two NaN where the dense
-    curve never comes down to L_star; EL_low and EL_high; level, the dense curve's; unreached, the
-    share of draws in which the dense curve never comes down. Curves without draws are refused.
+    Columns are C, L_star (nats/token), C_dense (FLOP) and EL, the last two NaN where the dense
+    curve never comes down to L_star; EL_low and EL_high; level, the dense curve's; and unreached,
+    the fraction of draws in which the dense curve never comes down.
+
+    Raises:
+        UserError: where a curve has no draws.
     """
     EL = leverage_draws(dense, moe, C)
     if not len(EL):
@@ -136,13 +126,13 @@ def leverage_errors(
 ) -> dict[str, Array]:
     """Returns errors of ln EL at n points: by documents, paired, and by the spread of seeds.
 
-    ln EL moves by what the looked-up loss moves less what the dense curve moves at ``C_dense``,
-    over the curve's slope in ln C there.
+    ln EL moves by the move of the looked-up loss less that of the dense curve at ``C_dense``, over
+    the curve's slope in ln C there.
 
     Args:
-        runs: behind the losses that are looked up on the dense curve.
+        runs: the runs behind the losses that are looked up on the dense curve.
         moves: how those losses move with the losses of ``runs``, (n, runs).
-        C_dense: where the dense curve has them, (n,), FLOP; NaN where nowhere.
+        C_dense: the compute where the dense curve has them, (n,), FLOP; NaN where it never has.
     """
     ids = [*runs["run_id"], *dense.rows["run_id"]]
     places = {run_id: place for place, run_id in enumerate(dict.fromkeys(ids))}
@@ -159,7 +149,7 @@ def leverage_errors(
 def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:
     """Returns the leverage (draws, n) at the mixture's compute ``C`` (n,), draw by draw.
 
-    The fits are independent, so the first draws of both are paired, as many as both have. NaN
+    The fits are independent, so the first draws of both are paired, as many as both have. It is NaN
     where the dense curve never comes down to the mixture's loss.
     """
     n = min(len(dense.draws), len(moe.draws))
@@ -169,10 +159,10 @@ def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:
 def open_interval(EL: Array, level: float) -> tuple[Array, Array]:
     """Returns the ends (n,) of the interval of leverages ``EL`` (draws, n).
 
-    A draw without a leverage (NaN) counts as one above every other, for leaving it out would pull
-    the interval down: where too many are, the upper end is infinite.
+    A draw without a leverage (NaN) counts as one above every other, as leaving it out would pull
+    the interval down. Where too many have none, the upper end is infinite.
     """
     ordered = np.sort(np.where(np.isnan(EL), np.inf, EL), axis=0)
-    # The ends are draws themselves: nothing lies between a number and infinity.
+    # The ends are draws themselves, as nothing can be interpolated between a number and infinity.
     tail = int((len(ordered) - 1) * (1 - level) / 2 + 1e-9)
     return ordered[tail], ordered[len(ordered) - 1 - tail]

@@ -3,8 +3,8 @@
 ``points`` looks the loss of an architecture's curve up on the curve of its dense counterpart
 (Algorithm 1). ``singles`` looks up the losses of single runs: it serves sub-experiments that have
 fewer budgets than a curve needs, or another baseline than the dense counterpart (App F.4: a model
-without dense layers). ``forms`` are fitted here and not as fits of the study (App N), for a budget
-with too few points for a form leaves a note where a fit would fail.
+without dense layers). ``forms`` are fitted here and not as fits of the study (App N): a budget with
+too few points for a form has a note, where a fit would fail.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.tables.column import Column
 from moelaws.tables.sweeps import in_sweep
 
-BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget: the curves extrapolated
-# Sweep -> the fit whose curve its runs are read against.
+BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget, where curves are extrapolated
+# Sweep -> the fit on whose curve the losses of its runs are looked up.
 BASELINES = {
     "shared": "curve_dense",
     "granularity_weak": "curve_dense",
@@ -75,11 +75,11 @@ FORMS: tuple[tuple[Law, str, str], ...] = (
     Column("n", "int", "1", "runs behind the mixture's curve"),
 )
 def points(inputs: FittedInputs) -> Rows:
-    """Makes the points of the dense counterpart, then those of each curve of the declared fits.
+    """Returns the points of the dense counterpart and of each curve of the declared fits.
 
-    They are at the budgets that were trained and, marked, at some beyond. The dense counterpart
-    has leverage 1 against itself, as the architecture of A = 1 in the paper's tables. An
-    architecture that two sweeps share appears once.
+    They lie at the budgets that were trained and, marked as extrapolated, at some beyond. The dense
+    counterpart has leverage 1 against itself, as the architecture of A = 1 in the paper's tables.
+    An architecture that two sweeps share appears once.
     """
     dense = curve(inputs, DENSE)
     mixtures = list(_architectures(inputs))
@@ -98,36 +98,35 @@ def points(inputs: FittedInputs) -> Rows:
 def points_warnings(frame: pd.DataFrame) -> list[str]:
     """Names each architecture whose leverage is undefined or unsure at measured budgets."""
     lines = []
-    measured = frame[frame["measured"] == 1]
-    for name, rows in measured.groupby("architecture", sort=False):
-        if n := int(rows["EL"].isna().sum()):
+    for name, rows in frame[frame["measured"] == 1].groupby("architecture", sort=False):
+        unreached, endless = rows["EL"].isna(), np.isinf(rows["EL_high"].astype(float))
+        if unreached.any():
             lines.append(
-                f"{name}: no efficiency leverage at {n} of {len(rows)} budgets: the dense curve "
-                "never comes down to its loss"
+                f"{name}: no efficiency leverage at {unreached.sum()} of {len(rows)} budgets: the "
+                "dense curve never comes down to its loss"
             )
-        if n := int(np.isinf(rows["EL_high"].astype(float)).sum()):
+        if endless.any():
             lines.append(
-                f"{name}: efficiency leverage has no upper end at {n} of {len(rows)} budgets: too "
-                "many draws of the dense curve never come down to its loss; train it further"
+                f"{name}: efficiency leverage has no upper end at {endless.sum()} of {len(rows)} "
+                "budgets: too many draws of the dense curve never come down to its loss; train it "
+                "further"
             )
     return lines
 
 
 def _architectures(inputs: FittedInputs) -> Iterator[tuple[Curve, str]]:
-    """Yields each mixture's curve with its sweeps; the same runs are one architecture."""
+    """Yields each mixture's curve with its sweeps; curves of the same runs are one architecture."""
     architectures: dict[tuple[str, ...], tuple[Curve, list[str]]] = {}
-    for name in inputs.fits:
-        if name == DENSE:
-            continue
-        sweep = inputs.spec(name).sweep
+    for name in (name for name in inputs.fits if name != DENSE):
         for moe in curves(inputs, name):
             runs = tuple(sorted(moe.rows["run_id"]))
-            architectures.setdefault(runs, (moe, []))[1].append(sweep)
+            architectures.setdefault(runs, (moe, []))[1].append(inputs.spec(name).sweep)
     for moe, sweeps in architectures.values():
         yield moe, ",".join(sweeps)
 
 
 def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFrame:
+    """Returns the points of ``moe`` at those of the ``budgets`` that it spans, and beyond."""
     first = moe.rows.iloc[0]
     own = budgets[budgets <= moe.rows["C"].max() * (1 + 1e-9)]
     own = own[own >= moe.rows["C"].min() * (1 - 1e-9)]
@@ -162,7 +161,7 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
 )
 def singles(inputs: FittedInputs) -> Rows:
-    """Makes a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
+    """Returns a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
     tables = []
     for sweep, name in BASELINES.items():
         runs = SERIES[sweep].runs(inputs) if name in inputs.fits else pd.DataFrame()
@@ -177,7 +176,7 @@ def singles(inputs: FittedInputs) -> Rows:
 
 @singles.limits
 def singles_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each sweep with runs to whose loss the baseline's curve never comes down."""
+    """Names each sweep that has runs whose loss the baseline's curve never reaches."""
     return [
         f"{sweep}: {int(rows['EL'].isna().sum())} of {len(rows)} runs have a loss that the "
         "baseline's curve never comes down to: no leverage"
@@ -187,7 +186,7 @@ def singles_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
-    """Reads each run's loss on the baseline's curve, with intervals where its noise is known."""
+    """Looks each run's loss up on the baseline's curve; intervals need the curve's noise."""
     L, C = runs["L"].to_numpy(float), runs["C_leverage"].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
@@ -207,30 +206,25 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     Column("rmse", "float", "1", "root mean square error of EL", True),
     Column("note", "string", "1", "why there is no fit; empty where there is"),
 )
-def forms(inputs: Inputs) -> Rows:
-    """Makes a row for each form at each budget that was trained, from the table ``points``."""
+def forms(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Yields a row for each form at each budget that was trained, from the table ``points``."""
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
-    records = []
     for law, sweep, column in FORMS:
         own = points[in_sweep(points, sweep)]
         for C in sorted(own["C"].unique()):
-            records.append({"law": law.ref, "C": C, **_form_errors(law, at(own, "C", C), column)})
-    return records
+            yield {"law": law.ref, "C": C, **_form_errors(law, at(own, "C", C), column)}
 
 
 @forms.limits
 def forms_warnings(frame: pd.DataFrame) -> list[str]:
     """Names each form that could not be fitted at some budgets."""
-    missing = frame[frame["note"] != ""]
-    return [
-        f"{law}: not fitted at {len(rows)} budgets: {rows['note'].iloc[0]}"
-        for law, rows in missing.groupby("law")
-    ]
+    notes = frame.loc[frame["note"] != "", "note"].groupby(frame["law"])
+    return [f"{law}: not fitted at {len(own)} budgets: {own.iloc[0]}" for law, own in notes]
 
 
 def _form_errors(law: Law, points: pd.DataFrame, column: str) -> dict[str, Any]:
-    """Fits the law to the points of one budget and returns its errors, or why there are none."""
+    """Fits the law to the points of one budget; returns its errors, or why there are none."""
     assert isinstance(law, FittableLaw)
     P, n = len(law.parameters), len(points)
     errors = {"n": n, "parameters": P, "R2": float("nan"), "rmse": float("nan"), "note": ""}

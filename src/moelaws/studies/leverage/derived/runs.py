@@ -1,4 +1,4 @@
-"""The runs that the joint law is fitted to in one stage, and the pair's scores on tasks."""
+"""Tables of the runs that the joint law is fitted to in one stage, and of the pair's scores."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ SWEEPS = ("dense", "activation", "granularity")
     *of_runs("S", "G", "L"),
 )
 def losses(inputs: Inputs) -> Rows:
-    """Makes a row for each completed run of ``SWEEPS``, with C in the paper's convention."""
+    """Returns a row for each completed run of ``SWEEPS``, with C in the paper's convention."""
     runs = pd.concat([inputs.sweep(name) for name in SWEEPS]).drop_duplicates("run_id")
     return runs.assign(C=runs["C_leverage"]).reset_index(drop=True)
 
@@ -35,7 +35,7 @@ def losses(inputs: Inputs) -> Rows:
     *COLUMNS,
 )
 def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
-    """Gives the scores of each completed run of ``sweep`` at each step whose weights were kept."""
+    """Yields the scores of each completed run of ``sweep`` at each step whose weights were kept."""
     for run in records(inputs.sweep(sweep).sort_values("N_total")):
         try:
             scores = inputs.scores(run["run_id"])
@@ -49,5 +49,5 @@ def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
 
 @scores.limits
 def scores_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where nothing was scored."""
+    """Returns a line where nothing was scored."""
     return [] if len(frame) else ["no scores: no completed run of the pair has kept weights"]

@@ -1,9 +1,9 @@
 """The sub-experiments of the leverage paper: what each varies, its runs, and the best value.
 
-One parabola or slope serves all budgets of a sweep, with a level for each budget.
+One parabola or slope is fitted to all budgets of a sweep, with a level for each budget.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import table
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array, Minima, minima, percentile_interval
@@ -27,10 +27,10 @@ TOO_FEW = "fewer than three values"
 
 @dataclass(frozen=True)
 class Parabola:
-    """ln L over t in [low, high], which all budgets share but for a level of each.
+    """ln L over t in [low, high], the same for all budgets but for the level of each.
 
-    ``values`` (3,) are at the low end, the middle and the high end, and so are ``draws``
-    (draws, 3), which are empty where there are no degrees of freedom. The levels are left out.
+    The ``values`` (3,) and the ``draws`` (draws, 3) lie at the low end, the middle and the high
+    end. There are no draws without degrees of freedom. The levels are left out.
     """
 
     values: Array
@@ -45,30 +45,23 @@ class Parabola:
         return minima(self.values[None], self.low, self.high)
 
     def optimum_interval(self, level: float) -> tuple[float, float]:
-        """Returns the interval of the place of the least ln L; NaN without degrees of freedom."""
-        if not len(self.draws):
-            return float("nan"), float("nan")
+        """Returns the interval of the t of least ln L; NaN without degrees of freedom."""
         return percentile_interval(minima(self.draws, self.low, self.high).x, level)
 
     def excess(self, t: float) -> tuple[float, Array]:
         """Returns ln L at ``t`` minus its least in [low, high]: the estimate and its draws."""
-        return (
-            float(_above(self.values[None], self.low, self.high, t)[0]),
-            _above(self.draws, self.low, self.high, t) if len(self.draws) else np.empty(0),
-        )
-
-
-def _above(y_n3: Array, low: float, high: float, t: float) -> Array:
-    s = (t - (low + high) / 2) / ((high - low) / 2)
-    slope, curvature = (y_n3[:, 2] - y_n3[:, 0]) / 2, y_n3[:, 0] - 2 * y_n3[:, 1] + y_n3[:, 2]
-    at_t = y_n3[:, 1] + slope * s + curvature / 2 * s**2
-    return np.asarray(at_t - minima(y_n3, low, high).y)
+        s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
+        y_n3 = np.vstack([self.values, self.draws])
+        slope, curvature = (y_n3[:, 2] - y_n3[:, 0]) / 2, y_n3[:, 0] - 2 * y_n3[:, 1] + y_n3[:, 2]
+        at_t = y_n3[:, 1] + slope * s + curvature / 2 * s**2
+        above = at_t - minima(y_n3, self.low, self.high).y
+        return float(above[0]), above[1:]
 
 
 def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
     """Returns the least-squares parabola of ln ``L`` (n,) in ``t`` (n,) over budgets ``C`` (n,).
 
-    None where no budget has three values of ``t`` or the rows do not determine the parabola.
+    It is None where no budget has three values of ``t`` or the rows do not determine the parabola.
     """
     if not len(t) or pd.Series(t).groupby(C).nunique().max() < 3:
         return None
@@ -83,7 +76,7 @@ def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
 
 
 def slope(x: Array, y: Array, groups: ArrayLike, level: float = 0.9) -> Estimate:
-    """Returns the slope of ``y`` (n,) on ``x`` (n,) with a level a group, and its interval."""
+    """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each group."""
     estimates = regression(x[:, None], y, groups)
     if estimates is None:
         return Estimate(float("nan"), float("nan"), float("nan"), len(y))
@@ -92,9 +85,9 @@ def slope(x: Array, y: Array, groups: ArrayLike, level: float = 0.9) -> Estimate
 
 
 def regression(X: Array, y: Array, groups: ArrayLike) -> Regression | None:
-    """Least squares of ``y`` (n,) on ``X`` (n, P) with a level for each of the ``groups`` (n,).
+    """Fits ``y`` (n,) on ``X`` (n, P) by least squares, with a level for each group of rows.
 
-    None where the rows do not determine the estimates.
+    Returns None where the rows do not determine the estimates.
     """
     group = np.asarray(groups)
     within_X = X - pd.DataFrame(X).groupby(group).transform("mean").to_numpy()
@@ -135,12 +128,12 @@ class Series:
         return np.log2(values) if self.log2 else values
 
 
-def attention_share(frame: pd.DataFrame) -> pd.Series:
-    """Returns attention's share of non-embedding FLOPs a token, 1 / (1 + r).
+def attention_fraction(frame: pd.DataFrame) -> pd.Series:
+    """Returns the fraction of non-embedding FLOPs that attention takes, 1 / (1 + r).
 
     It counts projections, scores and values over the whole context, by the allocation paper's
-    App C, corrected, which is the leverage paper's M (App I, corrected) but for one column of the
-    router.
+    App C, corrected. But for one column of the router, this is the leverage paper's M (App I,
+    corrected).
     """
     return 1 / (1 + frame["r"])
 
@@ -161,7 +154,7 @@ _SERIES = (
     Series("granularity_weak", "granularity $G$", itemgetter("G"), log2=True),
     Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio),
     Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"]),
-    Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_share),
+    Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_fraction),
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
 )
 SERIES = {series.sweep: series for series in _SERIES}
@@ -176,27 +169,24 @@ SERIES = {series.sweep: series for series in _SERIES}
     Column("n", "int", "1", "completed runs"),
     Column("note", "string", "1", "why it is not inside; empty where it is"),
 )
-def optima(inputs: Inputs) -> Rows:
-    """Makes a row over all budgets of each sweep that has runs, and one for each budget."""
-    records = []
-    for name in SWEEPS:
-        series = SERIES[name]
+def optima(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Yields a row over all budgets of each sweep that has runs, and one for each budget."""
+    for series in (SERIES[name] for name in SWEEPS):
         runs = series.runs(inputs)
-        if not len(runs):
-            continue
-        records.append(_optimum(series, runs, float("nan")))
-        records += [_optimum(series, at(runs, "C", C), C) for C in sorted(runs["C"].unique())]
-    return records
+        if len(runs):
+            yield _optimum(series, runs, float("nan"))
+        yield from (_optimum(series, at(runs, "C", C), C) for C in sorted(runs["C"].unique()))
 
 
 @optima.limits
 def optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each sweep without an optimum inside the range measured over all budgets."""
+    """Names each sweep whose optimum over all budgets is missing or only a bound."""
     pooled = frame[frame["C"].isna() & (frame["note"] != "")]
     return [f"{row.sweep}: no optimum over all budgets: {row.note}" for row in pooled.itertuples()]
 
 
 def _optimum(series: Series, runs: pd.DataFrame, C: float) -> dict[str, Any]:
+    """Returns the row of the ``runs``, whose budget is ``C``."""
     base = {"sweep": series.sweep, "C": C, "level": LEVEL, "n": len(runs)}
     parabola = series.parabola(runs)
     if parabola is None:

@@ -19,16 +19,16 @@ BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
 RATIO = "activation ratio $A = E_a/E$"
 PUBLISHED_LINE: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9, "zorder": 1}
-PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the ends of the paper's isoFLOP curves
+PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the least and the largest of the paper's isoFLOP curves
 
 
 def percent(value: float) -> str:
-    """Writes a share in percent, as the paper writes activation ratios: 3.12 %."""
+    """Returns a fraction in percent, as the paper writes activation ratios: 3.12 %."""
     return f"{100 * value:.3g} %"
 
 
 def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = None) -> None:
-    """Makes the axis logarithmic with ``ticks``, or with round ticks over what is shown."""
+    """Makes the axis logarithmic with ``ticks``, or with round ticks over its present view."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_label_text(label)
     low, high = sorted(axis.get_view_interval())
@@ -40,7 +40,7 @@ def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = Non
 
 
 def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
-    """Makes the x axis compute, with ticks at powers of ten or, where it has but one, at others."""
+    """Makes the x axis one of compute, with ticks at powers of ten or, where it has one, finer."""
     panel.ax.set_xscale("log")
     low, high = sorted(panel.ax.xaxis.get_view_interval())
     if high < 1.5 * low:  # one budget
@@ -57,7 +57,7 @@ def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> N
 
 
 def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
-    """Makes the y axis leverage over the estimates; intervals may run off it."""
+    """Makes the y axis one of leverage that shows the estimates; intervals may run off it."""
     values = np.asarray(estimates, float)
     values = values[np.isfinite(values) & (values > 0)]
     panel.ax.set_yscale("log")
@@ -93,7 +93,7 @@ def leverage_points(
 def points_of(
     inputs: Inputs, sweep: str, measured: bool = True
 ) -> tuple[Sheet, Panel, pd.DataFrame]:
-    """Returns an empty sheet and the sweep's points that have a leverage, measured ones alone."""
+    """Returns an empty sheet and the sweep's points with a leverage, at trained budgets alone."""
     sheet, panel = one_panel()
     points = inputs.derived("points")
     points = points[in_sweep(points, sweep)]
@@ -107,8 +107,3 @@ def points_of(
 def published_leverage(A: ArrayLike, G: ArrayLike, C: ArrayLike) -> NDArray[np.float64]:
     """Returns EL by Eq 4 with Table 6 at A = E_a / E, granularity G and compute C (FLOP)."""
     return joint.LAW.predict(joint.LAW.published or {}, {"A": A, "G": G, "C": C})
-
-
-def nearest_budget(C: float) -> float:
-    """Returns the budget nearest to ``C`` (FLOP) at which the paper measured."""
-    return float(np.clip(C, *PUBLISHED_BUDGETS))

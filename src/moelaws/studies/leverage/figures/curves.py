@@ -25,7 +25,7 @@ POINTS = 81
 
 
 def leverage_arrow(inputs: FittedInputs) -> Sheet:
-    """Draws F1a: what leverage is, on the curves of the dense and the sparsest architecture."""
+    """Draws F1a: the leverage of the sparsest architecture as an arrow between two loss curves."""
     sheet, panel = one_panel()
     dense = curve(inputs, DENSE)
     mixtures = list(curves(inputs, "curve_activation"))
@@ -88,7 +88,7 @@ def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
 
 
 def _name(moe: Curve, sweep: str) -> tuple[float, str]:
-    """Returns what the sweep varies, of one architecture: the number and its text."""
+    """Returns the value that an architecture has of what the sweep varies, and its text."""
     if sweep == "activation":
         A = 1 - float(moe.rows["S"].iloc[0])
         return A, percent(A)
@@ -99,7 +99,7 @@ def _name(moe: Curve, sweep: str) -> tuple[float, str]:
 def _curve(
     panel: Panel, series: str, curve: Curve, colour: Any, to: float = 0.0, **options: Any
 ) -> None:
-    """Draws the fitted curve with its interval and its runs, as far as ``to`` (FLOP) if beyond."""
+    """Draws a fitted curve with its interval and its runs, as far as ``to`` (FLOP) where beyond."""
     C = curve.rows["C_leverage"].to_numpy(float)
     end = max(C.max(), to if np.isfinite(to) else 0.0)
     grid = np.geomspace(C.min(), min(end, 30 * C.max()), POINTS)
@@ -116,8 +116,8 @@ def _limits(panel: Panel, shown: list[Curve]) -> None:
 
 
 FIT = "joint"
-VALIDATION = 6.0  # EL from which on points validate (sec 4.2.3, leverage)
-PUBLISHED_AT = 1e22  # FLOP, the paper's Figure 1
+VALIDATION = 6.0  # points of at least this leverage validate the law (sec 4.2.3, leverage)
+PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
 
 
 def heatmap(inputs: FittedInputs) -> Sheet:
@@ -142,6 +142,7 @@ def heatmap(inputs: FittedInputs) -> Sheet:
 
 
 def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str) -> None:
+    """Maps the leverage (G, A) with contours."""
     mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)
     a, g = np.meshgrid(A, G)
     panel.sheet.record(panel.name, title, x=a.ravel(), y=g.ravel(), z=EL.ravel())
@@ -158,17 +159,15 @@ def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str)
 
 
 def predicted(inputs: FittedInputs) -> Sheet:
-    """Draws F5: EL by Algorithm 1 over EL by the fitted law, which those of EL >= 6 validate."""
+    """Draws F5: EL by Algorithm 1 over EL by the fitted law; points of EL >= 6 validate it."""
     sheet, panel = one_panel()
     rows = _residuals(inputs)
     ends = np.array([rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1])
     panel.ax.plot(ends, ends, color=style.GREY, linewidth=0.8, linestyle=style.DASHES, zorder=1)
     colours = style.ordered_colours(3)
-    for name, label, colour in (
-        ("fitted", "fitted, EL < 6", colours[0]),
-        ("validation", "validation, EL >= 6", colours[1]),
-    ):
-        own = rows[rows["role"] == name]
+    roles = {"fitted": "fitted, EL < 6", "validation": "validation, EL >= 6"}
+    for (role, label), colour in zip(roles.items(), colours, strict=False):
+        own = rows[rows["role"] == role]
         if len(own):
             look: dict[str, Any] = {"color": colour, "label": f"{label}: {len(own)}"}
             look |= {"markeredgecolor": style.INK, "markeredgewidth": 0.4}
@@ -211,7 +210,7 @@ def residuals(inputs: FittedInputs) -> Sheet:
 
 
 def _residuals(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns the points at trained budgets with ``predicted``, EL by the law, and ``role``.
+    """Returns the points at trained budgets with EL ``predicted`` by the law and their ``role``.
 
     The role is fitted or validation; points that have neither are left out.
     """

@@ -23,7 +23,6 @@ from moelaws.studies.leverage.figures.common import (
     leverage_axis,
     leverage_points,
     log_axis,
-    nearest_budget,
     percent,
     points_of,
     published_leverage,
@@ -37,37 +36,34 @@ LEGENDS = {
     "attention": "attention's\nshare",
 }
 SPREAD_OF_RUNS = 9.0  # points between the first and the last value at a budget
-DIGITS = {"attention": 1}  # each size has shares of its own
+DIGITS = {"attention": 1}  # decimals of the values, of which each size has its own
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
-    """Draws F4a: EL over A at G = 2, a colour a budget, with Eq 1 fitted to each."""
+    """Draws F4a: EL over A at G = 2, a colour for each budget, with Eq 1 fitted to each."""
     sheet, panel, points = points_of(inputs, "activation")
     if not len(points):
         return sheet
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
-    _budgets(panel, points, "A_routed", inputs.fit("activation"), "A", A)
-    C = nearest_budget(points["C"].max())
-    y = published_leverage(A, float(points["G"].median()), C)
-    panel.line("published", A, y, label=f"published ({style.power(C)})", **PUBLISHED_LINE)
-    leverage_axis(panel, np.concatenate([points["EL"], y]))
-    ratios = sorted(points["A_routed"].unique())
-    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    _budgets(panel, points, "A_routed", inputs.fit("activation"), A=A, G=points["G"].median())
+    _ratio_axis(panel, points)
     panel.legend(BUDGET)
     return sheet
 
 
+def _ratio_axis(panel: Panel, points: pd.DataFrame) -> None:
+    """Makes the x axis one of activation ratios, with a tick at each or every other one."""
+    ratios = sorted(points["A_routed"].unique())
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+
+
 def over_granularity(inputs: FittedInputs) -> Sheet:
-    """Draws F4b: EL over G at one activation ratio, a colour a budget, with Eq 2 fitted."""
+    """Draws F4b: EL over G at one activation ratio, a colour for each budget, with Eq 2 fitted."""
     sheet, panel, points = points_of(inputs, "granularity")
     if not len(points):
         return sheet
-    G = np.geomspace(points["G"].min(), points["G"].max(), 61)
-    _budgets(panel, points, "G", inputs.fit("granularity"), "G", G)
-    C, A = nearest_budget(points["C"].max()), float(points["A_routed"].median())
-    y = published_leverage(A, G, C)
-    panel.line("published", G, y, label=f"published ({style.power(C)})", **PUBLISHED_LINE)
-    leverage_axis(panel, np.concatenate([points["EL"], y]))
+    G, A = np.geomspace(points["G"].min(), points["G"].max(), 61), points["A_routed"].median()
+    _budgets(panel, points, "G", inputs.fit("granularity"), G=G, A=A)
     whole = sorted({round(float(value), 1) for value in points["G"]})
     log_axis(panel.ax.xaxis, "granularity $G$", whole, lambda v: f"{v:.0f}")
     panel.ax.set_title(f"$A$ = {percent(A)}", loc="left")
@@ -76,7 +72,7 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
 
 
 def over_compute(inputs: FittedInputs) -> Sheet:
-    """Draws F4c: EL over C, a colour an activation ratio, with Eq 3; hollow where extrapolated."""
+    """Draws F4c: EL over C, a colour for each A, with Eq 3; hollow where extrapolated."""
     sheet, panel, points = points_of(inputs, "activation", measured=False)
     if not len(points):
         return sheet
@@ -110,10 +106,16 @@ def over_compute(inputs: FittedInputs) -> Sheet:
 
 
 def _budgets(
-    panel: Panel, points: pd.DataFrame, x: str, report: FitReport, variable: str, grid: np.ndarray
+    panel: Panel, points: pd.DataFrame, x: str, report: FitReport, **published_at: Any
 ) -> None:
-    """Draws the points over their column ``x``, a colour a budget, with the law fitted to each."""
+    """Draws the points over their column ``x``, a colour for each budget, with the fitted law.
+
+    The published leverage is drawn beside them at ``published_at``: the values of A and G, of which
+    the law's variable is the grid of the lines.
+    """
     law = laws.fittable(report.law)
+    (variable,) = (v.name for v in law.variables)
+    grid = published_at[variable]
     for C, colour in style.palette(points["C"]).items():
         rows = at(points, "C", C)
         label = style.power(C)
@@ -122,18 +124,22 @@ def _budgets(
         if params is not None:
             y = law.predict(params, {variable: grid})
             panel.line(f"{label}, fit", grid, y, color=colour, linewidth=0.9)
+    nearest = float(np.clip(points["C"].max(), *PUBLISHED_BUDGETS))
+    y = published_leverage(C=nearest, **published_at)
+    panel.line("published", grid, y, label=f"published ({style.power(nearest)})", **PUBLISHED_LINE)
+    leverage_axis(panel, np.concatenate([points["EL"], y]))
 
 
 def _estimates(report: FitReport, column: str, value: float) -> dict[str, float] | None:
-    """Returns the estimates where ``column`` is ``value``; None beyond the rows of the fit."""
-    for part in report.parts:
-        if np.isclose(part.where[column], value, rtol=1e-9, atol=0):
-            return part.estimates()
+    """Returns the estimates where ``column`` is ``value``; None where the fit has none."""
+    for result in report.parts:
+        if np.isclose(result.where[column], value, rtol=1e-9, atol=0):
+            return result.estimates()
     return None
 
 
 def contrasts(inputs: Inputs) -> Sheet:
-    """Draws ln EL over A at the trained budgets, a colour a budget."""
+    """Draws ln EL over A with its errors, a colour for each trained budget."""
     sheet, panel, points = points_of(inputs, "activation")
     points = points[points["A_routed"] < 1]
     if not len(points):
@@ -149,14 +155,13 @@ def contrasts(inputs: Inputs) -> Sheet:
     panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
     panel.ax.margins(x=0.12)  # room for the marks beside the ends
     panel.ax.set_ylabel("ln EL")
-    ratios = sorted(points["A_routed"].unique())
-    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    _ratio_axis(panel, points)
     panel.legend(BUDGET)
     return sheet
 
 
 def single_runs(inputs: Inputs, sweep: str, baseline: str) -> Sheet:
-    """Draws EL of each run over its compute, a colour a value of what the sweep varies."""
+    """Draws EL of each run over its compute, a colour for each value of what the sweep varies."""
     sheet, panel = one_panel()
     table = inputs.derived("singles")
     table = table[table["sweep"] == sweep]

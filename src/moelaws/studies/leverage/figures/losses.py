@@ -3,24 +3,26 @@
 F6 and F15 set a mixture of experts beside a dense model, by training loss and by scores.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.scores import ALL, GROUP, MEASURES
+from moelaws.analysis.scores import GROUP, MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.leverage.derived.series import SERIES, Parabola, Series
+from moelaws.studies.leverage.derived.series import SERIES, Series
 from moelaws.studies.leverage.figures.common import BUDGET, log_axis, percent
 
 STAR = {"marker": "*", "markersize": 8, "color": "#e07b00", "zorder": 4, "linestyle": "none"}
 NO_RUNS = "no budget has two completed runs\nof this sub-experiment to compare"
-NEAR = 0.005  # App M, leverage: within 0.5 % of the size's least loss
+NEAR = 0.005  # near-optimal: within 0.5 % of the least loss of the size (App M, leverage)
 
 
 def loss(inputs: Inputs, sweep: str) -> Sheet:
-    """Draws the loss, a line a budget, with a star at each least."""
+    """Draws the loss, a line for each budget with a star at its least."""
     sheet, panel = one_panel()
     series = SERIES[sweep]
     runs = series.compared(inputs)
@@ -55,7 +57,7 @@ def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
 
 
 def _lines(panel: Panel, series: Series, runs: pd.DataFrame, y: str) -> None:
-    """Draws every run and a line of the means of each budget, with a star at the least mean."""
+    """Draws every run, and for each budget a line through its means, a star at the least mean."""
     for C, colour in style.palette(runs["C"]).items():
         label, own = style.power(C), at(runs, "C", C)
         panel.points(label, own["x"], own[y], color=colour, markersize=3, label=label)
@@ -76,25 +78,20 @@ def _lines(panel: Panel, series: Series, runs: pd.DataFrame, y: str) -> None:
 
 
 def _parabola(panel: Panel, series: Series, runs: pd.DataFrame) -> None:
-    """Draws the parabola that all budgets share (ln L, a level for each) above its own least."""
+    """Draws how far the parabola that all budgets share (in ln L) lies above its least."""
     parabola = series.parabola(runs)
     if parabola is None:
         return
     grid = np.linspace(parabola.low, parabola.high, 61)
-    y, low, high = (100 * column for column in np.transpose([_excess(parabola, t) for t in grid]))
-    bounds = {"low": low, "high": high} if np.isfinite(low).all() else {}
-    x = np.exp2(grid) if series.log2 else grid
+    values, draws = zip(*(parabola.excess(t) for t in grid), strict=True)
+    ends = np.quantile(draws, [0.05, 0.95], axis=1) if draws[0].size else ()
+    bounds = {name: 100 * end for name, end in zip(("low", "high"), ends, strict=False)}
+    x, y = np.exp2(grid) if series.log2 else grid, 100 * np.array(values)
     panel.line("all budgets", x, y, **bounds, color=style.INK, label="all budgets:\nparabola")
 
 
-def _excess(parabola: Parabola, t: float) -> tuple[float, float, float]:
-    value, draws = parabola.excess(t)
-    low, high = np.quantile(draws, [0.05, 0.95]) if len(draws) else (np.nan, np.nan)
-    return value, float(low), float(high)
-
-
 def heads(inputs: Inputs, sweep: str) -> Sheet:
-    """Draws the loss over the number of heads; stars are near-optimal."""
+    """Draws the loss over the number of heads, with stars on the near-optimal runs."""
     sheet, panel = one_panel()
     runs = SERIES[sweep].runs(inputs)
     if not len(runs):
@@ -119,7 +116,7 @@ BINS = 60  # over ln(tokens): a step's loss is noisy
 
 
 def losses(inputs: Inputs, sweep: str) -> Sheet:
-    """Draws the training loss over tokens, a mean a bin, and marks the final validation loss."""
+    """Draws the training loss over tokens as means over bins, and the final validation loss."""
     sheet, panel = one_panel()
     runs = inputs.sweep(sweep).sort_values("N_total")
     if not len(runs):
@@ -137,7 +134,7 @@ def losses(inputs: Inputs, sweep: str) -> Sheet:
 
 
 def _smooth(history: pd.DataFrame) -> pd.DataFrame:
-    """Returns means of the loss over equal bins of ln(tokens), without the first hundredth."""
+    """Returns means over equal bins of ln(tokens), without the first hundredth of the tokens."""
     late = history[history["tokens"] >= history["tokens"].max() / 100]
     edges = np.geomspace(late["tokens"].min(), late["tokens"].max() * (1 + 1e-9), BINS + 1)
     bins = np.digitize(late["tokens"], edges)
@@ -145,17 +142,8 @@ def _smooth(history: pd.DataFrame) -> pd.DataFrame:
     return means
 
 
-def mean(inputs: Inputs) -> Sheet:
-    """Draws the mean over all tasks: wrong answers beside bits per byte."""
-    return _draw(inputs, ALL)
-
-
-def by_group(inputs: Inputs) -> Sheet:
-    """Draws a row of the same two panels for each group of tasks."""
-    return _draw(inputs, GROUP)
-
-
-def _draw(inputs: Inputs, by: str) -> Sheet:
+def scores(inputs: Inputs, by: str) -> Sheet:
+    """Draws wrong answers beside bits per byte: the mean over all tasks, or a row for a group."""
     table = inputs.derived("scores")
     table = table[table["by"] == by]
     skills = list(dict.fromkeys(table["skill"])) or [""]
@@ -166,6 +154,7 @@ def _draw(inputs: Inputs, by: str) -> Sheet:
         return sheet
     runs = list(dict.fromkeys(table["run_id"]))
     colours = dict(zip(runs, style.ordered_colours(len(runs)), strict=True))
+    guess: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
     for place, panel in enumerate(sheet.panels):
         skill, measure = skills[place // 2], list(MEASURES)[place % 2]
         rows = table[table["skill"] == skill]
@@ -174,27 +163,22 @@ def _draw(inputs: Inputs, by: str) -> Sheet:
             series, label = _names(own.iloc[0])
             panel.line(series, own["D"], own[measure], color=colour, linewidth=0.8)
             ends = bars(own, f"{measure}_se", measure)
-            panel.points(
-                series, own["D"], own[measure], **ends, color=colour, markersize=3, label=label
-            )
+            look = {"color": colour, "markersize": 3, "label": label}
+            panel.points(series, own["D"], own[measure], **ends, **look)
         if measure == "error":
-            guessing = rows["chance"].iloc[0]
             D = [rows["D"].min(), rows["D"].max()]
-            panel.line(
-                "guessing", D, [guessing] * 2, color=style.GREY, linestyle="--", linewidth=0.8
-            )
+            panel.line("guessing", D, [rows["chance"].iloc[0]] * 2, **guess)
         panel.ax.set(xscale="log", ylabel=MEASURES[measure])
         if by == GROUP:
             panel.title(f"{skill}")
         log_axis(panel.ax.xaxis, "training tokens", text=style.short)
-    guess = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8, "label": "guessing (left)"}
-    sheet.panels[1].ax.plot([], [], **guess)
+    sheet.panels[1].ax.plot([], [], **guess, label="guessing (left)")
     sheet.panels[1].legend()
     return sheet
 
 
 def _names(run: pd.Series) -> tuple[str, str]:
-    """Returns what a run is called in the data and in the legend."""
+    """Returns the name of a run in the data and the one in the legend."""
     total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
     if run["S"] > 0:
         return "mixture", f"MoE, $A$ = {percent(1 - run['S'])}:\n{active} of {total} active"

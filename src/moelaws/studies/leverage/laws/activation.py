@@ -18,7 +18,7 @@ Convention = Literal["formal", "over_routed", "routed"]
 def activation_ratio(
     E: ArrayLike, k: ArrayLike, E_s: ArrayLike, convention: Convention = "formal"
 ) -> Array:
-    """The activation ratio A of ``k`` of ``E`` routed experts and ``E_s`` shared ones; broadcasts.
+    """Returns the activation ratio of ``k`` of ``E`` routed and ``E_s`` shared experts; broadcasts.
 
     The leverage paper uses three conventions: ``formal`` (k + E_s) / (E + E_s), its definition;
     ``over_routed`` (k + E_s) / E, its 4.7, 7.8 and 10.9 %; ``routed`` k / E, the labels of its
@@ -36,19 +36,19 @@ def activation_ratio(
 
 
 def ln_saturated(
-    x: ArrayLike, ln_start: ArrayLike, ln_most: ArrayLike
+    x: ArrayLike, ln_start: ArrayLike, ln_max: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """ln of x-hat and its derivatives by ``ln_start`` and by ``ln_most``; broadcasts.
+    """Returns ln of x-hat and its derivatives by ``ln_start`` and by ``ln_max``; broadcasts.
 
-    x-hat is ``x`` bent so that it stays between ``start`` and ``most`` for all x >= 0:
-    1/xhat = 1/(x + 1/(1/start - 1/most)) + 1/most, with 0 < start < most. Source: leverage, Eq 1,
+    x-hat is ``x`` bent so that it stays between ``start`` and ``max`` for all x >= 0:
+    1/xhat = 1/(x + 1/(1/start - 1/max)) + 1/max, with 0 < start < max. Source: leverage, Eq 1,
     after Clark et al. 2022, with the least meaningful x set to 0.
     """
-    x, start, most = np.asarray(x, float), np.exp(ln_start), np.exp(ln_most)
-    shift = 1 / (1 / start - 1 / most)
-    x_hat = 1 / (1 / (x + shift) + 1 / most)
-    share = shift / (x + shift)
-    return np.log(x_hat), x_hat * share**2 / start, x_hat * (1 - share**2) / most
+    x, x_start, x_max = np.asarray(x, float), np.exp(ln_start), np.exp(ln_max)
+    shift = 1 / (1 / x_start - 1 / x_max)
+    x_hat = 1 / (1 / (x + shift) + 1 / x_max)
+    weight = shift / (x + shift)
+    return np.log(x_hat), x_hat * weight**2 / x_start, x_hat * (1 - weight**2) / x_max
 
 
 def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
@@ -74,7 +74,7 @@ UNSTATED = "R: the paper gives no objective for this fit; here least squares on 
 
 
 def least_squares(where: str, r2: str) -> FitProtocol:
-    """The protocol of a law of which the paper prints the R2 of a fit, and no objective."""
+    """Returns the protocol of a law for which the paper prints R2 of a fit, but no objective."""
     return FitProtocol("squared", source=f"leverage, {where}: R2 {r2}; objective not stated")
 
 
@@ -89,7 +89,7 @@ LAW = GeneralLaw(
     ),
     variables=(A,),
     response=EL,
-    # The law is fitted at each budget; the paper draws the curves alone.
+    # The law is fitted at each budget; the paper draws these curves and prints no coefficients.
     parameters=(
         replace(_EXPONENT, starts=(-1.0, -0.5, -0.25)),
         replace(A_START, starts=(-9.0, -7.0, -5.0, -3.0)),

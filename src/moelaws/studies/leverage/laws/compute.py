@@ -14,7 +14,7 @@ LAW = LinearLaw(
     latex=r"EL = e^{c_C}\, C^{a_C}",
     variables=(variable("C", "training compute of the mixture of experts"),),
     response=EL,
-    # The law is fitted for each architecture; the paper draws the lines alone.
+    # The law is fitted to each architecture; the paper draws these lines and prints no numbers.
     parameters=(
         signed("c_C", 500.0, "ln EL at 1 FLOP"),
         signed("a_C", 10.0, "exponent; positive where leverage grows with compute"),
@@ -22,8 +22,7 @@ LAW = LinearLaw(
     features={"c_C": one, "a_C": log("C")},
     log_response=True,
     protocol=FitProtocol(
-        objective="squared",
-        source="leverage, sec 4.2.1 and App N.3; objective not stated",
+        objective="squared", source="leverage, sec 4.2.1 and App N.3; objective not stated"
     ),
     errata=(
         "E1.11 (sec 4.2.1): printed: Eq 2 is fitted to each architecture's leverage over compute; "

@@ -54,28 +54,35 @@ class Leverage:
     EL: Array  # C_dense / C_moe
 
 
+@np.errstate(over="ignore")  # a compute beyond all numbers is infinite
+def compute_for(curve: Mapping[str, ArrayLike], L: ArrayLike, unit: ArrayLike = 1.0) -> Array:
+    """Returns the compute at which the ``curve`` has the loss ``L``, in ``unit`` FLOP; broadcasts.
+
+    It is NaN where the curve never comes down to it (L <= b, or a curve that does not fall).
+    """
+    alpha, beta, b = (np.asarray(curve[name], float) for name in LAW.names)
+    excess = np.asarray(L, float) - b
+    falls = np.broadcast_to(beta < 0, excess.shape)
+    reached = np.where((excess > 0) & falls, excess, np.nan)
+    return np.asarray(np.exp(np.log(reached / alpha) / np.where(falls, beta, -1.0) - np.log(unit)))
+
+
 def efficiency_leverage(
     dense: Mapping[str, ArrayLike], moe: Mapping[str, ArrayLike], C_moe: ArrayLike
 ) -> Leverage:
-    """Algorithm 1: the loss of the ``moe`` curve at ``C_moe``, and where ``dense`` has it.
+    """Returns the loss of the ``moe`` curve at ``C_moe`` and the compute ``dense`` needs for it.
 
     Args:
         dense: alpha, beta and b of the dense curve: numbers, or arrays of draws.
-        moe: the same of the mixture of experts.
+        moe: alpha, beta and b of the mixture's curve.
         C_moe: compute in FLOP; broadcasts with the parameters, so that draws of shape (B, 1) and
             computes of shape (n,) give (B, n).
 
-    ``C_dense`` and ``EL`` are NaN where the dense curve never comes down to L* (L* <= b, or a
-    curve that does not fall). Source: leverage, App K, Algorithm 1.
+    ``C_dense`` and ``EL`` are NaN where the dense curve never comes down to L*. Source: leverage,
+    App K, Algorithm 1.
     """
     C = np.asarray(C_moe, float)
-    a_m, beta_m, b_m = (np.asarray(moe[name], float) for name in ("alpha", "beta", "b"))
-    a_d, beta_d, b_d = (np.asarray(dense[name], float) for name in ("alpha", "beta", "b"))
-    L = a_m * C**beta_m + b_m
-    excess = L - b_d
-    falls = np.broadcast_to(beta_d < 0, excess.shape)
-    reached = (excess > 0) & falls
-    with np.errstate(over="ignore"):  # a compute beyond all numbers is infinite
-        ln_C_dense = np.log(np.where(reached, excess, np.nan) / a_d) / np.where(falls, beta_d, -1.0)
-        C_dense, EL = np.exp(ln_C_dense), np.exp(ln_C_dense - np.log(C))
-    return Leverage(np.broadcast_to(L, EL.shape).copy(), C_dense, EL)
+    alpha, beta, b = (np.asarray(moe[name], float) for name in LAW.names)
+    L = alpha * C**beta + b
+    EL = compute_for(dense, L, unit=C)
+    return Leverage(np.broadcast_to(L, EL.shape).copy(), compute_for(dense, L), EL)

@@ -18,8 +18,6 @@ from moelaws.studies.leverage.laws.activation import (
 
 G = variable("G")
 _A_G = signed("a_G", 10.0, "ln EL at granularity 1")
-_G_START = Parameter("G_start", "1", 1e-3, 1.0, "saturation at coarse experts", "log")
-_G_MAX = Parameter("G_max", "1", 1.5, 1e6, "saturation at fine experts", "log")
 _FORM = (
     "R: the paper names this form and prints no equation; the factor e^a_G is needed, for EL is "
     "far from 1 at every G measured."
@@ -49,7 +47,7 @@ LAW = GeneralLaw(
     latex=r"\ln EL = a_G + b_G \log_2 G\,(\log_2 G + c_G)",
     variables=(G,),
     response=EL,
-    # The law is fitted at each budget; the paper draws the curves alone.
+    # The law is fitted at each budget; the paper draws these curves and prints no coefficients.
     parameters=(
         replace(_A_G, starts=(0.0, 1.0, 2.0)),
         signed(
@@ -77,10 +75,7 @@ VARIANTS: dict[str, Law] = {
         latex=r"EL = e^{a_G}\, G^{b_G}",
         variables=(G,),
         response=EL,
-        parameters=(
-            _A_G,
-            signed("b_G", 4.0, "exponent of the granularity"),
-        ),
+        parameters=(_A_G, signed("b_G", 4.0, "exponent of the granularity")),
         features={"a_G": one, "b_G": log("G")},
         log_response=True,
         protocol=least_squares("App N.2 and Table 17", ".8276"),
@@ -103,8 +98,12 @@ VARIANTS: dict[str, Law] = {
         parameters=(
             signed("a_G", 100.0, "ln EL at Ghat = 1", starts=(0.0, 1.0)),
             signed("b_G", 40.0, "exponent of the saturated granularity", starts=(0.1, 0.5, 2.0)),
-            replace(_G_START, starts=(-5.0, -1.0)),
-            replace(_G_MAX, starts=(1.0, 3.0, 10.0)),
+            Parameter(
+                "G_start", "1", 1e-3, 1.0, "saturation at coarse experts", "log", None, (-5.0, -1.0)
+            ),
+            Parameter(
+                "G_max", "1", 1.5, 1e6, "saturation at fine experts", "log", None, (1.0, 3.0, 10.0)
+            ),
         ),
         function=_saturating,
         protocol=least_squares("App N.2 and Table 17", ".9432"),

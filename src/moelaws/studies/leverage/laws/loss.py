@@ -1,8 +1,8 @@
 """Loss of a mixture of experts over compute, by its efficiency leverage (leverage paper, Eq 4).
 
 The paper publishes the leverage and no loss. Where a dense model's loss over compute is assumed,
-the leverage gives the mixture's: it has at C the loss that the dense model has at EL*C. That makes
-losses to simulate, and a fit of the leverage to losses in one stage.
+the leverage gives the mixture's: at C it has the loss that the dense model has at EL*C. This law
+serves to simulate losses, and to fit the leverage to losses in one stage.
 """
 
 from dataclasses import replace
@@ -15,12 +15,12 @@ from moelaws.laws.vocabulary import LOSS, variable
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 
-# The dense curve that is assumed: near 2.6 nats/token at 1e20 FLOP, as the paper's figures.
+# The assumed dense curve is near 2.6 nats/token at 1e20 FLOP, as in the paper's figures.
 ASSUMED_DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
 
 _PARAMETERS = (
     *with_published(CURVE.parameters, ASSUMED_DENSE),
-    # The curve has a beta too.
+    # The curve has a beta of its own.
     *(replace(p, name="beta_G") if p.name == "beta" else p for p in joint.LAW.parameters),
 )
 
@@ -31,9 +31,9 @@ def _ln_loss(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     ln_C = np.log(columns["C"]) + ln_EL  # of the dense model of the same loss
     ln_term = ln_alpha + exponent * ln_C
     ln_L = np.logaddexp(ln_term, ln_b)
-    share = np.exp(ln_term - ln_L)
-    own = np.stack([share, share * ln_C, 1 - share], axis=1)
-    return ln_L, np.concatenate([own, (share * exponent)[:, None] * by_EL], axis=1)
+    weight = np.exp(ln_term - ln_L)  # of the compute term in L
+    own = np.stack([weight, weight * ln_C, 1 - weight], axis=1)
+    return ln_L, np.concatenate([own, (weight * exponent)[:, None] * by_EL], axis=1)
 
 
 LAW = GeneralLaw(

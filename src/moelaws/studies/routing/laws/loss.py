@@ -1,8 +1,7 @@
 """Loss from base size and experts with an irreducible loss: a form of ours, chosen to extrapolate.
 
 Eq 1 of Clark et al. has no floor: its loss goes to zero as models grow. Here the reducible loss is
-a power of the base size times a power of the saturating number of experts, and the two do not
-interact.
+a power of the base size times a power of the saturating number of experts, without interaction.
 """
 
 from dataclasses import replace
@@ -29,18 +28,15 @@ _FLOOR = irreducible_loss("e", None, starts=(-1.0, 0.0, 0.5)).coefficient
 
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
-    """ln L (B, n) and its derivatives (B, P, n)."""
+    """Returns ln L (B, n) and its derivatives (B, P, n)."""
     ln_a, alpha, delta, ln_start, ln_max, ln_e = theta_BP.T[:, :, None]
     ln_N = np.log(columns["N_active"])[None]
     y, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])  # y = ln Eh
     ln_reducible = ln_a - alpha * ln_N - delta * y
     ln_L = np.logaddexp(ln_reducible, ln_e)
-    share = np.exp(ln_reducible - ln_L)
-    rows = (
-        *(share, -share * ln_N, -share * y),
-        *(-share * delta * by_start, -share * delta * by_max),
-        1 - share,
-    )
+    weight = np.exp(ln_reducible - ln_L)  # of the reducible loss in L
+    by_saturation = -weight * delta * by_start, -weight * delta * by_max
+    rows = weight, -weight * ln_N, -weight * y, *by_saturation, 1 - weight
     return ln_L, np.stack([np.broadcast_to(row, ln_L.shape) for row in rows], axis=1)
 
 
@@ -67,10 +63,7 @@ LAW = GeneralLaw(
     ),
     function=_value_and_jacobian,
     only_with={"E": ("delta", "E_start", "E_max")},
-    protocol=FitProtocol(
-        objective="huber",
-        source="ours; 216 starts",
-    ),
+    protocol=FitProtocol(objective="huber", source="ours; 216 starts"),
     errata=(
         "Eh is E_start at one expert, so that a dense model has a*E_start^-delta for a; a and "
         "E_start are known together only.",

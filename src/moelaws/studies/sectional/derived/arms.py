@@ -1,6 +1,6 @@
-"""What each arm came to, over seeds: its loss beside the dense model's, its cost, its learning.
+"""Results of each arm over seeds: its loss beside the dense model's, its cost, how fast it learns.
 
-``rates`` are the learning rates among which each arm's own was chosen.
+``rates`` lists the learning rates from which each arm's own was chosen.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from moelaws.spec.errors import UserError
 from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, RATES, SHAPE, SIZE
 from moelaws.tables.column import Column
 
-SMOOTH = 0.05  # of all steps: over so many the loss is averaged, for a batch's text is noise
-TARGET = 0.8  # of its steps: the loss that the dense model has there is the target
-SPIKE_WINDOW = 51  # steps around one, whose median is the usual loss there
-SPIKE = 8.0  # standard deviations above the usual loss, by their median
+SMOOTH = 0.05  # fraction of all steps over which the loss is averaged, as single batches are noisy
+TARGET = 0.8  # fraction of the dense model's steps after which its loss is the target
+SPIKE_WINDOW = 51  # steps around one; their median loss is the usual one there
+SPIKE = 8.0  # standard deviations above the usual loss; the deviation is a robust one
 BySeed = Mapping[int, float]
 _INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over its arms"
 _COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
 def smoothed(loss: Array) -> Array:
-    """Returns the mean of each step's loss and those before it, (steps,) nats/token."""
+    """Returns the mean over each step's window, which ends with the step, (steps,) nats/token."""
     width = max(1, round(SMOOTH * len(loss)))
     sums = np.concatenate([[0.0], np.cumsum(loss)])
     ends = np.arange(1, len(loss) + 1)
@@ -49,7 +49,7 @@ def steps_to_target(loss: Array, target: float) -> float:
 def spikes(loss: Array) -> int:
     """Returns the number of steps whose loss is far above the usual one around them.
 
-    The first half window is left out: there the loss falls steeply, and is high without a spike.
+    The first half window is left out, as the loss falls steeply there.
     """
     around = pd.Series(loss).rolling(SPIKE_WINDOW, center=True, min_periods=1).median()
     excess = (loss - around.to_numpy(float))[SPIKE_WINDOW // 2 :]
@@ -61,8 +61,8 @@ def spikes(loss: Array) -> int:
 class Spread:
     """A standard deviation between seeds, NaN where it is unknown, and its degrees of freedom.
 
-    Runs of one seed see the same batches in every arm, so that a part of what a seed does is common
-    to all arms and cancels in their differences. The spread is what remains.
+    Runs of one seed see the same batches in every arm, so some of a seed's effect is common to all
+    arms and cancels in their differences. The spread is that of the rest.
     """
 
     sd: float
@@ -70,9 +70,9 @@ class Spread:
 
     @classmethod
     def of(cls, cells: Sequence[BySeed]) -> Spread:
-        """Returns the spread about the best sums of a number for each cell and one for each seed.
+        """Returns the spread about the least-squares sum of an effect of cells and one of seeds.
 
-        Of cells that all have the same seeds the degrees of freedom are (cells - 1)(seeds - 1).
+        Cells that all have the same seeds have (cells - 1)(seeds - 1) degrees of freedom.
         """
         places = [(cell, seed) for cell, values in enumerate(cells) for seed in values]
         seeds = sorted({seed for _, seed in places})
@@ -128,7 +128,7 @@ class Spread:
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
 def arms(inputs: Inputs) -> Rows:
-    """Makes a row for each architecture and size of each arm."""
+    """Returns a row for each architecture and size of each arm."""
     cells = [
         Cell(arm, runs, inputs)
         for arm in ARMS
@@ -187,24 +187,24 @@ class Cell:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """What the dense model that it is compared with shares."""
+        """Gives width, context and tokens, in which arms that are compared agree."""
         return tuple(int(self.runs[name].iloc[0]) for name in SIZE)
 
     @property
     def losses(self) -> dict[int, float]:
-        """The validation loss of each seed, nats/token."""
+        """Maps each seed to its validation loss, nats/token."""
         return dict(zip(self.runs["seed"], self.runs["L"], strict=True))
 
     @cached_property
     def curves(self) -> dict[int, Array]:
-        """The training losses of each seed, (steps,) nats/token."""
+        """Maps each seed to its training losses, (steps,) nats/token."""
         return {
             int(run["seed"]): self.inputs.history(str(run["run_id"]))["loss"].to_numpy(float)
             for _, run in self.runs.iterrows()
         }
 
     def log_steps(self, base: Cell) -> dict[int, float]:
-        """Returns ln of the steps to the loss that is the dense model's target, by seed."""
+        """Returns ln of the steps to the target loss of the dense model, by seed."""
         targets = {
             seed: float(smoothed(curve)[round(TARGET * len(curve)) - 1])
             for seed, curve in base.curves.items()
@@ -216,7 +216,7 @@ class Cell:
         }
 
     def row(self) -> dict[str, Any]:
-        """Returns what the runs have by themselves."""
+        """Returns the columns that follow from these runs alone."""
         runs, first = self.runs, self.runs.iloc[0]
         L, seeds = float(runs["L"].mean()), " ".join(map(str, sorted(runs["seed"])))
         row = {**first, "arm": self.arm, "n_seeds": len(runs), "seeds": seeds}
@@ -233,7 +233,7 @@ class Cell:
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
 )
 def rates(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Makes a row for each arm and rate that was tried."""
+    """Yields a row for each arm and rate that was tried."""
     for arm in ARMS:
         tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])
         for run in records(tried.sort_values("lr", kind="stable")):
@@ -246,11 +246,9 @@ def rates_warnings(frame: pd.DataFrame) -> list[str]:
     """Says which arms train at a rate that was not the best, or at an end of those tried."""
     lines = []
     for arm, rows in frame.groupby("arm", sort=False):
-        best = rows.loc[rows["best"], "lr"].iloc[0]
+        name, best = ARMS[str(arm)], rows.loc[rows["best"], "lr"].iloc[0]
         if not rows.loc[rows["best"], "chosen"].all():
-            lines.append(
-                f"{ARMS[str(arm)]}: the best rate tried is {best:g}, and it is not the one used"
-            )
+            lines.append(f"{name}: the best rate tried is {best:g}, and it is not the one used")
         if best in (rows["lr"].min(), rows["lr"].max()):
-            lines.append(f"{ARMS[str(arm)]}: the best rate, {best:g}, is an end of those tried")
+            lines.append(f"{name}: the best rate, {best:g}, is an end of those tried")
     return lines

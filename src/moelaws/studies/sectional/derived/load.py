@@ -1,8 +1,9 @@
 """How the experts of each run were used, and how alike they are at the end of training.
 
-``load`` is how evenly, by layer, over training and on held-out text; ``shares`` what share of the
-held-out tokens each expert got; ``similarity`` how alike the weights of a layer's experts are
-(sec 5.3.4). Shapes: E experts, U hidden units of an expert, X weights of a unit (3 d of SwiGLU).
+``load`` says how evenly experts were used, by layer, over training and on held-out text; ``shares``
+which fraction of the held-out tokens each expert got; ``similarity`` how alike the weights of a
+layer's experts are (sec 5.3.4). Shapes: E experts, R layers of all runs or windows of one run, U
+hidden units of an expert, X weights of a unit (3 d of SwiGLU).
 """
 
 import re
@@ -29,7 +30,7 @@ _CAPACITY = tuple(
         ("unused", "share of capacity left empty"),
     )
 )
-SEED = 0  # of the random weights beside which the trained ones stand
+SEED = 0  # of the random weights with which the trained ones are compared
 _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 
 
@@ -46,7 +47,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
     Column("never_used", "int", "experts", "without one token"),
 )
 def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Makes a row for each run with routed experts, layer and window of training."""
+    """Yields a row for each run with routed experts, layer and window of training."""
     for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         load = inputs.expert_load(str(run["run_id"]))
         counts_RE = np.stack(load["assignments"].tolist())
@@ -69,18 +70,21 @@ def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
 )
-def shares(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Makes a row for each arm with routed experts, its shape and rank."""
+def fractions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+    """Yields a row for each arm with routed experts, its shape and rank."""
     shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
     for arm in ARMS:
         for values, alike in _mixtures(inputs, arm).groupby(shape):
             loads = [inputs.expert_load(str(run_id)) for run_id in alike["run_id"]]
             held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
             counts_RE = np.concatenate([np.stack(counts.tolist()) for counts in held_out])
-            share_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
-            for rank in range(share_RE.shape[1]):
-                own = {"rank": rank + 1, "share": share_RE[:, rank].mean()}
-                yield dict(zip(shape, values, strict=True)) | own
+            sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
+            for rank, column in enumerate(sorted_RE.T, 1):
+                yield {
+                    **dict(zip(shape, values, strict=True)),
+                    "rank": rank,
+                    "share": column.mean(),
+                }
 
 
 @table(
@@ -92,7 +96,7 @@ def shares(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     Column("random", "float", "1", "the same of normal random weights of the same shape"),
 )
 def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Makes a row for each run with routed experts and layer of them."""
+    """Yields a row for each run with routed experts and each of its layers that has them."""
     for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         weights = inputs.weights(str(run["run_id"]))
         for name in sorted(weights):
@@ -127,7 +131,7 @@ def cosine(units_EUX: Array) -> float:
 def matched(units_EUX: Array) -> float:
     """Returns the cosine of a unit and the most similar one of another expert, mean over both.
 
-    A unit computes the same with both its up and its down projection negated, and counts as such.
+    A unit whose up and down projections are both negated computes the same, and counts as the same.
     """
     unit = units_EUX / np.linalg.norm(units_EUX, axis=2, keepdims=True)
     gate, rest = np.split(unit, [unit.shape[2] // 3], axis=2)

@@ -1,9 +1,9 @@
-"""What an architecture costs: measured time and memory of a step, and counted FLOPs by slices.
+"""The cost of an architecture: time and memory of a step as measured, FLOPs as counted.
 
-Speeds are measured by turns in one process. FLOPs are those of a section at fixed widths over the
-number of slices, beside the paper's cost model; a section is a pre-expert block and a block in
+Speeds are measured by turns in one process. FLOPs over the number of slices are those of a section
+at fixed widths, beside the paper's cost model; a section is a pre-expert block and a block in
 slices. The paper's S(E) holds the length L that each expert sees, so that the sequence L E grows
-with E; here the sequence n is held, and L = n / E.
+with E. Here the sequence n is held, and L = n / E.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import DENSE, RATES, SLICES, WIDTHS
-from moelaws.studies.sectional.model import CORRECTED, PRINTED, evaluate
+from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 from moelaws.tables.column import Column, estimated
 
 _BASE = "the dense model of the size, or of one slice at equal widths"
@@ -36,35 +36,28 @@ _ONE = "over that of one slice"
     Column("device", "string", "1", "what it was measured on"),
 )
 def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Makes a row for each architecture of the grid, in its order."""
+    """Yields a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
     speeds["flops_per_token"] = speeds["C_leverage"] / speeds["D"]
-    rows = records(speeds)
-    bases = {_alike(row): row for row in rows if row["sweep"] == DENSE or _of_one_slice(row)}
-    for row in rows:
+    one_slice = speeds["sweep"].isin(WIDTHS.values()) & (speeds["E"] == 1)
+    bases = {_alike(row): row for row in records(speeds[one_slice | (speeds["sweep"] == DENSE)])}
+    for row in records(speeds):
         base = bases.get(_alike(row))
         if base is None:
             continue
-        # Both are over the first architecture in the same round; the ends are those that the ends
-        # of both allow, a wide interval.
-        ends = {
-            "low": row["time_ratio_low"] / base["time_ratio_high"],
-            "high": row["time_ratio_high"] / base["time_ratio_low"],
-        }
-        if base["run_id"] == row["run_id"]:
-            ends = {"low": 1.0, "high": 1.0}
-        yield {**row, "ratio": row["time_ratio"] / base["time_ratio"], **ends}
+        # Both times are over that of the first architecture in the same round. The interval of
+        # their ratio is wide: its ends are the least and the largest that both intervals allow.
+        low = row["time_ratio_low"] / base["time_ratio_high"]
+        high = row["time_ratio_high"] / base["time_ratio_low"]
+        low, high = (1.0, 1.0) if base["run_id"] == row["run_id"] else (low, high)
+        yield {**row, "ratio": row["time_ratio"] / base["time_ratio"], "low": low, "high": high}
 
 
 def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
     """Returns what an architecture shares with those that its time is compared with."""
     equal_widths = row["sweep"] in WIDTHS.values()
     return (row["sweep"],) if equal_widths else (row["d_model"], row["context"])
-
-
-def _of_one_slice(row: Mapping[Any, Any]) -> bool:
-    return row["sweep"] in WIDTHS.values() and row["E"] == 1
 
 
 @table(
@@ -77,7 +70,7 @@ def _of_one_slice(row: Mapping[Any, Any]) -> bool:
     Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
 )
 def counted(inputs: Inputs) -> Rows:
-    """Makes a row for each size of the grid and number of slices that divides it."""
+    """Returns a row for each size of the grid and number of slices that divides it."""
     sizes = inputs.completed[["d_model", "context"]].drop_duplicates()
     return [row for d, n in sizes.itertuples(index=False) for row in _counted(int(d), int(n))]
 
@@ -91,6 +84,7 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
+    """Yields the rows of one size."""
     numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
     one = {arm: section_flops(d, n, 1, positions) for arm, positions in READINGS.items()}
     S = {
@@ -110,7 +104,7 @@ def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
 def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:
     """Returns the training FLOPs a token of one section, without embeddings.
 
-    MLPs have the usual hidden width of SwiGLU, 8 d / 3, and those of slices an E-th of it.
+    MLPs have the usual hidden width of SwiGLU, 8 d / 3; those of slices have an E-th of it.
     """
     hidden = round(8 * d / 3)
     slices = Slices(n_experts=E, d_expert=max(1, round(hidden / E)), n_heads=1, positions=positions)

@@ -24,17 +24,17 @@ from moelaws.studies.sectional.arms import (
 )
 from moelaws.studies.sectional.derived.arms import smoothed
 from moelaws.studies.sectional.derived.speeds import of_widths
-from moelaws.studies.sectional.figures.model import FORMS as FORMS
-from moelaws.studies.sectional.model import CORRECTED, PRINTED
+from moelaws.studies.sectional.figures.model import FORMS
+from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 MARKS = ("o", "s", "^", "D", "v", "P")  # of sizes
 LOOKS = dict(zip(ARMS, [style.INK, style.GREY, *_COLOURS], strict=True))
-SHIFT = 1.03  # of a size or reading to the right of another, so that intervals stand apart
+SHIFT = 1.03  # by which each size or reading is shifted right, so that intervals stand apart
 POINTS = 80  # of a curve
-SKIPPED = 0.05  # of the steps: the first, where the smoothed loss still averages few of them
-SHOWN = {"slice_all": 4, "slice_chunks": 4}  # slices, where an arm has several numbers of them
-PARTS = {
+SKIPPED = 0.05  # fraction of first steps, over which the smoothed loss averages too few
+SHOWN = {"slice_all": 4, "slice_chunks": 4}  # the number of slices that is shown of an arm
+MEMORY = {
     "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
 }
@@ -43,9 +43,7 @@ PARTS = {
 def arms(inputs: Inputs) -> Sheet:
     """Draws the difference to the dense model by arm, a panel for each size."""
     table = inputs.derived("arms")
-    shown = table[table["arm"] != DENSE].assign(name=lambda t: [name_of(row) for row in rows_of(t)])
-    order = shown.assign(place=shown["arm"].map(list(ARMS).index))
-    names = list(order.sort_values(["place", *SHAPE], kind="stable")["name"].unique())
+    shown, names = _named(table[table["arm"] != DENSE])
     sizes = [rows for _, rows in shown.groupby(SIZE)]
     sheet = Sheet(style.DOUBLE, 3.6, max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
@@ -58,9 +56,17 @@ def arms(inputs: Inputs) -> Sheet:
     return sheet
 
 
+def _named(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Returns the rows in the order of arms with a column ``name``, and the different names."""
+    places = table["arm"].map(list(ARMS).index)
+    table = table.assign(place=places).sort_values(["place", *SHAPE], kind="stable")
+    names = [name_of(row) for _, row in table.iterrows()]
+    return table.assign(name=names), list(dict.fromkeys(names))
+
+
 def _differences(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
     panel.ax.axvline(0, color=style.INK, linewidth=0.8)
-    for row in rows_of(rows):
+    for _, row in rows.iterrows():
         y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
         ends = {"low": [row["low"]], "high": [row["high"]]}
         panel.sheet.record(panel.name, row["name"], x=[y], y=[row["difference"]], **ends)
@@ -71,13 +77,8 @@ def _differences(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
     panel.ax.grid(axis="y", visible=False)
 
 
-def rows_of(table: pd.DataFrame) -> list[pd.Series]:
-    """Returns the rows of a table, in order."""
-    return [row for _, row in table.iterrows()]
-
-
 def name_of(row: pd.Series) -> str:
-    """Returns the name of a row of the table of arms: the arm and what it was given."""
+    """Returns the name of a row: the arm, and its number of slices or dense layers."""
     name = ARMS[row["arm"]]
     if row["arm"] in SLICES:
         return f"{name}, $E$ = {row['E']}"
@@ -87,7 +88,7 @@ def name_of(row: pd.Series) -> str:
 
 
 def size_title(panel: Panel, rows: pd.DataFrame, between: str = " ") -> str:
-    """Returns the title of a panel of one size; ``between`` is a line's end in narrow panels."""
+    """Returns the title of a panel of one size; in narrow panels ``between`` ends a line."""
     return f"({panel.name}) {size_name(rows, between)}"
 
 
@@ -160,7 +161,7 @@ def _experts_axis(panel: Panel, numbers: list[float]) -> None:
 
 
 def rates(inputs: Inputs) -> Sheet:
-    """Draws a line for each arm; the filled mark is the rate that its other runs have."""
+    """Draws the loss over the learning rate for each arm; its other runs have the filled rate."""
     sheet, panel = one_panel(width=style.DOUBLE * 0.75)
     table = inputs.derived("rates")
     if not len(table):
@@ -179,7 +180,7 @@ def rates(inputs: Inputs) -> Sheet:
 
 
 def learning(inputs: Inputs) -> Sheet:
-    """Draws the smoothed training loss of each arm (a), and less the dense model's (b), seed 0."""
+    """Draws the smoothed training loss of each arm (a), less the dense model's (b), one seed."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     losses, differences = sheet.panels
     differences.ax.axhline(0, color=LOOKS[DENSE], linewidth=0.8, label=ARMS[DENSE])
@@ -204,7 +205,7 @@ def learning(inputs: Inputs) -> Sheet:
 
 
 def _shown(inputs: Inputs) -> pd.DataFrame:
-    """Returns a run of each arm, of the widest model and the first seed that most arms have."""
+    """Returns a run of each arm, of the widest model and of the seed that the most arms have."""
     runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
     runs = runs[(runs["arm"].map(SHOWN) == runs["E"]) | ~runs["arm"].isin(SHOWN)]
     runs = middle(widest(runs))
@@ -221,13 +222,9 @@ def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
 
 
 def speed(inputs: Inputs) -> Sheet:
-    """Draws the time of each arm at every size (a), and the memory of the widest model's (b)."""
+    """Draws the time of each arm at every size (a), and its memory at the widest (b)."""
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
-    table = table[table["arm"].isin(ARMS)]
-    table = table.assign(order=[list(ARMS).index(arm) for arm in table["arm"]])
-    table = table.sort_values(["order", "E", "n_dense_layers"], kind="stable")
-    table = table.assign(name=[name_of(row) for _, row in table.iterrows()])
-    names = list(table["name"].unique())
+    table, names = _named(table[table["arm"].isin(ARMS)])
     table = table.assign(y=[-names.index(name) for name in table["name"]])
     sheet = Sheet(style.DOUBLE, 3.6, 2)
     times, memory = sheet.panels
@@ -262,7 +259,7 @@ def _times(panel: Panel, table: pd.DataFrame) -> None:
 
 def _memory(panel: Panel, table: pd.DataFrame) -> None:
     y, left = table["y"].to_numpy(float), np.zeros(len(table))
-    for column, (label, colour) in PARTS.items():
+    for column, (label, colour) in MEMORY.items():
         megabytes = table[column].to_numpy(float) / 1e6
         panel.sheet.record(panel.name, label, x=y, y=megabytes)
         panel.ax.barh(y, megabytes, left=left, color=colour, label=label, height=0.7)

@@ -1,4 +1,4 @@
-"""How evenly experts are used, what a fixed capacity would make of it, and how alike they are."""
+"""How evenly experts are used, what a fixed capacity would lose, and how alike they are."""
 
 from typing import Any
 
@@ -12,34 +12,28 @@ from moelaws.studies.sectional.arms import ARMS, middle, widest
 from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
 
 # Column -> its axis, for each panel of a row.
-BY_LAYER = {
-    "cv": "variation of tokens per expert",
-    "kl": "KL from equal use (nats)",
-}
-OVER_TRAINING = {
-    "overflow": "assignments beyond capacity",
-    "unused": "capacity left empty",
-}
+BY_LAYER = {"cv": "variation of tokens per expert", "kl": "KL from equal use (nats)"}
+OVER_TRAINING = {"overflow": "assignments beyond capacity", "unused": "capacity left empty"}
+NOTHING = "no run with\nrouted experts completed"
 FACTORS = {"1": "-", "1.25": style.DASHES}  # capacity factor -> line
 PALE = 0.35
 
 
 def balance(inputs: Inputs) -> Sheet:
-    """Draws the share of tokens by the expert's rank (a), and the variation over training (b)."""
+    """Draws the fraction of tokens by the expert's rank (a) and the variation over training (b)."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
-    for panel, name, picture in zip(
-        sheet.panels, ("shares", "load"), (_draw_shares, _draw_training), strict=True
-    ):
+    pictures = {"shares": _draw_fractions, "load": _draw_training}
+    for panel, (name, picture) in zip(sheet.panels, pictures.items(), strict=True):
         table = middle(widest(inputs.derived(name)))
         if not len(table):
-            panel.message("no run with\nrouted experts completed")
+            panel.message(NOTHING)
             continue
         picture(panel, table)
         panel.ax.set_title(size_title(panel, table), loc="left")
     return sheet
 
 
-def _draw_shares(panel: Panel, table: pd.DataFrame) -> None:
+def _draw_fractions(panel: Panel, table: pd.DataFrame) -> None:
     arms = _arms(table)
     width = 0.8 / len(arms)
     for place, (arm, own) in enumerate(arms):
@@ -70,9 +64,7 @@ def capacity(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 4.6, 4, columns=2)
     table = middle(widest(inputs.derived("load")))
     if not len(table):
-        for panel in sheet.panels:
-            panel.message("no run with\nrouted experts completed")
-        return sheet
+        return _without_experts(sheet)
     above, below = sheet.panels[:2], sheet.panels[2:]
     for panel, (column, label) in zip(above, BY_LAYER.items(), strict=True):
         _by_layer(panel, table[table["held_out"]], column)
@@ -105,28 +97,30 @@ def _over_training(panel: Panel, table: pd.DataFrame, column: str) -> None:
     for arm, own in _arms(table):
         for factor, dashes in FACTORS.items():
             means = own.groupby("step")[f"{column}_{factor}"].mean()
-            series = f"{arm}, capacity factor {factor}"
-            panel.line(
-                series, means.index, means, color=LOOKS[arm], linestyle=dashes, linewidth=0.9
-            )
+            look: dict[str, Any] = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
+            panel.line(f"{arm}, capacity factor {factor}", means.index, means, **look)
     panel.ax.set_xlabel("training steps")
 
 
 def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Returns the arms of the table with their rows, in the order of figures."""
     groups = dict(list(table.groupby("arm")))
     return [(arm, groups[arm]) for arm in ARMS if arm in groups]
+
+
+def _without_experts(sheet: Sheet) -> Sheet:
+    for panel in sheet.panels:
+        panel.message(NOTHING)
+    return sheet
 
 
 def similarity(inputs: Inputs) -> Sheet:
     """Draws the cosine (a) and that of matched units beside random ones (b), means over seeds."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     plain, units = sheet.panels
-    table = inputs.derived("similarity")
+    table = middle(widest(inputs.derived("similarity")))
     if not len(table):
-        for panel in sheet.panels:
-            panel.message("no run with\nrouted experts completed")
-        return sheet
-    table = middle(widest(table))
+        return _without_experts(sheet)
     for arm, own in _arms(table):
         means: pd.DataFrame = own.groupby("layer").mean(numeric_only=True)
         layers, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])

@@ -1,4 +1,4 @@
-"""The cost model: S(E) and its parts, E_opt over the overhead, and reduction factors over E."""
+"""The cost model: S(E) and its terms, E_opt over the overhead, and reduction factors over E."""
 
 from typing import Any
 
@@ -8,10 +8,13 @@ from matplotlib.ticker import FuncFormatter
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sectional.model import CORRECTED, EXAMPLE, PRINTED, SHAPES, evaluate
+from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
-EXPERTS_DRAWN = np.geomspace(1, 64, 121)  # the number E along an axis
-# As printed in grey dashes, as every published curve; corrected in ink.
+# (L, d0): the example of the text, a shorter and a longer sequence, a narrower and a wider model.
+SHAPES = ((512, 512), (4096, 512), (4096, 4096), (4096, 16384), (32768, 4096))
+EXAMPLE = {"L": 4096.0, "d0": 4096.0, "alpha": 1e8}
+EXPERTS_DRAWN = np.geomspace(1, 64, 121)  # the values of E along an axis
+# The printed form is drawn in grey dashes, as every published curve, the corrected one in ink.
 FORMS: dict[str, dict[str, Any]] = {
     PRINTED: {"linestyle": style.DASHES},
     CORRECTED: {"linestyle": "-"},
@@ -24,13 +27,13 @@ TERMS = {
     "S": "whole cost $S$",
 }
 BOUND = 2 ** (1 / 3)
-# A panel each: the form, its result, the title.
+# The panels of ``optimum``: the form, its result, the title.
 VARIANTS = (
     (PRINTED, "E_opt_eq21", "published (Eq 21)"),
     (PRINTED, "E_opt", "published cost"),
     (CORRECTED, "E_opt", "corrected cost"),
 )
-RATIOS = (4, 1, 0.125)  # d0 / L, all that the factor of both depends on
+RATIOS = (4, 1, 0.125)  # d0 / L, on which alone the factor of both depends
 DASHES: dict[str, Any] = {"color": style.GREY, **FORMS[PRINTED]}
 DOTTED: dict[str, Any] = {"color": style.WARN, "linestyle": (0, (1, 1.5))}
 
@@ -103,7 +106,7 @@ def _relative(panel: Panel) -> None:
 
 
 def optimum(inputs: Inputs) -> Sheet:
-    """Draws a panel for each variant and in it a line for each shape; none reaches two experts."""
+    """Draws E_opt over the overhead, a panel for each variant, a line for each shape."""
     sheet = Sheet(style.DOUBLE, 2.5, 3)
     alpha = np.geomspace(1e6, 1e15, 181)
     for panel, (form, result, title) in zip(sheet.panels, VARIANTS, strict=True):
@@ -125,7 +128,7 @@ def optimum(inputs: Inputs) -> Sheet:
 
 
 def reduction(inputs: Inputs) -> Sheet:
-    """Draws the factors of (a) projections, (b) attention, (c) both; above 1 sections pay."""
+    """Draws the factors of (a) projections, (b) attention, (c) both; above 1 sections cost less."""
     sheet = Sheet(style.DOUBLE, 2.5, 3)
     E = EXPERTS_DRAWN
     printed = evaluate(PRINTED, E=E, **EXAMPLE)

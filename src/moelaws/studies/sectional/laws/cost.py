@@ -8,26 +8,28 @@ multiply-adds: 3 L d0^2 for the projections of L tokens, L^2 d0 for each attenti
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, Array, Columns, Formula, Variable
 from moelaws.laws.roots import bisect
 
-# Every optimum lies at or below it: the cost that falls with E is of order E^-2, its rise linear.
+# Every optimum lies at or below it: no cost falls with E faster than E^-2 or rises slower than E.
 _LARGEST_OPTIMUM = 2 ** (1 / 3)
+PRINTED, CORRECTED = "as printed", "corrected"  # the two forms of the model
 
 Number = Array | float
 
 
-def parts(
+def terms(
     E: Number, L: Number, d0: Number, alpha: Number, printed: bool = False
 ) -> dict[str, Number]:
-    """Returns the parts of S, in operations; ``printed`` keeps the misprint E4.4.
+    """Returns the terms of S, in operations; ``printed`` keeps the misprint E4.4.
 
     Args:
         E: experts.
-        L, d0: tokens an expert, width of an embedding.
+        L, d0: tokens of an expert, width of an embedding.
         alpha: overhead, operations; half of what each pair of experts costs (Eq 19).
         printed: whether attention before the experts is that of Eq 11, 14, 17, 20 and 22.
     """
@@ -40,8 +42,8 @@ def parts(
 
 
 def cost(E: Number, L: Number, d0: Number, alpha: Number, printed: bool = False) -> Array:
-    """Returns S(E), the sum of its ``parts``. Source: Eq 20, 22."""
-    return np.asarray(sum(parts(E, L, d0, alpha, printed).values()))
+    """Returns S(E), the sum of its ``terms``. Source: Eq 20, 22."""
+    return np.asarray(sum(terms(E, L, d0, alpha, printed).values()))
 
 
 def _root(slope: Callable[[Array], Array], like: Array) -> Array:
@@ -49,7 +51,7 @@ def _root(slope: Callable[[Array], Array], like: Array) -> Array:
 
 
 def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict[str, Number]:
-    """What both forms have: S, its parts, and the optimum over whole E of a convex S.
+    """Returns the results of both forms: S, its terms, and the optimal E of the convex S.
 
     ``slope`` is zero where dS/dE is.
     """
@@ -57,7 +59,7 @@ def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict
     step = cost(2, L, d0, alpha, printed) - cost(1, L, d0, alpha, printed)
     return {
         "S": cost(E, L, d0, alpha, printed),
-        **parts(E, L, d0, alpha, printed),
+        **terms(E, L, d0, alpha, printed),
         "E_opt": _root(slope, L),
         "E_whole": np.where(step > 0, 1.0, 2.0),  # S is convex and E_opt below 2
         "S_step": step,
@@ -65,9 +67,10 @@ def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict
 
 
 def _corrected(c: Columns) -> dict[str, Number]:
-    """E_opt is the root of (4 L^2 d0 + 2 alpha) E^4 + 3 L d0^2 E^3 = 6 L d0^2 + 4 L^2 d0.
+    """Returns the results of the corrected form.
 
-    It is above 1 where alpha < 1.5 L d0^2.
+    E_opt is the root of (4 L^2 d0 + 2 alpha) E^4 + 3 L d0^2 E^3 = 6 L d0^2 + 4 L^2 d0. It is above
+    1 where alpha < 1.5 L d0^2.
     """
     E, L, d0 = c["E"], c["L"], c["d0"]
     a, cube = c["alpha"] / (L * d0), E**3
@@ -81,9 +84,10 @@ def _corrected(c: Columns) -> dict[str, Number]:
 
 
 def _printed(c: Columns) -> dict[str, Number]:
-    """E_opt is the root of 2 alpha E^4 + q (E^3 - 2) = 0 with q = 3 L d0^2 + 2 L^2 d0.
+    """Returns the results of the printed form.
 
-    It is 2^(1/3) at alpha = 0. The root of Eq 21 minimises neither cost (E4.7).
+    E_opt is the root of 2 alpha E^4 + q (E^3 - 2) = 0 with q = 3 L d0^2 + 2 L^2 d0. It is 2^(1/3)
+    at alpha = 0. The root of Eq 21 minimises neither cost (E4.7).
     """
     E, L, d0 = c["E"], c["L"], c["d0"]
     a, cube = c["alpha"] / (L * d0), E**3
@@ -186,3 +190,9 @@ VARIANTS = {
         function=_printed,
     )
 }
+
+
+def evaluate(form: str, **columns: Any) -> dict[str, Array]:
+    """Returns every result of a ``form`` of the model at ``columns``, which broadcast."""
+    law = VARIANTS["printed"] if form == PRINTED else LAW
+    return law.evaluate({}, columns)

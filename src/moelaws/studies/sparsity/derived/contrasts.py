@@ -1,4 +1,4 @@
-"""What sparsity gains at equal budget, width and seed: each sparse run less the densest one."""
+"""The gain from sparsity at equal budget, width and seed: each sparse run less the densest one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
-# In which the runs of a contrast agree.
+# The runs of a contrast agree in these.
 ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
 
 
@@ -26,15 +26,10 @@ ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
     Column("seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Makes a row for each completed run of a budget that is sparser than the densest one."""
-    runs = inputs.completed
-    records = [
-        record
-        for _, rows in runs[runs["C"].notna()].groupby(ALIKE, dropna=False)
-        for record in _contrasts(
-            inputs, rows.sort_values("S", kind="stable").reset_index(drop=True)
-        )
-    ]
+    """Returns a row for each completed run of a budget that is sparser than the densest one."""
+    runs = inputs.completed[inputs.completed["C"].notna()].sort_values("S", kind="stable")
+    groups = runs.groupby(ALIKE, dropna=False)
+    records = [row for _, rows in groups for row in _contrasts(inputs, rows)]
     return sorted(records, key=lambda r: [r[name] for name in ("C", "d_model", "seed", "S")])
 
 
@@ -56,11 +51,10 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yields the contrasts of ``rows``, which are sorted by S, with the first."""
+    """Yields the contrasts with the first of the ``rows``, which are sorted by S."""
     densest = rows.iloc[0]
     errors = contrast_errors(inputs, rows["run_id"])
-    for place in range(1, len(rows)):
-        row = rows.iloc[place]
+    for place, (_, row) in enumerate(rows.iterrows()):
         if row["S"] == densest["S"]:
             continue
         weights = np.zeros(len(rows))

@@ -1,7 +1,7 @@
 """IsoFLOP optima: the size of least loss for each budget C and sparsity S, and S* at a fixed size.
 
-Optimal sizes are found in two ways that share nothing but the data: the surface fitted to all
-sparsities of a budget (Eq 8, sparsity) and a parabola in ln N for each (C, S) alone (D.4). The
+Optimal sizes come from two methods that share nothing but the data: the surface fitted to all
+sparsities of a budget (Eq 8, sparsity), and a parabola in ln N for each (C, S) alone (D.4). The
 optimal sparsity at a fixed size and budget is that of the surface (Eq 4).
 """
 
@@ -19,7 +19,7 @@ from moelaws.analysis.minimum import TOO_FEW, Array, Minima, minima, parabola, p
 from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
 from moelaws.tables.column import Column, estimated
 
-SIZES = 41  # a budget: enough for a smooth line
+SIZES = 41  # for each budget, enough for a smooth line
 UNMEASURED = "no run near: outside the sizes measured at this sparsity"
 
 
@@ -61,7 +61,7 @@ def optima(inputs: FittedInputs) -> Rows:
 
 @optima.limits
 def optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each optimum that is only a bound or missing, and for missing drops."""
+    """Returns a line for each optimum that is missing or only a bound, and for missing drops."""
     lines = [
         f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
         f"measured ({row.method}): {row.note}"
@@ -96,23 +96,22 @@ def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
 def _with_drops(
     inputs: FittedInputs, surface: Surface, optima: list[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yields the ``optima`` of one budget and method with how far L* falls from the densest.
+    """Yields the ``optima`` of one budget and method with the drop of L* from the densest models.
 
-    L* moves with the losses as the fitted curve does at N*: where its slope is 0, a move of N*
-    changes it by nothing, to first order.
+    L* moves with the losses as the fitted curve does at N*: to first order a move of N* does not
+    change L*, as the curve's slope is 0 there.
     """
     errors = contrast_errors(inputs, surface.rows["run_id"])
-    densest, *_ = optima
+    densest, *others = optima
     first = _influence(surface, densest)
-    for optimum in optima:
+    yield densest
+    for optimum in others:
         weights = first - _influence(surface, optimum)
-        known = optimum is not densest and bool(np.isfinite(weights).all())
-        yield {
-            **optimum,
-            "drop": densest["L_star"] - optimum["L_star"] if known else np.nan,
-            "drop_paired_se": float(errors.documents(weights)) if known else np.nan,
-            "drop_seed_se": float(errors.seeds(weights)) if known else np.nan,
-        }
+        if np.isfinite(weights).all():
+            optimum["drop"] = densest["L_star"] - optimum["L_star"]
+            optimum["drop_paired_se"] = float(errors.documents(weights))
+            optimum["drop_seed_se"] = float(errors.seeds(weights))
+        yield optimum
 
 
 def _influence(surface: Surface, optimum: dict[str, Any]) -> Array:
@@ -138,13 +137,12 @@ def _by_sparsity(surface: Surface) -> Iterator[tuple[float, pd.DataFrame]]:
 def _optimum(
     surface: Surface, method: str, S: float, n: int, minimum: tuple[Minima, Minima] | None
 ) -> dict[str, Any]:
-    """A row of the table: the ``minimum`` by the estimates with the interval of its draws."""
+    """Returns a row of the table: the ``minimum`` by the estimates, the interval by its draws."""
     row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
     row |= {"method": method, "interval": "fit" if method == "surface" else "student"}
     row |= {"level": surface.level, "n": n}
     if minimum is None:
-        missing = ("N_star", "N_low", "N_high", "L_star", "L_low", "L_high")
-        none = dict.fromkeys(missing, float("nan"))
+        none = {"N_star": float("nan"), "L_star": float("nan")}
         return {**row, **none, "inside": False, "convex": False, "note": TOO_FEW}
     best, draws = minimum
     row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
@@ -178,16 +176,13 @@ def sparsity_optima(inputs: FittedInputs) -> Rows:
 @sparsity_optima.limits
 def sparsity_optima_warnings(frame: pd.DataFrame) -> list[str]:
     """Returns a line for each budget with sizes whose optimal sparsity is not inside the grid."""
-    lines = []
-    for (C, size), group in frame.groupby(["C", "size"]):
-        outside = group[~group["inside"]]
-        if len(outside):
-            notes = "; ".join(sorted(set(outside["note"])))
-            lines.append(
-                f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
-                f"{len(outside)} of {len(group)} values of N_{size}: {notes}"
-            )
-    return lines
+    return [
+        f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
+        f"{int((~group['inside']).sum())} of {len(group)} values of N_{size}: "
+        f"{'; '.join(sorted(set(group.loc[~group['inside'], 'note'])))}"
+        for (C, size), group in frame.groupby(["C", "size"])
+        if not group["inside"].all()
+    ]
 
 
 def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
@@ -198,7 +193,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
     for u in np.linspace(u_low, u_high, SIZES):
         best, draws = surface.sparsity_minimum(u)
         v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
-        if best.convex[0] and v == 0.0:  # dense is the end of the world, not of the grid
+        if best.convex[0] and v == 0.0:  # no model is denser than a dense one, whatever the grid
             inside, note = True, ""
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED

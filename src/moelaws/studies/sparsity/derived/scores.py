@@ -5,9 +5,9 @@ square and v = -ln(1 - S) (Fig 5 and 10, App D.3):
 
     y = a + b x + q x^2 + c (v - v_0),  x = (L - middle) / half of the range of L
 
-``shift`` is c times the range of v: what the sparsest models score more than the densest of equal
-loss. Divided by the slope of y over L it is ``equivalent``, in nats: the rise of the loss that
-would do the same. The paper draws the relation and states no law; this form is ours.
+``shift`` is c times the range of v: how much more the sparsest models score than the densest ones
+of equal loss. Divided by the slope of y over L it is ``equivalent``, the rise of the loss in nats
+that changes the score as much. The paper draws the relation and states no law; this form is ours.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column, estimated
 
 LEVEL = 0.9
-FEWEST = 8  # runs, for four coefficients
+FEWEST = 8  # runs, at the least, that four coefficients are fitted to
 UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 
 
-@table(
-    *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
-    *COLUMNS,
-)
+@table(*of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"), *COLUMNS)
 def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Gives the scores after the last step of each completed run that was scored."""
+    """Yields the scores after the last step of each completed run that was scored."""
     for run in records(inputs.completed):
         try:
             scores = inputs.scores(run["run_id"])
@@ -48,22 +45,20 @@ def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
 
 @downstream.limits
 def downstream_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line where nothing was scored, or where no run is better than guessing."""
+    """Returns a line where nothing was scored, or where no run is better than guessing."""
     if frame.empty:
         return ["no scores: no completed run's weights are kept"]
     tasks = frame[frame["by"] == TASK]
-    guessed = [
+    guessed = ", ".join(
         str(skill)
         for skill, rows in tasks.groupby("skill", sort=False)
         if not (rows["error"] + 2 * rows["error_se"] < rows["chance"]).any()
-    ]
-    if not guessed:
-        return []
-    return [f"no run is told from guessing by its answers on {', '.join(guessed)}"]
+    )
+    return [f"no run is told from guessing by its answers on {guessed}"] if guessed else []
 
 
 class Design(NamedTuple):
-    """What loss and sparsity are measured from and by."""
+    """The scales of the regressors: (L - middle) / half, and v - v_0 over v_range."""
 
     middle: float
     half: float
@@ -101,7 +96,7 @@ class Design(NamedTuple):
     Column("note", "string", "1", "why numbers are missing; or empty"),
 )
 def relation(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Gives a row for each task and group of tasks, and for each of the two scores."""
+    """Yields a row for each task and group of tasks, and for each of the two scores."""
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
         for measure in MEASURES:
@@ -122,6 +117,7 @@ def regress(rows: pd.DataFrame, measure: str) -> tuple[Design, Regression] | Non
 
 
 def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
+    """Returns the numbers of one score's regression, or a note why there are none."""
     regressed = regress(rows, measure)
     if regressed is None:
         return {"note": f"{len(rows)} runs, of which {FEWEST} must differ in loss and sparsity"}
@@ -132,20 +128,20 @@ def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
         equivalent = shift / slope
     quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
     ends = {name: percentile_interval(values[1:], LEVEL) for name, values in quantities.items()}
-    # Where the score may not follow the loss at all, no loss does the same.
+    # Where the slope may be 0, no rise of the loss is known to change the score as much.
     flat = not ends["slope"][0] * ends["slope"][1] > 0
     if flat:
         del quantities["equivalent"]
-    numbers: dict[str, Any] = {name: float(values[0]) for name, values in quantities.items()}
-    numbers |= {f"{name}_low": ends[name][0] for name in quantities}
-    numbers |= {f"{name}_high": ends[name][1] for name in quantities}
-    numbers |= {"S_densest": float(rows["S"].min()), "S_sparsest": float(rows["S"].max())}
+    numbers: dict[str, Any] = {"S_densest": rows["S"].min(), "S_sparsest": rows["S"].max()}
+    for name, values in quantities.items():
+        numbers[name] = float(values[0])
+        numbers[f"{name}_low"], numbers[f"{name}_high"] = ends[name]
     note = "the score is not told to follow the loss" if flat else ""
     return numbers | {"L_middle": design.middle, "note": note}
 
 
 @relation.limits
 def relation_warnings(frame: pd.DataFrame) -> list[str]:
-    """Gives a line for each score that says nothing of sparsity, with the reason."""
+    """Returns a line for each score that says nothing of sparsity, with the reason."""
     noted = frame[(frame["note"] != "") & (frame["measure"] == "bits_per_byte")]
     return [f"{row['skill']}: {row['note']}" for _, row in noted.iterrows()]

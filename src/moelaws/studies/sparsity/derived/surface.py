@@ -1,8 +1,8 @@
 """A fitted isoFLOP surface L(N, S) at each budget: its losses, its minima, where it was measured.
 
-Size and sparsity are u = ln N and v = -ln(1 - S), an e-fold of 1/(1 - S): in these the surface is a
-polynomial (Eq 8, sparsity). ``subsamples`` tells how well surfaces predict runs that they have not
-seen: of each budget's runs a random 80 % are fitted and the rest predicted, 100 times (App B).
+The surface is a polynomial in u = ln N and v = -ln(1 - S) (Eq 8, sparsity). ``subsamples`` says how
+well surfaces predict runs that they were not fitted to: a random 80 % of each budget's runs are
+fitted and the others predicted, 100 times (App B).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ MIN_SIZES = 3  # that determine a minimum over size
 class Surface:
     """The surface fitted at one budget, with the runs that it was fitted to."""
 
-    law: str  # the law's id, of which form the surface is
+    law: str  # the reference of the law, such as sparsity.isoflop:222
     C: float  # the budget, FLOPs
     size: str  # the table's column that the fit calls N
     params: Mapping[str, float]
@@ -40,25 +40,25 @@ class Surface:
 
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-        return laws.fittable(self.law).predict(self.params, _columns(N, S))
+        return laws.fittable(self.law).predict(self.params, {"N": N, "S": S})
 
     def loss_draws(self, N: Array, S: Array) -> Array:
         """Returns the loss (draws, n), a row for each draw of the coefficients."""
         law = laws.fittable(self.law)
-        return law.predict_batch(self.draws[list(law.names)].to_numpy(), _columns(N, S))
+        return law.predict_batch(self.draws[list(law.names)].to_numpy(), {"N": N, "S": S})
 
     def influence(self, N: float, S: float) -> Array:
-        """Returns how the loss at ``N`` and ``S`` moves with that of each of the runs, (n,)."""
+        """Returns how the loss at ``N`` and ``S`` moves with the loss of each of the runs, (n,)."""
         law = laws.fittable(self.law)
         assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
-        fitted = _columns(self.rows[self.size].to_numpy(), self.rows["S"].to_numpy())
-        at_N_S = _columns(np.array([N]), np.array([S]))
+        fitted = {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
+        at_N_S = {"N": np.array([N]), "S": np.array([S])}
         return np.asarray(linear_influence(law, fitted, at_N_S)[0])
 
     def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
         """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.
 
-        There is none where fewer than three sizes were measured.
+        It is None where fewer than three sizes were measured.
         """
         u_3 = log_sizes(at(self.rows, "S", S)[self.size])
         return None if u_3 is None else self._minima(u_3, np.exp(u_3), np.full(3, S))
@@ -75,15 +75,14 @@ class Surface:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """For each S measured at this budget: S, v, and the ends u_low and u_high of ln N."""
+        """Returns a row for each S measured: S, v, and the ends u_low and u_high of ln N."""
         sizes = self.rows.groupby("S")[self.size]
         ends = {"u_low": np.log(sizes.min()), "u_high": np.log(sizes.max())}
-        frame = pd.DataFrame(ends).reset_index()
-        return frame.assign(v=-np.log1p(-frame["S"]))
+        return pd.DataFrame(ends).reset_index().assign(v=lambda frame: -np.log1p(-frame["S"]))
 
     @property
     def one_sparsity(self) -> bool:
-        """Whether all runs have the same sparsity, so that none is best."""
+        """Returns whether all runs have the same sparsity, so that none is best."""
         return bool(self.measured["v"].min() == self.measured["v"].max())
 
     def sizes_near(self, v: Array | float) -> tuple[Array, Array]:
@@ -106,10 +105,9 @@ def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
             "so the study's entry must say split_by: C"
         )
     draws = inputs.draws(fit)
-    for part in report.parts:
-        C, size = float(part.where["C"]), spec.mapping.get("N", "N")
+    for result in report.parts:
+        C, size, params = float(result.where["C"]), spec.mapping.get("N", "N"), result.estimates()
         own_draws, own_rows = (at(frame, "C", C) for frame in (draws, rows))
-        params = part.estimates()
         yield Surface(report.law, C, size, params, own_draws, report.level, own_rows)
 
 
@@ -126,10 +124,6 @@ def log_sizes(sizes: pd.Series) -> Array | None:
     if sizes.nunique() < MIN_SIZES:
         return None
     return abscissae(float(np.log(sizes.min())), float(np.log(sizes.max())))
-
-
-def _columns(N: Array, S: Array) -> dict[str, Array]:
-    return {"N": np.asarray(N, dtype=np.float64), "S": np.asarray(S, dtype=np.float64)}
 
 
 @table(
@@ -163,7 +157,7 @@ def subsamples_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def predictions(surface: Surface) -> pd.DataFrame:
-    """Returns a row for each run of one budget's surface: what the refits without it predict."""
+    """Returns a row for each run of one budget's surface with the refits' predictions of it."""
     law = laws.fittable(surface.law)
     assert isinstance(law, LinearLaw)  # an isoFLOP surface is
     rows = surface.rows

@@ -1,8 +1,8 @@
 """How the isoFLOP surfaces' optima move with sparsity, size and budget: slopes with intervals.
 
 The sparsity paper reads these trends off its figures (sec 2, 3, D.1, D.2). Here each is a slope
-over the optima that lie inside what was measured, with the interval of the surfaces' draws.
-Sparsity is v = -ln(1 - S) throughout: an e-fold of 1/(1 - S).
+over the optima that lie inside what was measured, with an interval from the surfaces' draws.
+Sparsity enters as v = -ln(1 - S): where v rises by one, 1/(1 - S) grows by a factor of e.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import Column, estimated
 
-MIN_OPTIMA = 3  # that a slope is drawn through
+MIN_OPTIMA = 3  # that determine a slope
 MEAN = "mean"
 
 UNITS = {
@@ -34,7 +34,7 @@ UNITS = {
 
 
 class Optimum(NamedTuple):
-    """One coordinate of a minimum inside what was measured, by the estimates and draws (B,)."""
+    """A coordinate of a minimum inside what was measured, by the estimates and by draws (B,)."""
 
     value: float
     draws: Array
@@ -42,7 +42,7 @@ class Optimum(NamedTuple):
 
 @dataclass(frozen=True)
 class Slope:
-    """A slope with its draws (B,), which may be none; or why it is missing."""
+    """A slope with its draws (B,), of which there may be none; or a note why it is missing."""
 
     at: str
     n: int
@@ -88,22 +88,20 @@ def warnings(frame: pd.DataFrame) -> list[str]:
 
 def over_sparsity(surface: Surface, coordinate: Literal["x", "y"]) -> Slope:
     """Returns the slope over v of the optima's ln N (``x``) or loss (``y``) at one budget."""
-    optima = {
-        -np.log1p(-S): size_optimum(surface, S, coordinate)
-        for S in sorted(surface.rows["S"].unique())
-    }
+    sparsities = sorted(surface.rows["S"].unique())
+    optima = {-np.log1p(-S): size_optimum(surface, S, coordinate) for S in sparsities}
     return _through(f"C={surface.C:.3g}", optima, "sparsities")
 
 
-def sizes_over_budget(of_budgets: Sequence[Surface]) -> Iterator[Slope]:
+def sizes_over_budget(budgets: Sequence[Surface]) -> Iterator[Slope]:
     """Yields the slope over ln C of the optima's ln N at each sparsity."""
-    for S in sorted({float(S) for s in of_budgets for S in s.rows["S"]}):
-        optima = {np.log(s.C): size_optimum(s, S, "x") for s in of_budgets}
+    for S in sorted({float(S) for s in budgets for S in s.rows["S"]}):
+        optima = {np.log(s.C): size_optimum(s, S, "x") for s in budgets}
         yield _through(f"S={S:.4g}", optima, "budgets", least=2)
 
 
 def sparsity_over_size(surface: Surface) -> Slope:
-    """Returns the slope over ln N of v* at one budget, by optima that lie inside and near runs."""
+    """Returns the slope over ln N of v* at one budget, through optima inside and near runs."""
     optima = _sparsity_optima(surface, _sizes([surface]))
     return _through(f"C={surface.C:.3g}", optima, f"of {SIZES} sizes")
 
@@ -125,19 +123,18 @@ def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
 
 def with_mean(slopes: Sequence[Slope]) -> list[Slope]:
     """Returns the slopes and their mean; the draws of different budgets are independent."""
-    values = [slope.value for slope in slopes if slope.draws is not None]
-    draws = [slope.draws for slope in slopes if slope.draws is not None]
-    if not draws:
+    drawn = [(slope.value, slope.draws) for slope in slopes if slope.draws is not None]
+    if not drawn:
         return [*slopes, Slope(MEAN, 0, note="no slope to average")]
-    B = min(map(len, draws))
-    mean_B = np.mean([own[:B] for own in draws], axis=0)
-    return [*slopes, Slope(MEAN, len(draws), float(np.mean(values)), mean_B)]
+    B = min(len(draws) for _, draws in drawn)
+    mean_B = np.mean([draws[:B] for _, draws in drawn], axis=0)
+    return [*slopes, Slope(MEAN, len(drawn), float(np.mean([v for v, _ in drawn])), mean_B)]
 
 
 def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> Optimum | None:
     """Returns ln N (``x``) or the loss (``y``) of the minimum over the sizes measured at ``S``.
 
-    There is none where it is not inside or fewer than three sizes were measured.
+    It is None where the minimum is not inside or fewer than three sizes were measured.
     """
     minimum = surface.size_minimum(S)
     if minimum is None or not minimum[0].inside[0]:
@@ -146,15 +143,15 @@ def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> O
     return Optimum(float(best[0]), draws)
 
 
-def _sizes(of: Sequence[Surface]) -> Array:
-    """ln of ``SIZES`` sizes from the smallest to the largest measured in all of these."""
-    low = max(float(np.log(s.rows[s.size].min())) for s in of)
-    high = min(float(np.log(s.rows[s.size].max())) for s in of)
+def _sizes(surfaces: Sequence[Surface]) -> Array:
+    """Returns ln of ``SIZES`` sizes that span the range measured in all of the ``surfaces``."""
+    low = max(float(np.log(s.rows[s.size].min())) for s in surfaces)
+    high = min(float(np.log(s.rows[s.size].max())) for s in surfaces)
     return np.linspace(low, high, SIZES) if low < high else np.empty(0)
 
 
 def _sparsity_optima(surface: Surface, sizes: Array) -> dict[float, Optimum]:
-    """ln N -> v* where v* is a minimum inside the grid and near runs."""
+    """Maps ln N to v* for those ``sizes`` where v* is a minimum inside the grid and near runs."""
     optima = {}
     for u in sizes if not surface.one_sparsity else ():
         best, draws = surface.sparsity_minimum(u)
@@ -166,7 +163,7 @@ def _sparsity_optima(surface: Surface, sizes: Array) -> dict[float, Optimum]:
 def _through(
     where: str, optima: Mapping[float, Optimum | None], what: str, least: int = MIN_OPTIMA
 ) -> Slope:
-    """The least-squares slope over x, the keys, of the ``optima`` and of each of their draws."""
+    """Returns the least-squares slope of the ``optima`` over their keys, and of each draw."""
     inside = {x: optimum for x, optimum in optima.items() if optimum is not None}
     if len(inside) < least:
         return Slope(where, len(inside), note=_few(len(inside), what))
@@ -183,7 +180,7 @@ def _few(n: int, what: str) -> str:
 
 
 def _record(trend: str, slope: Slope, level: float) -> dict[str, Any]:
-    none = np.empty(0)
-    low, high = percentile_interval(none if slope.draws is None else slope.draws, level)
+    draws = np.empty(0) if slope.draws is None else slope.draws
+    low, high = percentile_interval(draws, level)
     row = {"trend": trend, "at": slope.at, "slope": slope.value, "low": low, "high": high}
     return row | {"unit": UNITS[trend], "level": level, "n": slope.n, "note": slope.note}

@@ -9,7 +9,7 @@ from moelaws.figures.sheet import Panel
 
 BUDGET = "budget $C$ (FLOPs)"
 
-# A bound is hollow and points to where the optimum must lie: its marker and its legend.
+# The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
     AT_LOW_END: ("v", "bound: at or below the\nsmallest size measured"),
     AT_HIGH_END: ("^", "bound: at or above the\nlargest size measured"),

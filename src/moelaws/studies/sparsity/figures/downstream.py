@@ -13,7 +13,7 @@ from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sparsity.derived.scores import regress
 from moelaws.studies.sparsity.figures.common import colours
 
-MOST = 6  # skills on a page
+MAX_SKILLS = 6  # on a page
 PALE = 0.2  # opacity of errors
 
 
@@ -22,18 +22,18 @@ def draw(inputs: Inputs, by: str) -> Sheet:
     table = inputs.derived("downstream")
     table = table[table["by"] == by]
     skills = list(dict.fromkeys(table["skill"]))
-    shown = max(1, min(len(skills), MOST))
+    shown = max(1, min(len(skills), MAX_SKILLS))
     width = style.SINGLE if shown == 1 else style.DOUBLE
     sheet = Sheet(width, 2 * style.HEIGHT, 2 * shown, shown)
     if not skills:
         for panel in sheet.panels:
             panel.message("no completed run\nwas scored")
         return sheet
-    if len(skills) > MOST:
-        sheet.warn(f"{', '.join(skills[MOST:])} are not shown: a page has room for {MOST}")
+    if beyond := ", ".join(skills[MAX_SKILLS:]):
+        sheet.warn(f"{beyond} are not shown: a page has room for {MAX_SKILLS}")
     palette = colours(inputs, "S")
     for row, (measure, label) in enumerate(MEASURES.items()):
-        for column, skill in enumerate(skills[:MOST]):
+        for column, skill in enumerate(skills[:MAX_SKILLS]):
             panel = sheet.panels[row * shown + column]
             rows = table[table["skill"] == skill]
             _draw(panel, rows, measure, palette)

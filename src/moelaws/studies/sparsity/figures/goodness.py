@@ -1,4 +1,4 @@
-"""F6a, F6b: losses predicted by Eq 6 against measured ones; the same of the laws it is to beat."""
+"""F6a, F6b: measured losses over those predicted by Eq 6, and by the laws that it should beat."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_s
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
-# Eq 6 and the laws that do not know sparsity, or know it as a number of experts.
+# Eq 6, and two laws without sparsity, of which one has the number of experts.
 FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
 
 
@@ -55,10 +55,7 @@ def observed_over_predicted(
     palette: Mapping[float, style.Colour],
     label: Callable[[float], str],
 ) -> None:
-    """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, and their equality.
-
-    Both axes are the same.
-    """
+    """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, on equal axes."""
     edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
     for value, colour in palette.items():
         group = at(rows, column, value)
@@ -75,10 +72,8 @@ def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> 
     rows = prediction.rows[mask].assign(predicted=prediction.value[mask])
     if not len(rows):
         holdout = inputs.spec(fit).holdout
-        panel.message(
-            "no held-out run:\n"
-            + (f"none has {holdout}" if holdout else "the fit holds nothing out")
-        )
+        reason = f"none has {holdout}" if holdout else "the fit holds nothing out"
+        panel.message(f"no held-out run:\n{reason}")
         return False
     observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power)
     L = rows["L"].to_numpy(float)

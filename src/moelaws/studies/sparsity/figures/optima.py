@@ -1,9 +1,9 @@
 """F3a-c, F11, F12, drops: optima over sparsity; F4: optimal sparsities over size.
 
-F3 and F4 are of the isoFLOP surfaces; F11 and F12 of a parabola in ln N for each budget and
-sparsity alone (D.4). Beside them stand the optima of Eq 6 with the paper's coefficients. Eq 6 knows
-compute as C = 6 N_a D with N_a = (1 - S) N. It was fitted between 3e19 and 1e21 FLOPs on another
-corpus and tokenizer: beside runs of other budgets its curves say nothing.
+F3 and F4 show optima of the isoFLOP surfaces, F11 and F12 those of a parabola in ln N for each
+budget and sparsity alone (D.4). Beside them stand the optima of Eq 6 with the paper's coefficients,
+where C = 6 N_a D with N_a = (1 - S) N. Eq 6 was fitted between 3e19 and 1e21 FLOPs on another
+corpus and tokenizer, so its curves are not drawn beside runs of other budgets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
 
 
 def drops(inputs: Inputs, size: str, method: str) -> Sheet:
-    """Draws how far L* falls from the densest models to S, a line for each budget, with errors."""
+    """Draws how far L* falls from the densest models to those of S, a line for each budget."""
     sheet, panel = one_panel()
     rows = _optima(inputs, size, method)
     for C in sorted(set(rows["C"]) - set(rows["C"][rows["drop"].notna()])):
@@ -104,10 +104,11 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     if not table["inside"].all():
         panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
     N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
-    largest = table["S_star"].max()
-    _published(
-        panel, table, lambda C: (N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), largest))
-    )
+
+    def best(C: float) -> tuple[Array, Array]:
+        return N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), table["S_star"].max())
+
+    _published(panel, table, best)
     style.size_axis(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
     panel.legend(BUDGET)
@@ -122,7 +123,7 @@ def _optima(inputs: Inputs, size: str, method: str) -> pd.DataFrame:
 def _draw_optima(
     panel: Panel, palette: Mapping[float, style.Colour], rows: pd.DataFrame, size: str, y: str
 ) -> None:
-    """Draws the optima ``y`` over S with the published ones, marks filled inside what was measured.
+    """Draws the optima ``y`` over S with the published ones; marks of bounds are hollow.
 
     Bars that would cover each other are drawn side by side; the recorded S is the true one.
     """
@@ -151,7 +152,7 @@ def _draw_optima(
 
 
 def _aside(panel: Panel, i: int, n: int) -> Transform:
-    """Returns where the i-th of ``n`` budgets is drawn: beside the others."""
+    """Returns the transform by which the i-th of ``n`` budgets is drawn beside the others."""
     aside = (i / max(n - 1, 1) - 0.5) * SPREAD / 72
     place: Transform = panel.ax.transData
     return place + ScaledTranslation(aside, 0, panel.sheet.figure.dpi_scale_trans)
@@ -164,13 +165,12 @@ def _optima_line(
     optima = rows[rows[y].notna()].sort_values("S")
     panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
     for note in sorted(set(optima["note"].astype(str))):
-        series = label
+        group = optima[optima["note"] == note]
         look: dict[str, Any] = {"color": colour, "zorder": 3, "transform": place}
         if note:
-            series = f"{label} ({note})"
             look |= {"marker": BOUNDS[note][0], "markerfacecolor": "white"}
-        columns = (optima.loc[optima["note"] == note, name] for name in ("S", y, low, high))
-        panel.points(series, *columns, **look)
+        columns = (group[name] for name in ("S", y, low, high))
+        panel.points(f"{label} ({note})" if note else label, *columns, **look)
     panel.ax.plot([], [], color=colour, marker="o", linewidth=0.9, label=label)
     for row in rows[rows[y].isna()].itertuples():
         panel.sheet.warn(f"C={row.C:.3g}, S={row.S:g}: no optimum: {row.note}")

@@ -1,4 +1,4 @@
-"""What sparsity gains: at equal budget, width and seed, and by the time that training took."""
+"""The gain from sparsity at equal budget, width and seed, and over the time that training took."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
 COLUMNS = 3
-MARGIN = 0.1  # of the range
+MARGIN = 0.1  # of the range of sparsities, beyond its ends
 APART = 1.7  # points between the marks of two widths at one sparsity
-LONG = 360.0  # seconds: longer trainings are shown in hours
+LONG = 360.0  # seconds, above which times are shown in hours
 
 
 def contrasts(inputs: Inputs) -> Sheet:
@@ -29,9 +29,8 @@ def contrasts(inputs: Inputs) -> Sheet:
     height = style.HEIGHT * -(-panels // COLUMNS)
     sheet = Sheet(width, height, panels, min(panels, COLUMNS))
     if not budgets:
-        return sheet.panels[0].message(
-            "no two completed runs of a budget\ndiffer in sparsity alone"
-        )
+        text = "no two completed runs of a budget\ndiffer in sparsity alone"
+        return sheet.panels[0].message(text)
     if not densest.all():
         sheet.warn(f"{(~densest).sum()} contrasts are left out: their densest run is missing")
     palette = style.palette(table["d_model"])
@@ -56,7 +55,7 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     zero = np.zeros(len(S))
     band = {"low": zero - spread, "high": zero + spread} if np.isfinite(spread) else {}
     panel.line("spread between seeds", S, zero, **band, color=style.GREY, linewidth=0.8)
-    # One kind of error in a panel: unpaired ones may be ten times as large.
+    # A panel shows one kind of error, as unpaired ones may be ten times as large.
     error = error_among(rows, "paired_se", "unpaired_se")
     groups = list(rows.groupby(["d_model", "seed"]))
     for place, (_, group) in enumerate(groups):
@@ -72,8 +71,8 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
 def time(inputs: Inputs) -> Sheet:
     """Draws the best run of each budget and sparsity: its loss over FLOPs, and over time.
 
-    Time is tokens over tokens per second in the median step, so that evaluation, the start of
-    processes and stops do not count.
+    The time is the number of tokens over the tokens per second of the median step: it leaves out
+    evaluation, starts of processes and interruptions.
     """
     best = best_runs(inputs.completed)
     hours = best["seconds"].max() > LONG
@@ -101,7 +100,7 @@ def time(inputs: Inputs) -> Sheet:
 
 
 def best_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Returns the run of least loss of each budget and sparsity, with its loop's ``seconds``."""
+    """Returns the run of least loss of each budget and sparsity, with the ``seconds`` it took."""
     named = runs[runs["C"].notna()]
     best = named.loc[named.groupby(["C", "S"])["L"].idxmin()].sort_values(["S", "C"])
     return best.assign(seconds=best["D"] / best["tokens_per_second"].replace(0, np.nan))

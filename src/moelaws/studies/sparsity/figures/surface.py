@@ -26,7 +26,8 @@ MESH = 33  # points a side
 
 Mesh = tuple[Array, Array, Array]
 POINTS = 61  # of a curve
-ROW = 2.15  # inches a budget
+ROW = 2.15  # inches for each budget
+NOTHING = "no budget had enough\ncompleted runs for a surface"
 
 
 def surface(inputs: FittedInputs, fit: str) -> Sheet:
@@ -42,7 +43,7 @@ def surface(inputs: FittedInputs, fit: str) -> Sheet:
 
 
 def filled_mesh(surface: Surface) -> Mesh:
-    """Returns sizes, sparsities and losses (MESH, MESH) that fill what was measured, no more."""
+    """Returns sizes, sparsities and losses (MESH, MESH) that fill the range measured at each S."""
     v = np.linspace(surface.measured["v"].min(), surface.measured["v"].max(), MESH)
     low, high = (ends[:, None] for ends in surface.sizes_near(v))
     u = low + (high - low) * np.linspace(0, 1, MESH)
@@ -84,7 +85,7 @@ def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> 
 
 
 def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> None:
-    """Draws the surface's contours, the runs coloured by their loss and the optimum of each S."""
+    """Draws the surface's contours, the runs coloured by their loss, and the optimum of each S."""
     N, S, L = mesh
     rows, ax = surface.rows, panel.ax
     style.sparsity_axis(ax, sorted(rows["S"].unique()), "y")
@@ -95,10 +96,8 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     ax.scatter(rows[surface.size], rows["S"], c=rows["L"], s=16, **look, zorder=3)
     ax.plot([], [], "o", color=style.GREY, label="runs")
     optima = [o for o in surface_optima(surface) if np.isfinite(o["N_star"])]
-    for inside, face, label in (
-        (True, "white", "optimum"),
-        (False, "none", "bound of the optimum"),
-    ):
+    labels = {True: ("optimum", "white"), False: ("bound of the optimum", "none")}
+    for inside, (label, face) in labels.items():
         chosen = [o for o in optima if o["inside"] is inside]
         if chosen:
             x, y = ([o[name] for o in chosen] for name in ("N_star", "S"))
@@ -116,8 +115,8 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
 
 def along_sparsity(inputs: FittedInputs, fit: str) -> Sheet:
     """Draws the loss over S: runs coloured by their size, and the surface at five sizes."""
-    sheet = Sheet(style.SINGLE, style.HEIGHT)
-    draw_along_sparsity(sheet.panels[0], middle_surface(inputs, fit))
+    sheet, panel = one_panel()
+    draw_along_sparsity(panel, middle_surface(inputs, fit))
     return sheet
 
 
@@ -138,8 +137,8 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
     norm = LogNorm(N.min(), N.max())
     quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
     sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
-    curves = {size: _sparsities_measured_at(surface, size) for size in sizes}
-    curves = {size: S for size, S in curves.items() if len(S) > 1}
+    every = {size: _sparsities_measured_at(surface, size) for size in sizes}
+    curves = {size: S for size, S in every.items() if len(S) > 1}
     for size, S in curves.items():
         L, band = _with_band(surface, np.full(len(S), size), S)
         panel.line(f"surface, N={size:g}", S, L, **band, color=style.ORDERED(norm(size)))
@@ -173,12 +172,10 @@ def draw_along_size(
         ends = bars(rows, error_among(surface.rows))
         runs = rows[surface.size], rows["L"]
         panel.points(f"runs, S={S:g}", *runs, **ends, color=colour, markersize=3)
-        look: dict[str, Any] = {"marker": BOUNDS.get(best["note"], ("s", ""))[0], "markersize": 5}
-        look |= {"markerfacecolor": "white", "markeredgecolor": colour}
-        if best["inside"]:
-            look = {"marker": "*", "markersize": 8, "markerfacecolor": colour}
-            look |= {"markeredgecolor": style.INK}
-        look |= {"zorder": 4, "markeredgewidth": 0.6}
+        marker = "*" if best["inside"] else BOUNDS.get(best["note"], ("s", ""))[0]
+        face, edge, size = (colour, style.INK, 8) if best["inside"] else ("white", colour, 5)
+        look: dict[str, Any] = {"marker": marker, "markersize": size, "markeredgewidth": 0.6}
+        look |= {"markerfacecolor": face, "markeredgecolor": edge, "zorder": 4}
         series = f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else "")
         panel.points(series, best["N_star"], best["L_star"], **look)
     style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
@@ -195,14 +192,14 @@ def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
 
 
 def _with_band(surface: Surface, N: Array, S: Array) -> tuple[Array, dict[str, Array]]:
-    """The surface at sizes ``N`` (n,) and sparsities ``S`` (n,), and the ends of its interval."""
+    """Returns the surface at ``N`` (n,) and ``S`` (n,), and the ends of its interval."""
     loss, draws = surface.loss(N, S), surface.loss_draws(N, S)
     ends = percentiles(draws, surface.level) if len(draws) else ()
     return loss, dict(zip(("low", "high"), ends, strict=False))
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:
-    """Sparsities between which runs of about ``size`` were measured."""
+    """Returns sparsities that span those at which runs of about ``size`` were measured."""
     v = np.linspace(surface.measured["v"].min(), surface.measured["v"].max(), POINTS)
     low, high = surface.sizes_near(v)
     return np.asarray(-np.expm1(-v[(low <= np.log(size)) & (np.log(size) <= high)]))
@@ -210,14 +207,14 @@ def _sparsities_measured_at(surface: Surface, size: float) -> Array:
 
 def fitted_surfaces(inputs: FittedInputs) -> Sheet:
     """Draws F8: a row for each budget with contours of the surface, and predicted losses."""
-    of_budgets = list(surfaces(inputs, "isoflop_total"))
-    if not of_budgets:
-        return _without_surface()
-    sheet = Sheet(style.DOUBLE, ROW * len(of_budgets), 2 * len(of_budgets), 2)
+    budgets = list(surfaces(inputs, "isoflop_total"))
+    if not budgets:
+        return one_panel()[1].message(NOTHING)
+    sheet = Sheet(style.DOUBLE, ROW * len(budgets), 2 * len(budgets), 2)
     table = inputs.derived("subsamples")
     table = table[table["size"] == "total"]
     palette = colours(inputs, "S")
-    for i, surface in enumerate(of_budgets):
+    for i, surface in enumerate(budgets):
         left, right = sheet.panels[2 * i : 2 * i + 2]
         mesh = filled_mesh(surface)
         contours(left, surface, mesh, loss_colours(surface, mesh))
@@ -229,24 +226,21 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
 
 def slices(inputs: FittedInputs) -> Sheet:
     """Draws F9: a row for each budget with its F2a, F2b and F2c."""
-    total, active = (
-        {s.C: s for s in surfaces(inputs, f"isoflop_{size}")} for size in ("total", "active")
-    )
+    fits = ("isoflop_total", "isoflop_active")
+    total, active = ({s.C: s for s in surfaces(inputs, fit)} for fit in fits)
     shared = sorted(set(total) & set(active))
     if not shared:
-        return _without_surface()
+        return one_panel()[1].message(NOTHING)
     sheet = Sheet(style.DOUBLE, ROW * len(shared), 3 * len(shared), 3)
     palette = colours(inputs, "S")
     marked = []
     for i, C in enumerate(shared):
         panels = sheet.panels[3 * i : 3 * i + 3]
         sizes = draw_along_sparsity(panels[0], total[C])
-        sizes.ax.set_ylabel("")  # beside the next panel it would read as that one's
+        sizes.ax.set_ylabel("")  # it would read as the label of the next panel
         sizes.ax.set_title(style.size_symbol(total[C].size), loc="left", fontsize=7)
-        marked += [
-            draw_along_size(panel, surface, palette)
-            for panel, surface in zip(panels[1:], (total[C], active[C]), strict=True)
-        ]
+        pairs = zip(panels[1:], (total[C], active[C]), strict=True)
+        marked += [draw_along_size(panel, surface, palette) for panel, surface in pairs]
         for panel in panels:
             panel.title(f"$C$ = {style.power(C)}")
         for panel in panels[1:]:
@@ -273,8 +267,3 @@ def _unseen(panel: Panel, rows: pd.DataFrame, palette: Mapping[float, style.Colo
         lines.append(f"$r$ = {rows['predicted'].corr(rows['L']):.3g}")
     write_statistics(panel, lines)
     panel.ax.set_xlabel("predicted, run held out (nats/token)")
-
-
-def _without_surface() -> Sheet:
-    sheet = Sheet(style.SINGLE, style.HEIGHT)
-    return sheet.panels[0].message("no budget had enough\ncompleted runs for a surface")

@@ -11,13 +11,6 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.laws.terms import Feature, one
 from moelaws.laws.vocabulary import LOSS, variable
 
-Degrees = tuple[int, int, int]
-
-DEGREES: tuple[Degrees, ...] = tuple(
-    itertools.product(range(5), range(5), range(5))
-)  # the paper's candidates, by alpha_1..3
-
-
 _BASES: Mapping[str, tuple[str, Feature]] = {
     "a": ("u", lambda columns: np.log(columns["N"])),
     "b": ("v", lambda columns: -np.log1p(-columns["S"])),
@@ -29,8 +22,8 @@ def _power(base: Feature, degree: int) -> Feature:
     return lambda columns: base(columns) ** degree
 
 
-def surface(degrees: Degrees, variant: str = "") -> LinearLaw:
-    """Eq 8 with powers of u, v and uv up to ``degrees``."""
+def surface(degrees: tuple[int, ...], variant: str = "") -> LinearLaw:
+    """Returns Eq 8 with powers of u, v and uv up to ``degrees``."""
     features: dict[str, Feature] = {}
     factor: dict[str, str] = {}
     for (letter, (text, base)), degree in zip(_BASES.items(), degrees, strict=True):
@@ -76,7 +69,8 @@ def surface(degrees: Degrees, variant: str = "") -> LinearLaw:
 
 LAW = surface((2, 2, 2))
 
-# Every candidate by its three degrees, such as 211.
+# The paper's candidates, by their three degrees alpha_1 to alpha_3, such as 211.
 VARIANTS: Mapping[str, LinearLaw] = {
-    name: surface(degrees, name) for degrees, name in ((d, "".join(map(str, d))) for d in DEGREES)
+    name: surface(tuple(map(int, name)), name)
+    for name in map("".join, itertools.product("01234", repeat=3))
 }

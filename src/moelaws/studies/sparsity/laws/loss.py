@@ -15,7 +15,7 @@ from moelaws.laws.roots import bisect, rising_root
 from moelaws.laws.terms import irreducible_loss, one_minus, over, term
 from moelaws.laws.vocabulary import variable
 
-_LARGEST_LN_N = np.log(1e30)  # optima are sought among sizes from 1 to 1e30 parameters
+_LARGEST_LN_N = np.log(1e30)  # optima are searched among sizes from 1 to 1e30 parameters
 
 _N, _D, _S = variable("N"), variable("D"), variable("S")
 _EITHER_SIGN = (-4.0, 4.0)
@@ -81,10 +81,10 @@ class Optimum:
 
 
 def optimal_sparsity(params: Mapping[str, float], N: ArrayLike, C: ArrayLike) -> Array:
-    """S* that minimises Eq 6 at total size ``N`` and compute ``C`` = 6 (1-S) N D.
+    """Returns the S* that minimises Eq 6 at total size ``N`` and compute ``C`` = 6 (1-S) N D.
 
-    ``N`` (parameters) and ``C`` (FLOPs) broadcast. 0 where dense is best; NaN where the loss
-    falls all the way to S = 1 - 1e-6, so that there is no optimum. Source: sparsity, sec 3.
+    ``N`` (parameters) and ``C`` (FLOPs) broadcast. S* is 0 where dense is best, and NaN where the
+    loss falls all the way to S = 1 - 1e-6, so that there is no optimum. Source: sparsity, sec 3.
     """
     N, C = np.broadcast_arrays(np.asarray(N, float), np.asarray(C, float))
     p = params
@@ -95,7 +95,7 @@ def optimal_sparsity(params: Mapping[str, float], N: ArrayLike, C: ArrayLike) ->
         joint = p["delta"] * p["d"] * x ** -p["delta"] * N ** -p["gamma"]
         return np.asarray(data - own - joint)
 
-    # Fitted coefficients may give several stationary points: the lowest of a fine grid first.
+    # Fitted coefficients may give several stationary points; the lowest of a fine grid is refined.
     ln_x = np.linspace(np.log(1e-6), 0.0, 1401)
     x_K = np.exp(ln_x).reshape(-1, *[1] * N.ndim)
     loss = LAW.predict(params, {"N": N, "D": C / (6 * x_K * N), "S": 1 - x_K})
@@ -107,9 +107,10 @@ def optimal_sparsity(params: Mapping[str, float], N: ArrayLike, C: ArrayLike) ->
 
 
 def optimal_size(params: Mapping[str, float], S: ArrayLike, C: ArrayLike) -> Optimum:
-    """N*, N_a* and L* of Eq 6 at sparsity ``S`` and compute ``C`` (FLOPs), which broadcast.
+    """Returns N*, N_a* and L* of Eq 6 at sparsity ``S`` and compute ``C`` (FLOPs); broadcasts.
 
-    NaN where the loss has no minimum between 1 and 1e30 parameters. Source: sparsity, sec 3.
+    They are NaN where the loss has no minimum between 1 and 1e30 parameters. Source: sparsity,
+    sec 3.
     """
     S, C = np.broadcast_arrays(np.asarray(S, float), np.asarray(C, float))
     p, x = params, 1 - S
@@ -125,11 +126,11 @@ def optimal_size(params: Mapping[str, float], S: ArrayLike, C: ArrayLike) -> Opt
 
 
 def implied_rows(huber_sum: ArrayLike, mse: ArrayLike, delta: float = 1e-3) -> Array:
-    """Rows that a sum of Huber losses and a mean squared error are of, if both are of one sample.
+    """Returns how many rows a sum of Huber losses and a mean squared error of one sample imply.
 
-    ``huber_sum`` / (delta (sd sqrt(2/pi) - delta/2)) with sd = sqrt(``mse``), for Gaussian
-    residuals of mean 0 that nearly all exceed ``delta``: the exact integral gives fewer rows by a
-    share of (delta/sd)^2 / 6, 195.79 for 195.85 in the paper's fit. All on the scale of the
+    It is ``huber_sum`` / (delta (sd sqrt(2/pi) - delta/2)) with sd = sqrt(``mse``), for Gaussian
+    residuals of mean 0 that nearly all exceed ``delta``. The exact integral gives fewer rows by a
+    fraction of (delta/sd)^2 / 6: 195.79 for 195.85 in the paper's fit. All are on the scale of the
     residuals. NaN where sd is too small for that. Source: erratum E2.3 (sparsity, App F).
     """
     mean = delta * (np.sqrt(np.asarray(mse, float)) * np.sqrt(2 / np.pi) - delta / 2)
