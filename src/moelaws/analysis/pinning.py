@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from moelaws.analysis.derive import derived_table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Pinned, PinnedFit, PinnedLaw, Provenance
 from moelaws.spec.study import Study
@@ -77,7 +77,7 @@ def _flat(reports: Mapping[str, FitReport]) -> list[str]:
     ]
 
 
-def _law(part: FitPart) -> PinnedLaw:
+def _law(part: GroupFit) -> PinnedLaw:
     """Rounds to six digits: another order of summation must not change every run's identity."""
     values = {}
     for name, fitted in part.params.items():

@@ -13,7 +13,7 @@ from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
 from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.report import FitPart, FitReport, draws_path, part_draws, read_fit
+from moelaws.fitting.report import FitReport, GroupFit, draws_path, part_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
 from moelaws.laws.base import Array, FittableLaw, Mask, Variable
@@ -46,11 +46,11 @@ class LossFit:
         """The law's variables that the table gives."""
         return tuple(v for v in self.law.variables if v.name in self.values)
 
-    def rows(self, part: FitPart) -> tuple[Mask, Mask]:
+    def rows(self, part: GroupFit) -> tuple[Mask, Mask]:
         """Returns which rows (n,) a part was fitted to, and which were held out."""
         return selected_rows(self.table, self.law, self.spec, part.where)
 
-    def predicted(self, part: FitPart, columns: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+    def predicted(self, part: GroupFit, columns: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Returns the response (n,) by a part at ``columns``, and the ends of its mean's interval.
 
         The interval is that of at most ``MOST_DRAWS`` draws, evenly chosen; NaN without any.

@@ -11,7 +11,7 @@ from moelaws.explore.encode import floats, shortened
 from moelaws.explore.fits import LossFit
 from moelaws.explore.material import Material
 from moelaws.explore.studies import source_of
-from moelaws.fitting.report import FitPart
+from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import AT_LEAST_1, FRACTION, SPARSITY, Array, Mask, Variable
 
 BEYOND = 1.5  # a grid ends at this factor below and above the values that were measured
@@ -129,7 +129,7 @@ def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
     }
 
 
-def _series(fit: LossFit, part: FitPart, size: Variable) -> Iterator[dict[str, Any]]:
+def _series(fit: LossFit, part: GroupFit, size: Variable) -> Iterator[dict[str, Any]]:
     """Yields the runs and the curve of one budget, for each value of the other variables."""
     fitted, held_out = fit.rows(part)
     used = fitted | held_out

@@ -7,7 +7,7 @@ import numpy as np
 from moelaws.fitting.diagnostics import NearOptima, NearOptimum
 from moelaws.fitting.multistart import NEARLY
 from moelaws.fitting.prediction import outside
-from moelaws.fitting.report import Estimate, FitPart
+from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -42,7 +42,7 @@ def unidentified(
     return names
 
 
-def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> list[str]:
+def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> list[str]:
     """Returns the sentences on ``fitted``, the fit of ``law`` to ``rows``, each of them once."""
     sentences = (
         *_of_the_search(law, fitted),
@@ -53,7 +53,7 @@ def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> list[st
     return list(dict.fromkeys(sentences))
 
 
-def _of_the_search(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
+def _of_the_search(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     if not fitted.converged:
         yield "the optimiser did not converge to a certified stationary point"
     starts, near = fitted.diagnostics.starts, fitted.diagnostics.near_equivalent
@@ -74,7 +74,7 @@ def _of_the_search(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
         )
 
 
-def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterator[str]:
+def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterator[str]:
     known, params = fitted.diagnostics, fitted.estimates()
     for p in law.parameters:
         if p.name in known.at_bounds:
@@ -98,7 +98,7 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterato
         )
 
 
-def _of_the_sample(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
+def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     n, P, draws = fitted.n, len(law.names), fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
     if draws.used < 0.9 * draws.requested and n > P and bootstrapped:
@@ -118,7 +118,7 @@ def _of_the_sample(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
         )
 
 
-def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> Iterator[str]:
+def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> Iterator[str]:
     if spec.holdout and fitted.holdout is None:
         yield f"holdout {spec.holdout!r} selects no row here"
     n = len(rows.held_response)

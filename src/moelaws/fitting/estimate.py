@@ -13,7 +13,7 @@ from moelaws.fitting.intervals import bootstrap, delta_method, profile, student
 from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval
-from moelaws.fitting.report import Estimate, FitPart
+from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
@@ -29,9 +29,9 @@ MAX_LOG = 700.0  # of a coefficient, either way, that a float holds
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
-def fit_part(
+def fit_group(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[FitPart, Array]:
+) -> tuple[GroupFit, Array]:
     """Returns the fit of ``law`` to ``rows``, and draws (B, P) of its parameters, natural scale."""
     task = problem(law, rows, protocol, seed)
     solution = solve(task, seed, lambda done, total: progress("starts", done, total))
@@ -55,7 +55,7 @@ def fit_part(
     if len(rows.held_response):
         held = law.predict(estimates, rows.held_columns)
         holdout = errors(rows.held_response, held, protocol.delta)
-    fitted = FitPart(
+    fitted = GroupFit(
         where=rows.where,
         n=len(rows.response),
         objective=solution.value,

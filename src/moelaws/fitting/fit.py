@@ -15,11 +15,11 @@ from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.cores import cores_at_work
 from moelaws.fitting.descent import descend
-from moelaws.fitting.estimate import Progress, fit_part, roll_out
+from moelaws.fitting.estimate import Progress, fit_group, roll_out
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.multistart import SECOND, descents
 from moelaws.fitting.problem import problem
-from moelaws.fitting.report import FitPart, FitReport, place
+from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -107,12 +107,12 @@ def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitP
 
 def _fit_rows(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[FitPart, Array]:
+) -> tuple[GroupFit, Array]:
     def shown(stage: str, done: int, total: int) -> None:
         progress(f"{stage} {_place(rows)}".strip(), done, total)
 
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        fitted, draws = fit_part(law, rows, spec, protocol, seed, shown)
+        fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
         if spec.rollout:
             fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
     return fitted, draws
@@ -138,7 +138,7 @@ def _selected(
     }
 
 
-def _draws_frame(law: FittableLaw, fitted: FitPart, draws: Array) -> pd.DataFrame:
+def _draws_frame(law: FittableLaw, fitted: GroupFit, draws: Array) -> pd.DataFrame:
     frame = pd.DataFrame(draws, columns=list(law.names))
     frame.insert(0, "draw", np.arange(len(frame)))
     for column, value in fitted.where.items():

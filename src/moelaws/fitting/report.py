@@ -54,7 +54,7 @@ class Estimate(Checked):
 
 
 @dataclass(frozen=True)
-class FitPart(Checked):
+class GroupFit(Checked):
     """One law fitted to one set of rows: the whole table's, or those of one ``split_by`` value.
 
     ``delta_method`` has standard errors and intervals for large n, for comparison; ``profile`` has
@@ -106,7 +106,7 @@ class FitReport(Checked):
     source: str  # of the losses: trained, simulated, imported, or several joined by a plus sign
     split_by: str  # the column that splits the fit; empty for one part
     level: Annotated[float, Field(gt=0, lt=1)]  # of the intervals
-    parts: list[FitPart]  # one for each value of the split column, in rising order
+    parts: list[GroupFit]  # one for each value of the split column, in rising order
     spec: dict[str, Any]  # the fit's entry (``spec.fit.Fit``)
     table: dict[str, Any]  # digest of the used columns' content, and those columns
     versions: dict[str, str]  # of the packages that the numbers rest on
@@ -127,7 +127,7 @@ class FitReport(Checked):
             for text in part.warnings
         ]
 
-    def part(self, where: Mapping[str, float]) -> FitPart:
+    def part(self, where: Mapping[str, float]) -> GroupFit:
         """Returns the part for the split column's value in ``where``, one of the fit's own."""
         column = self.split_by
         if not column:
@@ -155,7 +155,7 @@ class FitReport(Checked):
 
 _HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
 # Field of a part -> its key in JSON.
-_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(FitPart)}
+_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(GroupFit)}
 
 
 def draws_path(path: Path) -> Path:
@@ -235,7 +235,7 @@ def read_draws(path: Path) -> pd.DataFrame:
     return frame
 
 
-def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
+def part_draws(path: Path, report: FitReport, part: GroupFit) -> Array:
     """Returns the draws (B, P) of one ``part`` of the ``report`` at ``path``.
 
     The parameters are in the part's order. No pandas is imported, so that an interval of one

@@ -16,7 +16,7 @@ import pandas as pd
 from moelaws.analysis.derive import table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.fitting.report import FitPart
+from moelaws.fitting.report import GroupFit
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint.loss import VARIANTS
 from moelaws.studies.generalization.laws import exponents, kappa
@@ -35,7 +35,7 @@ FLOORS = {"line": "none", "floor": "fitted"}  # how the fits' names end -> their
 class Estimates:
     """What a fit to one set of rows estimates: its parameters with draws (B,) of each."""
 
-    result: FitPart
+    result: GroupFit
     params: Mapping[str, float]
     draws: Mapping[str, Array]
     level: float
