@@ -6,7 +6,7 @@ from fitting_case import fitted, fitted_part, objective_of
 
 from moelaws import laws
 from moelaws.fitting.descent import certify
-from moelaws.fitting.multistart import multistart, starts_of
+from moelaws.fitting.problem import multistart, starts_of
 
 LAW = laws.fittable("chinchilla")
 # Half of the last digit printed; beta of all rows is .4530493, printed .4531 by way of .45305.

@@ -6,7 +6,7 @@ import pytest
 from fitting_case import fitted, fitted_part
 
 from moelaws import laws
-from moelaws.fitting.goodness import TAILS, describe, errors
+from moelaws.fitting.estimate import TAILS, describe, errors
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 

@@ -69,7 +69,7 @@ def test_the_order_of_the_table_is_nothing(simulated):
     table = pd.concat([table, table.assign(block="b", se=0.05)], ignore_index=True)  # ties
     fields = {"weights": "se", "resample_by": "block", "holdout": "S >= 0.98"}
     one, other = (rows_of(t, **fields) for t in (table, table.sample(frac=1, random_state=1)))
-    for name in ("response", "weights", "groups"):
+    for name in ("response", "weights", "blocks"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
@@ -109,11 +109,11 @@ def test_weights_of_a_law_on_the_loss_itself_are_of_absolute_errors(simulated):
 def test_blocks_are_the_values_of_a_column(simulated, column):
     table = simulated(sizes=4).assign(name=lambda t: "at " + t["C"].astype(str))
     rows = rows_of(table, resample_by=column, rows="S < 0.9")
-    assert sorted(set(rows.groups.tolist())) == [0, 1, 2]
+    assert sorted(set(rows.blocks.tolist())) == [0, 1, 2]
     compute = 6 * (1 - rows.columns["S"]) * rows.columns["N"] * rows.columns["D"]
     for block in range(3):
-        assert np.ptp(np.log(compute[rows.groups == block])) < 1e-9
-    assert (rows.weights, rows_of(table).groups) == (None, None)
+        assert np.ptp(np.log(compute[rows.blocks == block])) < 1e-9
+    assert (rows.weights, rows_of(table).blocks) == (None, None)
 
 
 def test_expressions_see_variables_in_their_own_unit_and_derived_ones(simulated):

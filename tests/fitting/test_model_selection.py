@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws import laws
-from moelaws.fitting.model_selection import SHARE, select
+from moelaws.fitting.model_selection import FITTED_FRACTION, select
 from moelaws.spec.errors import UserError
 from moelaws.studies.sparsity.laws import loss
 
@@ -66,7 +66,7 @@ def test_errors_are_those_of_one_fit_after_another():
     rows = used = 0
     for columns, y in parts:
         n = len(y)
-        fitted = round(SHARE * n)
+        fitted = round(FITTED_FRACTION * n)
         X = law.design(law.columns(columns))
         X[:, :-1] = (X[:, :-1] - X[:, :-1].mean(axis=0)) / X[:, :-1].std(axis=0)
         for i, order in enumerate(rng.random((k, n)).argsort(axis=1)):
@@ -94,6 +94,6 @@ def test_forms_that_the_rows_cannot_determine_are_out():
         select({"222": laws.get("sparsity.isoflop")}, [({"N": N[:8], "S": np.full(8, 0.9)}, L[:8])])
 
 
-def test_a_part_of_one_row_is_refused():
-    with pytest.raises(UserError, match="a part has 1 rows"):
+def test_a_group_of_one_row_is_refused():
+    with pytest.raises(UserError, match="a group has 1 rows"):
         select({"222": laws.get("sparsity.isoflop")}, [({"N": [1e9], "S": [0.5]}, [2.5])])

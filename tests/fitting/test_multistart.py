@@ -10,11 +10,11 @@ import pytest
 from fitting_case import fitted_part, objective_of
 
 from moelaws import laws
-from moelaws.fitting import multistart as search
+from moelaws.fitting import problem as search
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.descent import certify, normalised
-from moelaws.fitting.multistart import descend_all, multistart, starts_of
 from moelaws.fitting.objective import Objective
+from moelaws.fitting.problem import descend_all, multistart, starts_of
 from moelaws.laws.forms import GeneralModel
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError

@@ -52,7 +52,7 @@ def test_values_are_the_sums_that_they_are_named_after(seed):
     }
     for kind, expected in sums.items():
         objective, theta = _case(kind, "chinchilla", seed)
-        r, w = objective.residual(theta[None])[0], objective.weights[0]
+        r, w = objective.evaluate(theta[None]).residual[0], objective.weights[0]
         assert objective.value(theta[None])[0] == pytest.approx(expected(r, w), rel=1e-6)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import Residuals, Support
-from moelaws.fitting.goodness import describe
+from moelaws.fitting.estimate import describe
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import beyond_ranges, outside, predict, support_of
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable

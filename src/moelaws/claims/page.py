@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
 from moelaws.files.atomic import read_json
-from moelaws.fitting.scores import ContestScores, LawScore, SplitScores
+from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 

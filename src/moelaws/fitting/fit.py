@@ -1,4 +1,4 @@
-"""Fit a law to a table: rows, optimum, intervals, diagnostics, report."""
+"""The fit of a law to a table: its rows by group, the fit of each group, and the report of all."""
 
 import platform
 import time
@@ -17,8 +17,7 @@ from moelaws.fitting.cores import cores_at_work
 from moelaws.fitting.descent import descend
 from moelaws.fitting.estimate import Progress, fit_group, roll_out
 from moelaws.fitting.model_selection import select
-from moelaws.fitting.multistart import SECOND, descents
-from moelaws.fitting.problem import problem
+from moelaws.fitting.problem import SECOND, descents, problem
 from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
@@ -28,14 +27,14 @@ from moelaws.records.progress import announce, duration
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 
-# What a fit costs: a few starts descend over a few of the rows; time grows from there.
-MEASURED_ABOVE = 5e6  # rows times descents: what is below takes some twenty seconds at most
+# The cost of a fit is estimated from the time that a few starts take to descend over a few rows.
+MEASURED_ABOVE = 5e6  # rows times descents: a smaller fit takes some twenty seconds at most
 SAID_ABOVE = 60.0  # seconds
 ROWS, STARTS = 1000, 64  # of the sample that is timed
-REFIT = 0.6  # of a descent from a start: a refit begins near its end
-PATH = 3.0  # refits, where the objective is reached by way of smoother ones
-SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
-PROFILE = 100  # descents a parameter's profile takes
+REFIT = 0.6  # time of a refit, which begins near its end, over that of a descent from a start
+PATH = 3.0  # factor for refits whose objective is reached by way of smoother ones
+SLOWER = 2.0  # factor for a whole fit, since only the sample fits into the processor's cache
+PROFILE = 100  # descents for the profile of a parameter
 EFFICIENCY = 0.8  # of each further core
 
 
@@ -56,10 +55,10 @@ def fit(
         spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
         seed: of samples of starts and of the draws.
         units: those that the table itself declares, by column.
-        progress: called with the stage's name, what is done of it and its total.
+        progress: called with the stage's name, how much of it is done and its total.
 
     Raises:
-        UserError: for anything in the table or the spec that cannot be fitted. The caller knows the
+        UserError: for anything in the table or the spec that cannot be fitted. The caller adds the
             table's name (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
@@ -91,7 +90,7 @@ def fit(
 
 
 def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitProtocol:
-    """Returns the law's protocol with the entry's overrides, once all can be fitted by it."""
+    """Returns the law's protocol with the entry's overrides, if all groups can be fitted by it."""
     for name in spec.profile:
         if name not in law.names:
             raise UserError(
@@ -121,7 +120,7 @@ def _fit_rows(
 def _selected(
     law: FittableLaw, prepared: list[Rows], seed: int
 ) -> tuple[FittableLaw, dict[str, Any]]:
-    """Returns the law's variant of least cross-validated error, common to all parts."""
+    """Returns the law's variant of least cross-validated error over all groups, and the ranking."""
     forms = laws.variants(law.id)
     candidates = {name: form for name, form in forms.items() if isinstance(form, LinearLaw)}
     if not candidates or len(candidates) < len(forms):
@@ -147,7 +146,7 @@ def _draws_frame(law: FittableLaw, fitted: GroupFit, draws: Array) -> pd.DataFra
 
 
 def source_of(table: pd.DataFrame) -> str:
-    """Says where the losses come from; a table that does not say is somebody else's."""
+    """Returns where the losses come from; a table that does not say was imported."""
     if "source" not in table.columns:
         return "imported"
     return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
@@ -160,7 +159,7 @@ def _place(rows: Rows) -> str:
 def check_cost(
     law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
 ) -> None:
-    """Says how long a fit of over a minute will take; over ``max_hours`` that is a UserError."""
+    """Announces how long a fit will take if over a minute; a UserError refuses ``max_hours``."""
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
     seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import NearOptima, Starts
+from moelaws.fitting.estimate import errors
 from moelaws.fitting.fit import fit
-from moelaws.fitting.goodness import errors
 from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
