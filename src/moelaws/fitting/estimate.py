@@ -16,7 +16,7 @@ from moelaws.fitting.diagnostics import (
     Rollout,
     Starts,
     Subsamples,
-)
+)  # fmt: skip
 from moelaws.fitting.intervals import bootstrap, delta_method, profile, student
 from moelaws.fitting.objective import huber, sigma_huber
 from moelaws.fitting.prediction import support_of
@@ -136,7 +136,12 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
     """Returns the diagnostics that only linear laws have, or only the others."""
     law, certificate = task.law, solution.certificate
     if isinstance(law, LinearLaw):
-        known = {"condition_number": _standardised_condition(law.design(rows.columns))}
+        X = law.design(rows.columns)
+        X = X[:, np.ptp(X, axis=0) > 0]
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
+        # Of least squares on columns centred and of unit spread
+        known = {"condition_number": float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")}
         try:
             best = model_selection.select({"": law}, [(rows.columns, rows.response)], seed).best
         except UserError:  # random subsamples of so few rows do not determine the law
@@ -153,14 +158,6 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
         "starts": Starts(**vars(solution.search), grid=task.protocol.n_starts),
         "near_equivalent": near_optima(law, ends, values, rows.columns),
     }
-
-
-def _standardised_condition(X: Array) -> float:
-    """Returns the condition number of least squares on columns centred and of unit spread."""
-    varying = X[:, np.ptp(X, axis=0) > 0]
-    Z = (varying - varying.mean(axis=0)) / varying.std(axis=0)
-    s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
-    return float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")
 
 
 def _delta_method(

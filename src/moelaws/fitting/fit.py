@@ -20,7 +20,7 @@ from moelaws.fitting.model_selection import select
 from moelaws.fitting.problem import SECOND, descents, problem
 from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
-from moelaws.laws.base import Array, FitProtocol, FittableLaw
+from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.records.progress import announce, duration
@@ -67,8 +67,16 @@ def fit(
     selection = None
     if spec.select:
         law, selection = _selected(law, prepared, seed)
-    protocol = _checked_protocol(law, spec, prepared)
-    check_cost(law, prepared, spec, protocol, seed)
+    if unknown := [name for name in spec.profile if name not in law.names]:
+        raise UserError(
+            f"fit {spec.name}: profile: {law.ref} has no parameter {unknown[0]!r}; it has "
+            f"{', '.join(law.names)}"
+        )
+    protocol = overridden(law, spec.protocol, spec.name)
+    for rows in prepared:
+        with located(_place(rows)):
+            require_identifiable(law, rows.columns)
+    _announce_cost(law, prepared, spec, protocol, seed)
     fits = [
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]
@@ -85,28 +93,15 @@ def fit(
         table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
         versions={"python": platform.python_version()} | packages,
         selection=selection,
-        draws=pd.concat([_draws_frame(law, *fitted) for fitted in fits], ignore_index=True),
+        draws=pd.concat([draws for _, draws in fits], ignore_index=True),
     )
-
-
-def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitProtocol:
-    """Returns the law's protocol with the entry's overrides, if all groups can be fitted by it."""
-    for name in spec.profile:
-        if name not in law.names:
-            raise UserError(
-                f"fit {spec.name}: profile: {law.ref} has no parameter {name!r}; it has "
-                f"{', '.join(law.names)}"
-            )
-    protocol = overridden(law, spec.protocol, spec.name)
-    for rows in prepared:
-        with located(_place(rows)):
-            require_identifiable(law, rows.columns)
-    return protocol
 
 
 def _fit_rows(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[GroupFit, Array]:
+) -> tuple[GroupFit, pd.DataFrame]:
+    """Returns the fit of one group of rows, and its draws with the split column's value."""
+
     def shown(stage: str, done: int, total: int) -> None:
         progress(f"{stage} {_place(rows)}".strip(), done, total)
 
@@ -114,7 +109,11 @@ def _fit_rows(
         fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
         if spec.rollout:
             fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
-    return fitted, draws
+    frame = pd.DataFrame(draws, columns=list(law.names))
+    frame.insert(0, "draw", np.arange(len(frame)))
+    for column, value in rows.where.items():
+        frame.insert(0, column, value)
+    return fitted, frame
 
 
 def _selected(
@@ -137,14 +136,6 @@ def _selected(
     }
 
 
-def _draws_frame(law: FittableLaw, fitted: GroupFit, draws: Array) -> pd.DataFrame:
-    frame = pd.DataFrame(draws, columns=list(law.names))
-    frame.insert(0, "draw", np.arange(len(frame)))
-    for column, value in fitted.where.items():
-        frame.insert(0, column, value)
-    return frame
-
-
 def source_of(table: pd.DataFrame) -> str:
     """Returns where the losses come from; a table that does not say was imported."""
     if "source" not in table.columns:
@@ -156,10 +147,10 @@ def _place(rows: Rows) -> str:
     return f"at {place(rows.where)}" if rows.where else ""
 
 
-def check_cost(
+def _announce_cost(
     law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
 ) -> None:
-    """Announces how long a fit will take if over a minute; a UserError refuses ``max_hours``."""
+    """Announces the duration of a fit of over a minute; a UserError refuses over ``max_hours``."""
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
     seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)

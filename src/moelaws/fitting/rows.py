@@ -70,7 +70,13 @@ def split_rows(
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
-    groups = _determined(groups, held, len(law.parameters), left_out)
+    needed = len(law.parameters)
+    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
+    if enough:  # one group that lost its runs, such as a budget, does not prevent the other fits
+        for where, group in groups:
+            if (group & ~held).sum() < needed:
+                _count(left_out, f"fewer than {needed} rows at {place(where)}", group)
+        groups = enough
     check_values(reader.given, table, used, spec, units)
     return [reader.rows(where, group & ~held, group & held, left_out) for where, group in groups]
 
@@ -110,9 +116,6 @@ def _plain(column: pd.Series) -> list[object]:
     if pd.api.types.is_numeric_dtype(column):
         return list(column.to_numpy(dtype=float, na_value=np.nan).tolist())
     return [str(value) for value in column]
-
-
-_Groups = list[tuple[dict[str, float], Mask]]  # the split column's value, and its rows
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,8 @@ class _Reader:
         }
         return values | numeric | own
 
-    def split(self, used: Mask, left_out: dict[str, int]) -> _Groups:
-        """Returns the rows of each value of the split column, in rising order."""
+    def split(self, used: Mask, left_out: dict[str, int]) -> list[tuple[dict[str, float], Mask]]:
+        """Returns the values of the split column, in rising order, and the rows of each."""
         column = self.spec.split_by
         if not column:
             return [({}, used)]
@@ -287,20 +290,6 @@ class _Reader:
             held_blocks=None if names_of_blocks is None else names_of_blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],
         )
-
-
-def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, int]) -> _Groups:
-    """Returns the groups that have enough rows to fit; all of them where none has enough.
-
-    So a budget that lost its runs does not prevent the fits of the others.
-    """
-    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
-    if not enough:
-        return groups
-    for where, group in groups:
-        if (group & ~held).sum() < needed:
-            _count(left_out, f"fewer than {needed} rows at {place(where)}", group)
-    return enough
 
 
 def _count(left_out: dict[str, int], reason: str, mask: Mask) -> None:
