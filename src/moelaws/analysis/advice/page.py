@@ -16,9 +16,9 @@ from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.spec.model import Model, MoE
 
 if TYPE_CHECKING:
-    from moelaws.analysis.advice.speed import Speed  # reads tables by pandas, which is slow
+    from moelaws.analysis.advice.speed import Speed  # it imports pandas, which is slow
 
-_EMBEDDED = 0.5  # of the active parameters: above it a configuration is hardly a model
+_EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Items:
-    """Sentences; each has a ``mark`` before it in a terminal and a dash on a page."""
+    """Sentences in a list: after a ``mark`` in a terminal, after a dash on a page."""
 
     mark: str
     sentences: Sequence[str]
@@ -60,9 +60,9 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
 
 
 def blocks(answer: Advice, speed: Speed | None, device: Device | None = None) -> Iterator[Block]:
-    """Yields the plans, their regrets, the configuration and what limits the trust in all this.
+    """Yields the plans, their regrets, the configuration and what limits the trust in them.
 
-    ``speed`` gives the hours of plans, and ``device`` those of the configuration.
+    ``speed`` gives the hours of the plans, and ``device`` those of the configuration.
     """
     yield _plans(answer, speed)
     if speed:
@@ -115,7 +115,7 @@ def _plans(answer: Advice, speed: Speed | None) -> Table:
 
 
 def _extrapolated(answer: Advice, row: Recommendation) -> str:
-    """Returns how far a law's own plan lies beyond the runs behind the law, in the farthest way."""
+    """Returns how far a law's own plan lies beyond the law's runs, in the farthest column."""
     distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
     name = max(distances, key=distances.__getitem__, default="")
     return f"{_decades(distances[name])} of {name}" if name else ""
@@ -150,7 +150,7 @@ def shape_in_words(model: Model) -> str:
 
 
 def _settings(answer: Advice) -> str:
-    """Returns what the laws of one variable set; empty where there are none."""
+    """Returns the values that laws of one variable set, in words; empty if there are none."""
     c = answer.configuration
     words = {
         "lr": "peak learning rate {:.3g}",
@@ -163,7 +163,7 @@ def _settings(answer: Advice) -> str:
 
 
 def notes(answer: Advice) -> Iterator[str]:
-    """Yields what limits the trust: the configuration, the laws, the plans, what was left out."""
+    """Yields what limits the trust in configuration, laws and plans, and what was left out."""
     robust, own = answer.robust, answer.as_configured
     if not (answer.configuration and own):
         yield f"There is no configuration: {answer.not_built}."
@@ -220,7 +220,7 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
 
 
 def _defaults(answer: Advice) -> Iterator[str]:
-    """Yields what the plans and the configuration have without any law's advice."""
+    """Yields the values in plans and configuration that no law sets."""
     without = [law.name for law in answer.laws if law.S is not None]
     without += [row.name for row in answer.recommendations[len(answer.laws) :]]
     for row in answer.recommendations:
@@ -239,7 +239,7 @@ def _defaults(answer: Advice) -> Iterator[str]:
 
 
 def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> Iterator[Block]:
-    """Yields what small sweeps would tell."""
+    """Yields the small sweeps, and how far each would narrow the regret."""
     now, then = answer.robust.worst, sweeps[0].worst
     if answer.all_extrapolate:
         yield "Every law extrapolates here."
