@@ -68,14 +68,14 @@ def _checked(report: FitReport, law: str) -> FitReport:
         raise UserError(f"{where} did not converge, so it cannot be pinned")
     if any(None in (p.low, p.high) for p in fitted.params.values()):
         raise UserError(
-            f"{where} has no intervals: {fitted.n} near-optimal runs determine the line and nothing "
-            "more; search more budgets"
+            f"{where} has no intervals: {fitted.n} near-optimal runs determine the line and "
+            "nothing more; search more budgets"
         )
     return report
 
 
 def _law(fitted: GroupFit) -> PinnedLaw:
-    """Returns the law to six digits, so that no order of summation changes identities of runs."""
+    """Returns the law to six digits, so that orders of summation change no identities of runs."""
     values = {}
     for name, p in fitted.params.items():
         ends = p.estimate, p.low, p.high

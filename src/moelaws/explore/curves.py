@@ -1,4 +1,4 @@
-"""How training went: each run's loss over its steps, and the load of its experts at the end."""
+"""The course of training: each run's loss over its steps, and its experts' load at the end."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,12 +12,12 @@ from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
 from moelaws.tables.parquet import read_table
 
-MOST = 200  # points of a curve
+MAX_POINTS = 200  # of a curve
 COLUMNS = ("step", "loss", "seconds")
 
 
-def thinned(n: int, points: int = MOST) -> NDArray[np.intp]:
-    """Returns which of ``n`` points are kept: at most ``points``, the first and the last always.
+def thinned(n: int, points: int = MAX_POINTS) -> NDArray[np.intp]:
+    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last.
 
     They lie closer at the beginning, where a loss falls fast.
     """
@@ -27,7 +27,7 @@ def thinned(n: int, points: int = MOST) -> NDArray[np.intp]:
 
 
 def curves(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns the training curves of all runs, one after the other; empty of those without."""
+    """Returns the training curves of all runs, one after the other; some may be empty."""
     every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
     known = [curve for curve in every if curve is not None]
     step, loss, seconds = (_joined(c[name].to_numpy(float) for c in known) for name in COLUMNS)
@@ -40,7 +40,7 @@ def curves(material: Material, runs: Runs) -> dict[str, Any]:
 
 
 def _curve(material: Material, run: str) -> pd.DataFrame | None:
-    """Returns some steps of a run, up to now where it is still training."""
+    """Returns some steps of a run, up to now if it is still training."""
     results = material.results
     for path in (results.run(run) / "history.parquet", results.history_so_far(run)):
         frame = material.read(read_table, path)
@@ -50,21 +50,21 @@ def _curve(material: Material, run: str) -> pd.DataFrame | None:
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns the share of the tokens that each expert of each layer gets at the end of training.
+    """Returns the fraction of tokens of each expert of each layer in the last validation.
 
-    It is that of the last validation; of all runs, one after the other.
+    It is that of all runs, one after the other.
     """
-    shares = [_share(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
+    loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
     return {
-        "layers": integers([len(layers) for layers in shares]),
-        "experts": integers([len(layers[0]) if layers else 0 for layers in shares]),
-        "offset": _offsets(sum(map(len, layers)) for layers in shares),
-        "share": floats(_joined(row for layers in shares for row in layers)),
+        "layers": integers([len(layers) for layers in loads]),
+        "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
+        "offset": _offsets(sum(map(len, layers)) for layers in loads),
+        "share": floats(_joined(row for layers in loads for row in layers)),
     }
 
 
-def _share(material: Material, run: str) -> list[NDArray[np.float64]]:
-    """Returns the shares (E,) of each layer with experts; empty where no file tells them."""
+def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
+    """Returns the fractions (E,) of each layer with experts; empty if no file holds them."""
     frame = material.read(read_table, material.results.run(run) / "load.parquet")
     if frame is None or not {"validation", "step", "layer", "assignments"} <= set(frame):
         return []
@@ -82,5 +82,5 @@ def _offsets(lengths: Iterable[int]) -> str:
     return integers(np.cumsum([0, *lengths]))
 
 
-def _joined(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate([np.empty(0), *parts])
+def _joined(arrays: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *arrays])

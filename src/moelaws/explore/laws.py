@@ -1,4 +1,4 @@
-"""Fitted laws on grids between whose points the page interpolates, and isoFLOP curves."""
+"""Fitted laws on grids, between whose points the page interpolates, and isoFLOP curves."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,9 @@ from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import AT_LEAST_1, FRACTION, SPARSITY, Array, Mask, Variable
 
 BEYOND = 1.5  # a grid ends at this factor below and above the values that were measured
-MOST = 4  # variables that have a grid; the others are held
-# Of a grid, over all of its variables: an error of 0.008 nats at most on the published runs.
-MOST_POINTS = 8000
+MAX_VARIABLES = 4  # that have a grid; the others are held at their medians
+# Of a grid over all of its variables: the error on the published runs is at most 0.008 nats.
+MAX_POINTS = 8000
 FINEST = 61  # points of one variable, and of an isoFLOP curve
 BUDGET = "C"
 
@@ -29,10 +29,10 @@ def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[dict[str, A
 
 
 def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]:
-    """Returns rising values (points,) that reach somewhat beyond what was ``measured``.
+    """Returns rising values (points,) that reach somewhat beyond the ``measured`` ones.
 
-    The second result tells whether they are even in the variable's logarithm. A sparsity's are
-    even in the logarithm of 1 - S, and those of a variable that reaches 0 or less in itself.
+    The second result tells whether their spacing is even in the variable's logarithm. That of a
+    sparsity is even in the logarithm of 1 - S, and that of a variable with values up to 0 is even.
     """
     low, high = float(measured.min()), float(measured.max())
     if variable.domain is SPARSITY:
@@ -46,21 +46,21 @@ def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]
 
 
 def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
-    """Returns one law; None where all variables have one value, so that nothing can be varied."""
-    part, law, response = fit.report.parts[0], fit.law, fit.law.response
-    fitted, held_out = fit.rows(part)
+    """Returns one law; None if every variable has only one value, so that none can be varied."""
+    group, law, response = fit.report.parts[0], fit.law, fit.law.response
+    fitted, held_out = fit.rows(group)
     used = fitted | held_out
     values = {v.name: fit.values[v.name][used] for v in fit.variables}
-    varied = [v for v in fit.variables if np.ptp(values[v.name]) > 0][:MOST]
+    varied = [v for v in fit.variables if np.ptp(values[v.name]) > 0][:MAX_VARIABLES]
     if not varied:
         return None
-    points = min(FINEST, math.floor(MOST_POINTS ** (1 / len(varied)) + 1e-9))
+    points = min(FINEST, math.floor(MAX_POINTS ** (1 / len(varied)) + 1e-9))
     grids = {v.name: grid(v, values[v.name], points) for v in varied}
     meshes = np.meshgrid(*(values for values, _ in grids.values()), indexing="ij")
     columns = dict(zip(grids, map(np.ravel, meshes), strict=True))  # row-major, as it is read
     held = {name: float(np.median(x)) for name, x in values.items() if name not in grids}
     columns |= {name: np.full(meshes[0].size, value) for name, value in held.items()}
-    mean, low, high = map(floats, fit.predicted(part, columns))
+    mean, low, high = map(floats, fit.predicted(group, columns))
     no_slider = [
         f"{name} has no slider: the law is shown at its median, {value:.4g}."
         for name, value in held.items()
@@ -81,11 +81,11 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
         "high": high,
         "params": [
             {"name": name, "estimate": p.estimate, "low": p.low, "high": p.high}
-            for name, p in part.params.items()
+            for name, p in group.params.items()
         ],
-        "metrics": part.metrics,
-        "holdout": part.holdout,
-        "warnings": [*part.warnings, *no_slider],
+        "metrics": group.metrics,
+        "holdout": group.holdout,
+        "warnings": [*group.warnings, *no_slider],
         "points": {
             "run": [row for row, chosen in zip(fit.row, used, strict=True) if chosen],
             "values": {name: shortened(x) for name, x in values.items()},
@@ -125,23 +125,23 @@ def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
         "x": {"name": column, "unit": size.unit},
         "source": source_of(material, fit.study),
         "level": fit.report.level,
-        "series": [series for part in fit.report.parts for series in _series(fit, part, size)],
+        "series": [series for group in fit.report.parts for series in _series(fit, group, size)],
     }
 
 
-def _series(fit: LossFit, part: GroupFit, size: Variable) -> Iterator[dict[str, Any]]:
+def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str, Any]]:
     """Yields the runs and the curve of one budget, for each value of the other variables."""
-    fitted, held_out = fit.rows(part)
+    fitted, held_out = fit.rows(group)
     used = fitted | held_out
     names = [v.name for v in fit.variables if v.name != size.name]
     kinds = np.column_stack([np.zeros(len(used)), *(fit.values[name] for name in names)])
     for kind in np.unique(kinds[used], axis=0):
         others = dict(zip(names, kind[1:].tolist(), strict=True))
         chosen: Mask = used & (kinds == kind).all(axis=1)
-        C, x = float(part.where[BUDGET]), fit.values[size.name][chosen]
+        C, x = float(group.where[BUDGET]), fit.values[size.name][chosen]
         grid = np.geomspace(x.min(), x.max(), FINEST)
         columns = {name: np.full(FINEST, value) for name, value in others.items()}
-        mean, low, high = map(shortened, fit.predicted(part, {size.name: grid, **columns}))
+        mean, low, high = map(shortened, fit.predicted(group, {size.name: grid, **columns}))
         yield {
             "C": C,
             **others,

@@ -19,7 +19,7 @@ from moelaws.tables.parquet import column_metadata, read_study
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
-# Columns that the page has beside those of the tables.
+# Columns that the page has in addition to those of the tables
 OWN = {
     "steps_done": ("steps", "optimizer steps done so far"),
     "started": ("1", "when the run's last attempt began"),
@@ -27,7 +27,7 @@ OWN = {
     "tags": ("1", "tags that people gave to the run"),
     "note": ("1", "what people wrote of the run"),
 }
-# Column of a table -> key of a run's summary.
+# Column of a table -> key of a run's summary
 OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds": "wall_seconds"}
 
 
@@ -41,7 +41,7 @@ class Runs:
 
     @cached_property
     def row(self) -> dict[tuple[str, str], int]:
-        """(study, run) -> its row of the frame."""
+        """Returns (study, run) -> its row of the frame."""
         named = zip(self.frame["study"], self.frame["run_id"], strict=True)
         return {
             (study, run): row
@@ -50,32 +50,30 @@ class Runs:
         }
 
     def rows_of(self, study: str, table: pd.DataFrame) -> list[int | None]:
-        """Returns the row of each run of a study's ``table``; None where it does not name one."""
+        """Returns the row of each run of a study's ``table``; None if the table names no run."""
         if "run_id" not in table:
             return [None] * len(table)
         return [self.row.get((study, str(run))) for run in table["run_id"]]
 
     def columns(self) -> list[dict[str, Any]]:
-        """Returns the columns that hold anything, as the page reads them."""
-        every = [(str(name), self.frame[name]) for name in self.frame]
+        """Returns the columns that are not empty, as the page reads them."""
         return [
             {"name": name, "unit": unit, "description": description, **_encoded(values)}
-            for name, values in every
+            for name, values in ((str(name), self.frame[name]) for name in self.frame)
             if values.notna().any()
             for unit, description in [self.units.get(name, ("1", ""))]
         ]
 
     def details(self) -> list[dict[str, Any]]:
         """Returns the configuration and the provenance of each run, with dotted keys."""
-        known = [self.records.get(run) for run in self.frame["run_id"]]
         return [
             {"config": flatten(r.config), "provenance": flatten(r.provenance)} if r else {}
-            for r in known
+            for r in map(self.records.get, self.frame["run_id"])
         ]
 
 
 def read_runs(material: Material) -> Runs:
-    """Returns the runs of all studies of a tier; notes what is missing or damaged."""
+    """Returns the runs of all studies of a tier, and notes what is missing or damaged."""
     reader = _Reader(material)
     for study in material.studies:
         reader.read(study)
@@ -91,14 +89,14 @@ class _Reader:
     """Collects the rows of the studies, each run once."""
 
     material: Material
-    # (study, run) -> its row; the study is empty but for imported runs
+    # (study, run) -> its row; the study is given only for imported runs
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
-    # Run -> its record, read once; None where the run has no folder
+    # Run -> its record, read once; None if the run has no folder
     records: dict[str, Record | None] = field(default_factory=dict)
 
     def read(self, study: Study) -> None:
-        """Adds the rows of a study's table, and those of its runs that are not in it yet."""
+        """Adds the rows of a study's table, and runs that are not in the table yet."""
         path = self.material.folder.table(study.study)
         table = self.material.read(read_study, path)
         known: set[str] = set()
@@ -123,7 +121,7 @@ class _Reader:
             )
 
     def add(self, study: Study, row: dict[str, Any]) -> None:
-        """Adds a run, or the study to a run that another one lists too."""
+        """Adds a run, or adds the study to a run that another study lists too."""
         key = study.study if row["source"] == "imported" else "", str(row["run_id"])
         if key in self.rows:
             self.rows[key]["study"] += f", {study.study}"
@@ -137,7 +135,7 @@ class _Reader:
         return {**describe(run), **about, "C": run.C, **values, **_of_record(record)}
 
     def record(self, run_id: str) -> Record | None:
-        """Returns the record of a run; None where the run has no folder."""
+        """Returns the record of a run; None if the run has no folder."""
         if run_id not in self.records:
             results = self.material.results
             there = results.run(run_id).is_dir()
@@ -145,7 +143,7 @@ class _Reader:
         return self.records[run_id]
 
     def note(self, shown: set[str]) -> None:
-        """Notes which of the records are damaged, and how many of the ``shown`` runs lack one."""
+        """Notes the damaged records, and the ``shown`` runs that have no record."""
         damaged = [run for run, record in self.records.items() if record and record.damaged]
         missing = [run for run, record in self.records.items() if record is None and run in shown]
         if damaged:
@@ -161,7 +159,7 @@ class _Reader:
 
 
 def _of_record(record: Record | None) -> dict[str, Any]:
-    """Returns what a whole record says beside a table's row."""
+    """Returns the values of an undamaged record that a table's row does not have."""
     if record is None or record.damaged:
         return {}
     known = {
@@ -175,7 +173,7 @@ def _of_record(record: Record | None) -> dict[str, Any]:
 
 
 def _encoded(values: pd.Series) -> dict[str, Any]:
-    """Returns a column's numbers, or its texts as levels and their codes."""
+    """Returns a column as numbers, or its texts as levels and codes."""
     kept = values[values.notna()]
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if numeric or all(isinstance(x, int | float) and not isinstance(x, bool) for x in kept):

@@ -244,7 +244,7 @@ class Minimax:
         return determined or list(range(len(self.laws)))
 
     def regrets(self, plan: Plans, spent: float | None = None) -> list[Regret]:
-        """Returns one plan's regret under each law; ``spent`` is its cost in FLOPs, if it is known."""
+        """Returns one plan's regret under each law; ``spent`` is its cost, by default by sizes."""
         spent = float(self.limits.cost(plan)) if spent is None else spent
         return [truth.regret(plan, spent) for truth in self.truths]
 
