@@ -91,7 +91,13 @@ def plan(
             if missing := sorted(needs & lost.keys()):
                 raise UserError(f"it needs {missing[0]}: {lost[missing[0]]}")
             if isinstance(entry, Derived):
-                _derive(study, entry, folder)
+                key = study.study
+                inputs = FittedInputs(
+                    frame=read_runs(folder.table(key)),
+                    fits={n: folder.fit(key, n) for n in entry.fits},
+                    derived_tables={n: folder.derived(key, n) for n in entry.derived},
+                )
+                derive(study, entry.name, inputs, folder.derived(key, entry.name))
             else:
                 report, coefficients = _fit(study, entry, folder, about, progress(entry.name))
         except UserError as error:
@@ -112,17 +118,6 @@ def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
         names |= more
     for name in TopologicalSorter({n: needs[n] for n in needs if n in names}).static_order():
         yield entries[name], needs[name]
-
-
-def _derive(study: Study, entry: Derived, folder: TierFolder) -> None:
-    """Makes a derived table of the study in ``folder``."""
-    key = study.study
-    inputs = FittedInputs(
-        frame=read_runs(folder.table(key)),
-        fits={n: folder.fit(key, n) for n in entry.fits},
-        derived_tables={n: folder.derived(key, n) for n in entry.derived},
-    )
-    derive(study, entry.name, inputs, folder.derived(key, entry.name))
 
 
 def _fit(

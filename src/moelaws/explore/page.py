@@ -7,12 +7,10 @@ from importlib.resources import files
 from typing import Any
 
 from moelaws import __version__
-from moelaws.explore.curves import curves, load
 from moelaws.explore.encode import packed, to_json
-from moelaws.explore.fits import loss_fits
-from moelaws.explore.laws import fitted_laws, isoflops
+from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
 from moelaws.explore.material import Material
-from moelaws.explore.runs import read_runs
+from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies, trained
 from moelaws.spec.errors import UserError
 

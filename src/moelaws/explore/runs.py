@@ -1,12 +1,16 @@
-"""All runs of a tier as columns: the rows of the studies' tables, and runs without a row yet."""
+"""All runs of a tier as columns, with their training curves and the load of their experts.
 
-from collections.abc import Mapping
+The columns are those of the studies' tables; runs that have no row yet are added.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
@@ -15,7 +19,7 @@ from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
 from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
-from moelaws.tables.parquet import column_metadata, read_study
+from moelaws.tables.parquet import column_metadata, read_study, read_table
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
@@ -27,6 +31,8 @@ OWN = {
     "tags": ("1", "tags that people gave to the run"),
     "note": ("1", "what people wrote of the run"),
 }
+MAX_POINTS = 200  # of a curve
+COLUMNS_OF_CURVES = ("step", "loss", "seconds")
 # Column of a table -> key of a run's summary
 OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds": "wall_seconds"}
 
@@ -181,3 +187,75 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
         return {"type": "number", "values": floats(numbers, bits=64)}
     codes, levels = pd.factorize(values)
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
+
+
+def thinned(n: int, points: int = MAX_POINTS) -> NDArray[np.intp]:
+    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last.
+
+    They lie closer at the beginning, where a loss falls fast.
+    """
+    if n <= points:
+        return np.arange(n)
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
+
+
+def curves(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the training curves of all runs, one after the other; some may be empty."""
+    every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
+    known = [curve for curve in every if curve is not None]
+    step, loss, seconds = (
+        _joined(c[name].to_numpy(float) for c in known) for name in COLUMNS_OF_CURVES
+    )
+    return {
+        "offset": _offsets(0 if curve is None else len(curve) for curve in every),
+        "step": floats(step),
+        "loss": floats(loss),
+        "seconds": floats(seconds),
+    }
+
+
+def _curve(material: Material, run: str) -> pd.DataFrame | None:
+    """Returns some steps of a run, up to now if it is still training."""
+    results = material.results
+    for path in (results.run(run) / "history.parquet", results.history_so_far(run)):
+        frame = material.read(read_table, path)
+        if frame is not None:
+            return frame.iloc[thinned(len(frame))] if set(COLUMNS_OF_CURVES) <= set(frame) else None
+    return None
+
+
+def load(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the fraction of tokens of each expert of each layer in the last validation.
+
+    It is that of all runs, one after the other.
+    """
+    loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
+    return {
+        "layers": integers([len(layers) for layers in loads]),
+        "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
+        "offset": _offsets(sum(map(len, layers)) for layers in loads),
+        "share": floats(_joined(row for layers in loads for row in layers)),
+    }
+
+
+def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
+    """Returns the fractions (E,) of each layer with experts; empty if no file holds them."""
+    frame = material.read(read_table, material.results.run(run) / "load.parquet")
+    if frame is None or not {"validation", "step", "layer", "assignments"} <= set(frame):
+        return []
+    held_out = frame[frame["validation"].astype(bool)]
+    frame = held_out if len(held_out) else frame
+    last = frame[frame["step"] == frame["step"].max()].sort_values("layer")
+    counts = [np.asarray(row, dtype=float) for row in last["assignments"]]
+    if len({len(row) for row in counts}) != 1:
+        return []
+    return [row / max(row.sum(), 1.0) for row in counts]
+
+
+def _offsets(lengths: Iterable[int]) -> str:
+    """Returns where each run's points begin, and where the last one's end."""
+    return integers(np.cumsum([0, *lengths]))
+
+
+def _joined(arrays: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *arrays])

@@ -9,15 +9,9 @@ import pandas as pd
 
 from moelaws.files.atomic import replacing, write_text
 
-_WORDS = {
-    "~": "textasciitilde",
-    "^": "textasciicircum",
-    "\\": "textbackslash",
-    "<": "textless",
-    ">": "textgreater",
-}
+_WORDS = {"~": "asciitilde", "^": "asciicircum", "\\": "backslash", "<": "less", ">": "greater"}
 _TEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
-_TEX |= str.maketrans({sign: f"\\{word}{{}}" for sign, word in _WORDS.items()})
+_TEX |= str.maketrans({sign: f"\\text{word}{{}}" for sign, word in _WORDS.items()})
 
 
 @dataclass

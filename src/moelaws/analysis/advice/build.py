@@ -63,17 +63,6 @@ class Configuration:
         """Returns FLOPs of feed-forward layers over attention's (allocation, App C corrected)."""
         return _ratio(self.model)
 
-    @property
-    def flops_over_plan(self) -> float:
-        """Returns the training FLOPs over 6 N_active D, which a plan counts."""
-        return self.flops["all"] / (6 * self.parameters.active * self.tokens)
-
-    @property
-    def routed_fraction(self) -> float:
-        """Returns the fraction of the active parameters that are routed experts."""
-        routed = self.parameters.routed_experts - self.parameters.inactive_experts
-        return routed / self.parameters.active
-
 
 def built(
     minimax: Minimax, plan: Plans, shape: Shape, G: float, r: float

@@ -169,12 +169,13 @@ def notes(answer: Advice) -> Iterator[str]:
         yield f"There is no configuration: {answer.not_built}."
     else:
         if own.worst > robust.worst + 0.01:
-            c = answer.configuration
+            c, p = answer.configuration, answer.configuration.parameters
+            routed = (p.routed_experts - p.inactive_experts) / p.active
             yield (
                 "The configuration costs more than the robust plan. A plan takes all parameters to "
                 "be experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
-                f"configuration {100 * c.routed_fraction:.0f} % of the active parameters are routed"
-                f" experts, and a token costs {c.flops_over_plan:.2f} times that."
+                f"configuration {100 * routed:.0f} % of the active parameters are routed experts, "
+                f"and a token costs {c.flops['all'] / (6 * p.active * c.tokens):.2f} times that."
             )
         embedded = float(own.plan.embeddings / own.plan.N_active)
         if embedded > _EMBEDDED:
