@@ -24,28 +24,23 @@ SCRIPTS = (
 
 def render(data: dict[str, Any]) -> str:
     """Returns the whole page of the data that ``gather`` returned; it needs no file or host."""
-    page = files("moelaws.explore") / "page"
-    contents = {
-        "title": html.escape(data["title"]),
-        "style": (page / "style.css").read_text(encoding="utf-8"),
-        "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        "plotly": packed(_plotly()),
-        "data": packed(to_json(data)),
-    }
-    template = (page / "index.html").read_text(encoding="utf-8")
-    # One pass leaves braces within the contents as they are.
-    return re.sub(r"\{\{(\w+)\}\}", lambda field: contents[field[1]], template)
-
-
-def _plotly() -> str:
-    """Returns the text of plotly.min.js, which draws the page's plots."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise UserError(
             "the page needs the package plotly, which is not installed here: `pip install plotly`"
         ) from None
-    return str(get_plotlyjs())
+    page = files("moelaws.explore") / "page"
+    contents = {
+        "title": html.escape(data["title"]),
+        "style": (page / "style.css").read_text(encoding="utf-8"),
+        "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        "plotly": packed(get_plotlyjs()),
+        "data": packed(to_json(data)),
+    }
+    template = (page / "index.html").read_text(encoding="utf-8")
+    # One pass leaves braces within the contents as they are.
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: contents[field[1]], template)
 
 
 def gather(material: Material) -> dict[str, Any]:

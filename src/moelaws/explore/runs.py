@@ -190,12 +190,10 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
 
 
 def thinned(n: int, points: int = MAX_POINTS) -> NDArray[np.intp]:
-    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last.
-
-    They lie closer at the beginning, where a loss falls fast.
-    """
+    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last."""
     if n <= points:
         return np.arange(n)
+    # They lie closer at the beginning, where a loss falls fast.
     return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
 
 
@@ -225,10 +223,7 @@ def _curve(material: Material, run: str) -> pd.DataFrame | None:
 
 
 def load(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns the fraction of tokens of each expert of each layer in the last validation.
-
-    It is that of all runs, one after the other.
-    """
+    """Returns the fraction of tokens of each expert in the last validation, by run and layer."""
     loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
     return {
         "layers": integers([len(layers) for layers in loads]),

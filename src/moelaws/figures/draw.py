@@ -58,10 +58,7 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
 
 
 def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
-    """Sets the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
-
-    Returns warnings for the reader.
-    """
+    """Sets ``table`` at ``out`` (.csv), Markdown and LaTeX beside it; returns warnings."""
     entry, tabular = study.entry("tables", table), set_table(study, table, inputs)
     own = inputs.declared_by(entry)
     caption = f"{entry.name}: {' '.join(entry.caption.split())}"

@@ -41,10 +41,7 @@ class Sheet:
 
     @property
     def data(self) -> pd.DataFrame:
-        """Returns the plotted numbers: panel, series, x, y, low and high of y; z for surfaces.
-
-        A sheet with a mark has a column ``data`` that repeats it.
-        """
+        """Returns the plotted numbers: panel, series, x, y, low, high, z; the mark as ``data``."""
         names = ["panel", "series", "x", "y", "low", "high", "z"]
         frame = pd.concat(self._records) if self._records else pd.DataFrame(columns=names)
         frame = frame.reindex(columns=names)

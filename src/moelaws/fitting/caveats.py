@@ -203,10 +203,7 @@ def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
 
 
 def near_optima(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns) -> NearOptima:
-    """Returns how optima (K, P), best first, of the objectives ``values_K`` differ from the best.
-
-    Their predictions are compared at the rows ``columns``.
-    """
+    """Returns how optima (K, P), best first, differ from the best, also in predictions of rows."""
     prediction = law.on_scale(law.predict_batch(theta_KP, columns))
     scale = abs(values_K[0]) or 1.0
     optima = [

@@ -135,10 +135,7 @@ class ProfileInterval(Checked):
 
 @dataclass(frozen=True)
 class Rollout(Checked):
-    """The fit to the rows up to one value of the roll-out's column, tested on the rows above it.
-
-    It holds either the fit or the reason why there is none.
-    """
+    """The fit to the rows up to one value of the roll-out's column, or the reason for none."""
 
     below: Number  # the largest value that is fitted
     reason: str | None = None

@@ -163,10 +163,7 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
 def _delta_method(
     task: Problem, solution: Solution, level: float
 ) -> dict[str, dict[str, float | None]]:
-    """Returns each parameter's standard error and interval on the natural scale.
-
-    They are empty where no degree of freedom is left.
-    """
+    """Returns each parameter's standard error and interval, natural scale; {} without freedom."""
     covariance = delta_method(task, solution.path[-1], solution.phi, solution.certificate.at_bound)
     if covariance is None:
         return {}

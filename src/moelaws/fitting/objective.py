@@ -30,10 +30,7 @@ def huber(residual: Any, delta: float) -> Array:
 
 
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:
-    """Returns the least negative log-likelihood of residuals (n,), and the sigma that gives it.
-
-    ``weights`` (n,) multiply the losses of the rows.
-    """
+    """Returns the least negative log-likelihood of weighted residuals (n,), and its sigma."""
     from scipy.optimize import minimize_scalar  # advice needs an objective without it
     from scipy.stats import norm
 

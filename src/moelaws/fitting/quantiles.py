@@ -24,10 +24,7 @@ def percentiles(
 
 
 def t_interval(centre: Any, se: Any, freedom: int, level: float) -> tuple[Any, Any]:
-    """Returns the bounds of Student's t about ``centre`` with error ``se``, numbers or arrays.
-
-    NaN without a degree of freedom.
-    """
+    """Returns bounds of Student's t about ``centre`` with error ``se``; NaN without freedom."""
     from scipy.special import stdtrit  # a prediction, which needs percentiles alone, is quick
 
     reach = (float(stdtrit(freedom, (1 + level) / 2)) if freedom > 0 else np.nan) * se

@@ -56,10 +56,7 @@ class Estimate(Checked):
 
 @dataclass(frozen=True)
 class GroupFit(Checked):
-    """One law fitted to one group of rows: the whole table's, or those of one ``split_by`` value.
-
-    The JSON key of ``support`` is ``hull``.
-    """
+    """One law fitted to one group of rows: all of a table, or those of one ``split_by`` value."""
 
     where: dict[str, Number]  # the split column's value, such as {"C": 1e11}; empty without split
     n: int  # rows fitted
@@ -74,7 +71,7 @@ class GroupFit(Checked):
     delta_method: dict[str, dict[str, Number | None]] = field(default_factory=dict)
     profile: dict[str, ProfileInterval] = field(default_factory=dict)  # as the entry requests
     residuals: Residuals = field(default_factory=Residuals)
-    support: Support | None = None
+    support: Support | None = None  # its key in JSON is ``hull``
     rollout: list[Rollout] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
     notes: list[str] = field(default_factory=list)  # unit conversions and derivations

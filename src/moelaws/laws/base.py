@@ -207,10 +207,7 @@ State = tuple[Array, ...]
 
 
 class Model(Protocol):
-    """A law over fixed rows, for batches of parameter vectors, on its objective's scale.
-
-    B parameter vectors (working scale), n rows, P parameters.
-    """
+    """A law over n fixed rows for B working-scale vectors of P parameters, on its own scale."""
 
     n: int
     n_params: int
