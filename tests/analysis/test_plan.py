@@ -43,6 +43,7 @@ def test_a_fit_of_other_variables_has_no_true_value(planned):
 
 
 def test_a_fit_follows_the_fits_that_it_reads(planned):
+    assert "balance" not in planned  # simulated losses have none
     assert list(planned).index("later") > list(planned).index("each")
     each = planned["each"]
     assert [part.where["S"] for part in each.report.parts] == [0.0, 0.5]
@@ -54,10 +55,6 @@ def test_a_fit_follows_the_fits_that_it_reads(planned):
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
-
-
-def test_what_simulated_losses_cannot_give_is_left_out(planned):
-    assert "balance" not in planned
 
 
 def test_rows_that_cannot_be_fitted_say_why(planned):

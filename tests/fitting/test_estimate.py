@@ -49,11 +49,6 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
         assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
 
 
-def test_a_profile_of_a_parameter_that_is_not_there():
-    with pytest.raises(UserError, match=r"profile: .* has no parameter 'beta'; it has coefficient"):
-        fitted(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))
-
-
 LEVELS = np.linspace(0.005, 0.995, TAILS)
 
 

@@ -1,7 +1,6 @@
 """Fits find what is there: simulated truth by any objective, within their intervals."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_part
 from scipy.stats import binom
@@ -48,17 +47,6 @@ def test_every_objective_finds_the_dense_law(dense, objective):
     assert part.diagnostics.objective == objective
     assert part.diagnostics.starts.reached >= 10
     assert (part.diagnostics.sigma is not None) == (objective == "huber_scale")
-
-
-def test_the_order_of_the_rows_is_nothing(simulated):
-    law = laws.fittable("sparsity.loss")
-    table = simulated(sizes=5)
-    fields = {"bootstrap": 5, "protocol": {"sample": 20}}
-    one = fitted(law, table, **fields)
-    other = fitted(law, table.sample(frac=1, random_state=1).reset_index(drop=True), **fields)
-    assert one == other
-    assert one.table["digest"] == other.table["digest"]
-    pd.testing.assert_frame_equal(one.draws, other.draws)
 
 
 def test_isoflop_surface_is_least_squares(simulated):

@@ -6,7 +6,7 @@ import pytest
 from fitting_case import entry
 
 from moelaws import laws
-from moelaws.fitting.rows import selected_rows, split_rows, used_columns
+from moelaws.fitting.rows import digest, selected_rows, split_rows, used_columns
 
 LAW = laws.fittable("sparsity.loss")
 
@@ -61,16 +61,19 @@ def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
     assert used_columns(LAW, empty, entry(LAW)) == ["C", "L", "N", "S", "status"]
 
 
-def test_the_order_of_the_table_is_nothing(simulated):
+def test_the_order_of_the_table_changes_neither_arrays_nor_digest(simulated):
     rng = np.random.default_rng(0)
     table = simulated(sizes=4)
     table["se"] = rng.uniform(0.01, 0.02, len(table))
     table["block"] = rng.choice(list("abc"), len(table))
     table = pd.concat([table, table.assign(block="b", se=0.05)], ignore_index=True)  # ties
     fields = {"weights": "se", "resample_by": "block", "holdout": "S >= 0.98"}
-    one, other = (rows_of(t, **fields) for t in (table, table.sample(frac=1, random_state=1)))
+    tables = table, table.sample(frac=1, random_state=1)
+    one, other = (rows_of(t, **fields) for t in tables)
     for name in ("response", "weights", "blocks"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    assert all((one.columns[name] == other.columns[name]).all() for name in ("N", "D", "S"))
+    assert len({digest(t, table.columns) for t in tables}) == 1
 
 
 def test_laws_of_other_variables_see_the_rows_in_one_order(simulated):
