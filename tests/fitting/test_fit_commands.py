@@ -73,14 +73,8 @@ def test_options_reach_the_fit(dense, tmp_path):
 def test_fit_from_a_studys_entry(simulated, tmp_path):
     table = tmp_path / "runs.parquet"
     simulated(sizes=4).to_parquet(table)
-    entry = {
-        "name": "loss",
-        "law": "sparsity.loss",
-        "mapping": {"N": "N", "L": "L"},
-        "holdout": "S >= 0.98",
-        "protocol": {"sample": 3},
-        "bootstrap": 1,
-    }
+    entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N", "L": "L"}}
+    entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
     out = tmp_path / "loss.json"
     result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
     assert "sparsity.loss: 60 rows (simulated)" in result.stdout

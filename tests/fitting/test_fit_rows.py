@@ -28,11 +28,8 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
             "bits": ours["L"] / np.log(2),
         }
     )
-    rows = rows_of(
-        foreign,
-        mapping={"N": "size (M)", "C": "PF-days", "L": "bits"},
-        units={"N": "M", "C": "PF-days", "L": "bits"},
-    )
+    mapping = {"N": "size (M)", "C": "PF-days", "L": "bits"}
+    rows = rows_of(foreign, mapping=mapping, units=mapping | {"N": "M"})
     expected = rows_of(ours)
     # Rounding may change the order of rows that are alike in all but the loss.
     for name in ("N", "D", "S"):

@@ -249,6 +249,13 @@ def line(parabola):
     return dataclasses.replace(parabola, parameters=parabola.parameters[:2], protocol=protocol)
 
 
+def _laplace(seed):
+    """200 rows about a line whose errors are Laplace's."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 2, 200)
+    return x, 1 - 2 * x + 0.3 * rng.laplace(size=200)
+
+
 def _profile(law, table, *names, **fields):
     return fitted_part(law, table, profile=names, bootstrap=2, **fields).profile
 
@@ -256,9 +263,7 @@ def _profile(law, table, *names, **fields):
 @pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9), (2, 0.9)])
 def test_a_slope_with_laplace_noise(line, seed, level):
     """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 2, 200)
-    y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
+    x, y = _laplace(seed)
     profile = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
 
     def total(slope):
@@ -283,9 +288,7 @@ def test_a_slope_with_laplace_noise(line, seed, level):
 
 def test_the_intercept_is_profiled_as_the_slope_is(line):
     """Coordinates are orthonormal and run as they will: the answer does not follow them."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 2, 200)
-    y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
+    x, y = _laplace(0)
     profiles = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
     assert list(profiles) == ["p0", "p1"]
     turned = _profile(line, pd.DataFrame({"x": -x, "y": -y}), "p0", "p1")

@@ -165,13 +165,9 @@ def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabol
 
     b = np.linalg.lstsq(X, y, rcond=None)[0]
     v = np.append(b, np.log(np.abs(X @ b - y).mean() * min(delta, 1.0)))
+    options = {"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000}
     for _ in range(8):
-        best = minimize(
-            nll,
-            v,
-            method="Nelder-Mead",
-            options={"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000},
-        )
+        best = minimize(nll, v, method="Nelder-Mead", options=options)
         v = best.x
     assert solution.value == pytest.approx(best.fun, abs=1e-5)
     assert solution.value <= best.fun + 1e-7
