@@ -160,7 +160,7 @@ def test_draws_count_among_the_worst_cases():
     assert own.regret["ours"].high == pytest.approx(high, abs=2e-4)
 
 
-def test_a_fit_that_its_runs_do_not_determine_is_told_and_does_not_count():
+def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     odd = replace(SPARSITY, name="odd", params={**SPARSITY.params, "e": 3.0, "alpha": 0.2})
     with_it = advise([*LAWS, replace(odd, determined=False)], Constraints(1e20), ADVICE.shape)
     without = advise(LAWS, Constraints(1e20), ADVICE.shape)
@@ -184,7 +184,7 @@ def test_a_plan_that_spends_less_is_held_to_what_it_spends():
     assert regret.compute_factor == pytest.approx(1, rel=0.02)
 
 
-def test_a_law_without_sparsity_does_not_judge_alone_where_others_are_too_far():
+def test_a_law_without_sparsity_does_not_decide_alone_where_others_are_too_far():
     answer = advise(LAWS, Constraints(1e25), ADVICE.shape, farthest=3.0)
     assert len(answer.laws) == 3
     near = advise(LAWS, Constraints(2e17), ADVICE.shape, farthest=2.0)
@@ -196,18 +196,18 @@ A_NODE = {"max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_mem
 
 
 @pytest.mark.parametrize(
-    ("C", "limits", "least_sparsity", "most_regret"),
+    ("C", "limits", "min_sparsity", "max_regret"),
     [
         (3e21, {"max_sparsity": 0.03}, 0.0, 0.02),
         (3e21, {"max_parameters": {"memory": 1e9}}, 0.0, 0.02),
         (1e24, A_NODE, 0.9, 0.1),  # its GPUs share a sequence, so that it holds a mixture
     ],
 )
-def test_there_is_a_configuration_near_the_robust_plan(C, limits, least_sparsity, most_regret):
+def test_there_is_a_configuration_near_the_robust_plan(C, limits, min_sparsity, max_regret):
     answer = advise(LAWS, Constraints(C, **limits), ADVICE.shape)
     assert answer.configuration.gpu_bytes <= answer.limits.gpu_memory
-    assert answer.as_configured.plan.S >= least_sparsity
-    assert answer.as_configured.worst < most_regret
+    assert answer.as_configured.plan.S >= min_sparsity
+    assert answer.as_configured.worst < max_regret
 
 
 def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():

@@ -65,7 +65,7 @@ def test_both_axes_are_the_same_and_hold_every_run():
     assert panel.ax.get_xlim()[0] < 2.0 < 3.5 < panel.ax.get_xlim()[1]
 
 
-def test_the_mean_explains_nothing_and_two_runs_have_no_share_explained():
+def test_the_mean_explains_nothing_and_two_runs_have_no_r2():
     assert error_lines(np.full(3, 2.5), L)[-1] == "$R^2$ = 0"
     assert error_lines(L[:2], L[:2]) == ["$n$ = 2", "RMSE = 0 nats"]
 

@@ -78,7 +78,7 @@ def test_the_error_of_the_first_item_that_fails_is_raised(count):
     assert order == list(range(1, 6))
 
 
-def test_processes_that_cannot_be_started_are_told():
+def test_processes_that_cannot_be_started_are_an_error():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, limits[1]))

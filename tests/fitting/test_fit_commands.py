@@ -32,7 +32,7 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
         *("--split-by", "C", "--bootstrap", 20, "--out", out, "--json"),
     )
     data = json.loads(result.stdout)
-    assert [part["where"]["C"] for part in data["parts"]] == [3e19, 1.7e20, 1e21]
+    assert [group["where"]["C"] for group in data["parts"]] == [3e19, 1.7e20, 1e21]
     written = read_json(out)
     assert len(written.pop("draws_digest")) == 64
     assert written.pop("made_of")["files"] == {str(table): seal.digest(table)}
@@ -40,8 +40,8 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     at = ("N=2e9", "S=0.5", "C=1e21")
     result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")
     data = json.loads(result.stdout)
-    part = read_fit(out).part({"C": 1e21})
-    assert data["params"] == part.estimates()
+    group = read_fit(out).part({"C": 1e21})
+    assert data["params"] == group.estimates()
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
     assert data["unit"] == "nats/token"
     assert 2 < data["value"] < 3

@@ -1,4 +1,4 @@
-"""The report's files: what is written is what is read, and a part is found by its value."""
+"""The report's files: what is written is what is read, and a group is chosen by its value."""
 
 import json
 import re
@@ -54,12 +54,12 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert written.pop("made_of") == {}
     assert written == report.to_json() | {"draws_digest": written["draws_digest"]}
     assert read_fit(tmp_path / "all.json") == report
-    (part,) = report.parts
-    assert list(part.profile) == ["beta"]
-    assert [entry.below for entry in part.rollout] == [1.0, 2.0]
-    assert part.intervals == "percentile bootstrap over blocks of rows by budget"
-    assert set(part.delta_method) == set(LAW.names)
-    assert part.support.variables == ["N", "D"]
+    (group,) = report.parts
+    assert list(group.profile) == ["beta"]
+    assert [entry.below for entry in group.rollout] == [1.0, 2.0]
+    assert group.intervals == "percentile bootstrap over blocks of rows by budget"
+    assert set(group.delta_method) == set(LAW.names)
+    assert group.support.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
 
 
@@ -69,9 +69,9 @@ def test_the_keys_of_diagnostics_are_those_of_the_law_and_objective(split, dense
     likely = fitted(LAW, dense(sizes=6, tokens=5), bootstrap=2, protocol=protocol)
     first = ["seed", "objective", "delta", "newton_decrease", "condition_number", "at_bounds"]
     own = {"subsamples": split.parts[0], "sigma starts near_equivalent": likely.parts[0]}
-    for keys, part in own.items():
+    for keys, group in own.items():
         keys = [*first, *keys.split(), "draws", "unidentified"]
-        assert list(part.to_json()["diagnostics"]) == keys
+        assert list(group.to_json()["diagnostics"]) == keys
 
 
 def test_reading_a_fit_needs_nothing_that_makes_one():
@@ -89,13 +89,13 @@ def test_groups_of_tiny_values_are_kept_apart(dense, tmp_path):
     report = fitted(LAW, table, **fields)
     write_fit(report, tmp_path / "f.json")
     back = read_fit(tmp_path / "f.json")
-    for part in report.parts:
-        assert part_draws(tmp_path / "f.json", back, part).shape == (5, 5)
-        rows, _ = selected_rows(table, LAW, entry(LAW, **fields), part.where)
+    for group in report.parts:
+        assert part_draws(tmp_path / "f.json", back, group).shape == (5, 5)
+        rows, _ = selected_rows(table, LAW, entry(LAW, **fields), group.where)
         assert rows.sum() == 90
 
 
-def test_part_by_value(split):
+def test_group_by_value(split):
     assert split.part({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
     with pytest.raises(UserError, match="give C=VALUE, one of 3e"):
         split.part({})

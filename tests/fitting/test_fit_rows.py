@@ -162,7 +162,7 @@ def leverages(counts):
     return pd.DataFrame(rows)
 
 
-def test_a_part_without_rows_enough_is_left_out_and_counted():
+def test_a_group_without_enough_rows_is_left_out_and_counted():
     groups = split_rows(CURVE, leverages({4.0: 3, 8.0: 1, 16.0: 2}), SPLIT)
     assert [rows.where["E"] for rows in groups] == [4, 16]
     assert groups[0].left_out == {"fewer than 2 rows at E = 8": 1}

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from fitting_case import fitted_part
+from fitting_case import fitted_group
 from scipy.optimize import brentq
 from scipy.stats import chi2, ttest_1samp
 from scipy.stats import t as student_t
@@ -48,20 +48,20 @@ def test_least_squares_intervals_are_the_textbooks(parabola, weighted):
     se = rng.uniform(0.1, 0.5, 12)
     y = 1 - 2 * x + 0.5 * x**2 + se * rng.standard_normal(12)
     table = pd.DataFrame({"x": x, "y": y, "se": se})
-    part = fitted_part(parabola, table, level=0.8, weights="se" if weighted else "")
+    group = fitted_group(parabola, table, level=0.8, weights="se" if weighted else "")
     w = np.mean(se**-2.0) ** -1 / se**2 if weighted else None
     estimate, covariance, freedom = _textbook(x, y, w)
     reach = student_t.ppf(0.9, freedom) * np.sqrt(np.diag(covariance))
     for i, name in enumerate(parabola.names):
-        assert part.params[name].estimate == pytest.approx(estimate[i], rel=1e-9)
-        exact = part.delta_method[name]
+        assert group.params[name].estimate == pytest.approx(estimate[i], rel=1e-9)
+        exact = group.delta_method[name]
         assert exact["se"] == pytest.approx(np.sqrt(covariance[i, i]), rel=1e-9)
         assert exact["low"] == pytest.approx(estimate[i] - reach[i], rel=1e-8)
         assert exact["high"] == pytest.approx(estimate[i] + reach[i], rel=1e-8)
         # The draws are 1,000: their percentiles are off by 5 % of the reach or so.
-        assert part.params[name].low == pytest.approx(estimate[i] - reach[i], abs=0.2 * reach[i])
-        assert part.params[name].high == pytest.approx(estimate[i] + reach[i], abs=0.2 * reach[i])
-    assert part.intervals.startswith("Student-t")
+        assert group.params[name].low == pytest.approx(estimate[i] - reach[i], abs=0.2 * reach[i])
+        assert group.params[name].high == pytest.approx(estimate[i] + reach[i], abs=0.2 * reach[i])
+    assert group.intervals.startswith("Student-t")
 
 
 def test_no_freedom_gives_no_interval(parabola, solved):
@@ -257,7 +257,7 @@ def _laplace(seed):
 
 
 def _profile(law, table, *names, **fields):
-    return fitted_part(law, table, profile=names, bootstrap=2, **fields).profile
+    return fitted_group(law, table, profile=names, bootstrap=2, **fields).profile
 
 
 @pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9), (2, 0.9)])

@@ -82,7 +82,7 @@ def test_the_majoriser_touches_a_linear_law_from_above(seed, delta):
     rng = np.random.default_rng(seed)
     objective = Objective(LinearModel(rng.normal(size=(20, 3))), rng.normal(size=20), delta)
     x, steps = rng.normal(size=3), rng.normal(size=(50, 3)) * 10 ** rng.uniform(-4, 1, (50, 1))
-    f, g, A, _ = (part[0] for part in objective.derivatives(x[None], ~ALL))
+    f, g, A, _ = (array[0] for array in objective.derivatives(x[None], ~ALL))
     bound = f + steps @ g + 0.5 * np.einsum("bp,pq,bq->b", steps, A, steps)
     assert (objective.value(x + steps) <= bound + 1e-12 * np.abs(bound)).all()
 
@@ -97,8 +97,8 @@ def test_weights_of_each_vector_are_its_own():
     for b, exact in enumerate([True, False, True, False]):
         single = objective.at(objective.delta, objective.unit, counts[b])
         alone = single.derivatives(thetas[b : b + 1], np.array([exact]))
-        for part, expected in zip(together, alone, strict=True):
-            assert part[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
+        for array, expected in zip(together, alone, strict=True):
+            assert array[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
     index = np.array([3, 1])
     assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
     # Weights that count rows are rows that stand so often.

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from fitting_case import fitted_part, objective_of
+from fitting_case import fitted_group, objective_of
 
 from moelaws import laws
 from moelaws.fitting import problem as search
@@ -143,7 +143,7 @@ def test_of_ends_that_came_to_one_place_the_best_stays():
         pytest.param(1500, ":sqlog", marks=pytest.mark.slow),
     ],
 )
-def test_the_allocation_law_is_found_from_its_grid(sample, variant):
+def test_the_allocation_law_is_recovered_from_its_grid(sample, variant):
     """Its exponential term is no power law: a model of its own."""
     law = laws.fittable(f"allocation.loss{variant}")
     rng = np.random.default_rng(0)
@@ -233,12 +233,12 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     rng = np.random.default_rng(39)
     n = rng.integers(4, 9)
     table = pd.DataFrame({"A": np.geomspace(0.01, 1, n), "EL": np.exp(rng.normal(0, 0.05, n))})
-    part = fitted_part(law, table, bootstrap=1)
-    estimates = part.estimates()
+    group = fitted_group(law, table, bootstrap=1)
+    estimates = group.estimates()
     assert estimates["A_start"] < estimates["A_max"]
-    assert np.isfinite(part.objective)
+    assert np.isfinite(group.objective)
     flat = float(np.sum(np.log(table["EL"]) ** 2))  # a_A = 0: EL = 1
-    assert part.objective <= flat * (1 + 1e-9)
+    assert group.objective <= flat * (1 + 1e-9)
 
 
 def test_a_hessian_of_rounding_errors_has_eigenvalues():

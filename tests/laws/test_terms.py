@@ -45,7 +45,7 @@ def test_one_parameter_has_one_declaration():
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
-def test_crossings_are_found_to_the_last_digits(where):
+def test_crossings_are_exact_to_the_last_digits(where):
     target = np.array(where)
     roots = rising_root(lambda x: (x - target) ** 3, np.full(len(where), -60.0), 61.0)
     assert roots == pytest.approx(target, abs=1e-13)
