@@ -114,7 +114,7 @@ class Inputs:
         return self._record(self.speed_file)
 
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
-        """Returns trained runs' losses on the same documents; None if they were not measured."""
+        """Returns the losses by document of trained runs; None if their documents differ."""
         if self.sources != ("trained",):
             return None  # a simulated run has the identity of the one that would be trained
         try:

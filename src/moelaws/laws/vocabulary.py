@@ -197,7 +197,7 @@ def refuse_unit(
     )
 
 
-# Some row of a table is above this if no unit is declared: a hundred billion are 1e5 million.
+# Of a table that declares no units some row must be above this: a hundred billion are 1e5 million.
 SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
 USUAL_UNITS = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
 MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
