@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.goodness import errors
-from moelaws.fitting.report import Estimate, FitPart, FitReport
+from moelaws.fitting.estimate import errors
+from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from repository import REPOSITORY
@@ -87,7 +87,7 @@ def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> Fit
             draws.append({"C": C, "draw": draw, **dict(zip(law.names, drawn, strict=True))})
         params = {n: Estimate(v, None, None) for n, v in zip(law.names, estimate, strict=True)}
         where = {"C": float(C)}
-        parts.append(FitPart(where, len(L), 0.0, True, params, {}, None, OPTIMUM))
+        parts.append(GroupFit(where, len(L), 0.0, True, params, {}, None, OPTIMUM))
     mapping = {"N": size, "S": "S", "L": "L"}
     name = f"isoflop_{size.removeprefix('N_')}"
     spec = Fit(name=name, law=law.id, mapping=mapping, split_by="C")
@@ -133,7 +133,7 @@ def _whole(spec: Fit, values: dict[str, float], frame: pd.DataFrame) -> FitRepor
     L = frame["L"].to_numpy()
     metrics = errors(L[~held], predicted[~held], 1e-3)
     holdout = errors(L[held], predicted[held], 1e-3) if held.any() else None
-    part = FitPart({}, int((~held).sum()), 0.0, True, params, metrics, holdout, OPTIMUM)
+    part = GroupFit({}, int((~held).sum()), 0.0, True, params, metrics, holdout, OPTIMUM)
     return as_fitted(spec, [part], draws, frame["source"].iloc[0])
 
 

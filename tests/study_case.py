@@ -13,7 +13,7 @@ from moelaws.figures.draw import make
 from moelaws.figures.sheet import Sheet
 from moelaws.files.layout import Results
 from moelaws.fitting.diagnostics import Diagnostics
-from moelaws.fitting.report import FitPart, FitReport, write_fit
+from moelaws.fitting.report import FitReport, GroupFit, write_fit
 from moelaws.records.paired import PairedLosses
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Study
@@ -37,7 +37,7 @@ OPTIMUM = Diagnostics(0, "huber", 1e-3, 0.0, 1.0)
 
 
 def as_fitted(
-    spec: Fit, parts: list[FitPart], draws: pd.DataFrame, source: str = "simulated"
+    spec: Fit, parts: list[GroupFit], draws: pd.DataFrame, source: str = "simulated"
 ) -> FitReport:
     """A report of ``parts`` as if ``spec`` had been fitted."""
     entry = spec.model_dump(mode="json")

@@ -17,8 +17,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.fitting.cores import using_cores
 from moelaws.fitting.intervals import bootstrap
-from moelaws.fitting.multistart import REACHED
-from moelaws.fitting.problem import Problem, Solution, problem, solve
+from moelaws.fitting.problem import REACHED, Problem, Solution, problem, solve
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array
 from moelaws.records.memory import peak_memory

@@ -128,7 +128,7 @@ def test_the_factor_of_compute_buys_the_same_loss():
 
 
 def drawn(law, spread, n):
-    """The law with ``n`` draws about its coefficients, each off by the share ``spread``."""
+    """The law with ``n`` draws about its coefficients, each off by the fraction ``spread``."""
     estimates = np.array([law.params[name] for name in law.law.names])
     factors = np.random.default_rng(0).normal(0, spread, (n, len(estimates)))
     return replace(law, name="ours", draws=estimates * np.exp(factors))
@@ -160,7 +160,7 @@ def test_draws_count_among_the_worst_cases():
     assert own.regret["ours"].high == pytest.approx(high, abs=2e-4)
 
 
-def test_a_fit_that_its_runs_do_not_determine_is_told_and_does_not_count():
+def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     odd = replace(SPARSITY, name="odd", params={**SPARSITY.params, "e": 3.0, "alpha": 0.2})
     with_it = advise([*LAWS, replace(odd, determined=False)], Constraints(1e20), ADVICE.shape)
     without = advise(LAWS, Constraints(1e20), ADVICE.shape)
@@ -184,7 +184,7 @@ def test_a_plan_that_spends_less_is_held_to_what_it_spends():
     assert regret.compute_factor == pytest.approx(1, rel=0.02)
 
 
-def test_a_law_without_sparsity_does_not_judge_alone_where_others_are_too_far():
+def test_a_law_without_sparsity_does_not_decide_alone_where_others_are_too_far():
     answer = advise(LAWS, Constraints(1e25), ADVICE.shape, farthest=3.0)
     assert len(answer.laws) == 3
     near = advise(LAWS, Constraints(2e17), ADVICE.shape, farthest=2.0)
@@ -196,28 +196,23 @@ A_NODE = {"max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_mem
 
 
 @pytest.mark.parametrize(
-    ("C", "limits", "least_sparsity", "most_regret"),
+    ("C", "limits", "min_sparsity", "max_regret"),
     [
         (3e21, {"max_sparsity": 0.03}, 0.0, 0.02),
         (3e21, {"max_parameters": {"memory": 1e9}}, 0.0, 0.02),
         (1e24, A_NODE, 0.9, 0.1),  # its GPUs share a sequence, so that it holds a mixture
     ],
 )
-def test_there_is_a_configuration_near_the_robust_plan(C, limits, least_sparsity, most_regret):
+def test_there_is_a_configuration_near_the_robust_plan(C, limits, min_sparsity, max_regret):
     answer = advise(LAWS, Constraints(C, **limits), ADVICE.shape)
     assert answer.configuration.gpu_bytes <= answer.limits.gpu_memory
-    assert answer.as_configured.plan.S >= least_sparsity
-    assert answer.as_configured.worst < most_regret
+    assert answer.as_configured.plan.S >= min_sparsity
+    assert answer.as_configured.worst < max_regret
 
 
 def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():
-    limits = Constraints(
-        1e21,
-        max_parameters={"serving memory": 2.4e10},
-        max_tokens=2e11,
-        experts=(64, 128, 256),
-        k=8,
-    )
+    memory = {"serving memory": 2.4e10}
+    limits = Constraints(1e21, max_parameters=memory, max_tokens=2e11, experts=(64, 128, 256), k=8)
     answer = advise(LAWS, limits, ADVICE.shape)
     model, own = answer.configuration.model, answer.as_configured
     assert (model.ffn.top_k, model.ffn.n_experts in (64, 128, 256)) == (8, True)
@@ -290,28 +285,34 @@ def test_a_configuration_that_is_mostly_embeddings_is_named(compute, mostly):
     assert any(line.startswith("Embeddings are") for line in lines) == mostly
 
 
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ({"max_parameters": {"serving memory": 0.5}}, "serving memory holds less than one param"),
+        ({"compute": 0.01}, r"a budget of 0\.01 FLOPs pays for no model"),
+        ({"served_tokens": 1e30}, r"and 1e\+30 served tokens pays for no model"),
+        ({"max_sparsity": 0.5, "experts": (512,), "k": 8}, r"sparser than the ceiling of 0\.5"),
+        ({"experts": (64,)}, "64 experts needs the number of active ones"),
+    ],
+)
+def test_limits_that_no_plan_keeps_are_refused(constraints, message):
+    with pytest.raises(UserError, match=message):
+        Space(Constraints(**{"compute": 1e20} | constraints))
+
+
 def test_what_does_not_go_together_is_refused_in_one_line():
+    limits = Constraints(1e20)
     with pytest.raises(UserError, match="the law reads r, and a plan has"):
         CandidateLaw("a", laws.fittable("allocation.loss"), {})
-    with pytest.raises(UserError, match="serving memory holds less than one parameter"):
-        Space(Constraints(1e20, max_parameters={"serving memory": 0.5}))
-    with pytest.raises(UserError, match=r"a budget of 0\.01 FLOPs pays for no model"):
-        Space(Constraints(0.01))
-    with pytest.raises(UserError, match=r"and 1e\+30 served tokens pays for no model"):
-        Space(Constraints(1e20, served_tokens=1e30))
     with pytest.raises(UserError, match="no candidate law has coefficients"):
-        advise([], Constraints(1e20), ADVICE.shape)
-    assert "no model of whole layers" in advise(LAWS, Constraints(1e12), ADVICE.shape).not_built
-    plan = ideal(1e9, 0.9, 1e12, Constraints(1e20))
+        advise([], limits, ADVICE.shape)
     with pytest.raises(UserError, match=r"costs 6e\+21 FLOPs, more than the budget of 1e\+20"):
-        advise(LAWS, Constraints(1e20), ADVICE.shape, compare=plan)
-
-
-def test_an_adviser_that_the_limits_forbid_is_named():
+        advise(LAWS, limits, ADVICE.shape, compare=ideal(1e9, 0.9, 1e12, limits))
+    assert "no model of whole layers" in advise(LAWS, Constraints(1e12), ADVICE.shape).not_built
     limits = Constraints(1e21, max_parameters={"serving memory": 1e10})
-    answer = advise(LAWS, limits, ADVICE.shape, advisers=ADVICE.advisers)
-    assert list(answer.left_out) == ["leverage.allocation"]
-    assert "which the limits do not allow" in answer.left_out["leverage.allocation"]
+    left_out = advise(LAWS, limits, ADVICE.shape, advisers=ADVICE.advisers).left_out
+    assert list(left_out) == ["leverage.allocation"]
+    assert "which the limits do not allow" in left_out["leverage.allocation"]
 
 
 def runs_table(path, n=24):
@@ -344,10 +345,3 @@ def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
     assert speed.device == "the device of runs.parquet"
     with pytest.raises(UserError, match="7 completed runs have a measured speed"):
         measured(runs_table(tmp_path / "few.parquet", 7))
-
-
-def test_experts_beyond_the_ceiling_are_refused():
-    with pytest.raises(UserError, match=r"sparser than the ceiling of 0\.5"):
-        Constraints(1e20, max_sparsity=0.5, experts=(512,), k=8)
-    with pytest.raises(UserError, match="64 experts needs the number of active ones"):
-        Constraints(1e20, experts=(64,))

@@ -29,10 +29,13 @@ def test_speeds_are_on_record_once_they_are_read(inputs):
     assert list(timed.made_of()["files"]) == [inputs.speed_file.as_posix()]
 
 
-def test_speeds_must_be_declared(inputs):
+def test_speeds_must_be_declared_and_there(inputs):
     other = inputs.declared_by(Derived(name="times", code=CODE))
     with pytest.raises(UserError, match="does not declare: write speed: true"):
         other.speed()
+    inputs.speed_file.unlink()
+    with pytest.raises(UserError, match="no such table; run the workflow first"):
+        inputs.speed()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +53,3 @@ def test_what_code_reads_must_be_declared(tmp_path, read, write):
     own = inputs.declared_by(Derived(name="times", code=CODE, fits=("curve",)))
     with pytest.raises(UserError, match=f"does not declare or which was not given: write {write}"):
         read(own)
-
-
-def test_speeds_must_be_there(inputs):
-    inputs.speed_file.unlink()
-    with pytest.raises(UserError, match="no such table; run the workflow first"):
-        inputs.speed()

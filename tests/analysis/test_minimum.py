@@ -12,15 +12,13 @@ from moelaws.analysis.minimum import (
     abscissae,
     minima,
     percentile_interval,
-)
+)  # fmt: skip
 
 number = st.floats(-5, 5)
 
 
 @given(number, number, number, st.floats(-20, 20), st.floats(0.1, 10))
-def test_no_point_of_the_range_lies_lower(
-    a: float, b: float, c: float, low: float, width: float
-) -> None:
+def test_no_point_of_the_range_lies_lower(a, b, c, low, width):
     high = low + width
     lowest = minima(np.polyval([a, b, c], abscissae(low, high)), low, high)
     everywhere = np.polyval([a, b, c], np.linspace(low, high, 1001))
@@ -31,28 +29,26 @@ def test_no_point_of_the_range_lies_lower(
 
 
 @given(st.floats(0.01, 5), st.floats(-3, 3))
-def test_inside_is_the_vertex_and_outside_names_the_end(curvature: float, vertex: float) -> None:
+def test_inside_is_the_vertex_and_outside_names_the_end(curvature, vertex):
     assume(abs(abs(vertex) - 1) > 1e-3)
     lowest = minima(curvature * (abscissae(-1, 1) - vertex) ** 2, -1, 1)
     assert lowest.convex[0]
-    if abs(vertex) < 1:
-        assert lowest.inside[0]
+    assert lowest.inside[0] == (abs(vertex) < 1)
+    if lowest.inside[0]:
         assert lowest.notes == ("",)
         assert lowest.x[0] == pytest.approx(vertex, abs=1e-9)
     else:
-        assert not lowest.inside[0]
         assert lowest.notes == (AT_HIGH_END if vertex > 0 else AT_LOW_END,)
 
 
-def test_a_dome_has_no_minimum_inside() -> None:
+def test_a_dome_has_no_minimum_inside():
     lowest = minima(np.array([1.0, 2.0, 0.5]), 0, 1)
-    assert not lowest.convex[0]
-    assert not lowest.inside[0]
+    assert (lowest.convex[0], lowest.inside[0]) == (False, False)
     assert (lowest.x[0], lowest.y[0]) == (1.0, 0.5)
     assert lowest.notes == (NOT_CONVEX,)
 
 
-def test_interval_ignores_missing_draws_and_is_missing_without_any() -> None:
+def test_interval_ignores_missing_draws_and_is_missing_without_any():
     draws = np.append(np.linspace(0, 1, 101), np.nan)
     assert percentile_interval(draws, 0.9) == pytest.approx((0.05, 0.95))
     assert np.isnan(percentile_interval(np.empty(0), 0.9)).all()

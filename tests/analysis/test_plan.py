@@ -30,7 +30,7 @@ def planned(tmp_path_factory):
     return planned_in(tmp_path_factory.mktemp("plan"))
 
 
-def test_the_laws_coefficients_are_found_again(planned):
+def test_the_laws_coefficients_are_recovered(planned):
     own = planned["loss"].coefficients
     assert {c.parameter: c.reference for c in own} == laws.fittable("chinchilla").published
     assert all(c.simulated and c.identified for c in own)
@@ -43,9 +43,10 @@ def test_a_fit_of_other_variables_has_no_true_value(planned):
 
 
 def test_a_fit_follows_the_fits_that_it_reads(planned):
+    assert "balance" not in planned  # simulated losses have none
     assert list(planned).index("later") > list(planned).index("each")
     each = planned["each"]
-    assert [part.where["S"] for part in each.report.parts] == [0.0, 0.5]
+    assert [group.where["S"] for group in each.report.parts] == [0.0, 0.5]
     published = laws.fittable("chinchilla").published
     assert [(c.where["S"], c.parameter, c.reference) for c in each.coefficients] == [
         (S, name, value) for S in (0.0, 0.5) for name, value in published.items()
@@ -54,10 +55,6 @@ def test_a_fit_follows_the_fits_that_it_reads(planned):
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
-
-
-def test_what_simulated_losses_cannot_give_is_left_out(planned):
-    assert "balance" not in planned
 
 
 def test_rows_that_cannot_be_fitted_say_why(planned):

@@ -91,10 +91,8 @@ def test_a_verdict_carries_its_rule_and_numbers(toy, slope, expected, needed):
 
 
 def test_evidence_without_an_interval_decides_nothing():
-    assert verdict(Evidence("one run").intervals, above=0) is Verdict.CANNOT_TELL
-    assert verdict(Evidence("bounds", 1.0, 0.5, 1.5, decides=[]).intervals, above=0) is (
-        Verdict.CANNOT_TELL
-    )
+    for evidence in (Evidence("one run"), Evidence("bounds", 1.0, 0.5, 1.5, decides=[])):
+        assert verdict(evidence.intervals, above=0) is Verdict.CANNOT_TELL
 
 
 def test_simulated_verdicts_say_so():

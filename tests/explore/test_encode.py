@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.explore.curves import MOST, thinned
 from moelaws.explore.encode import floats, integers, packed, to_json
 from moelaws.explore.page import render
+from moelaws.explore.runs import MAX_POINTS, thinned
 from moelaws.spec.errors import UserError
 
 
@@ -37,7 +37,7 @@ def test_text_comes_back_and_closes_no_element(text):
 @given(st.integers(1, 100_000))
 def test_a_thinned_curve_keeps_its_ends_and_few_points(n):
     kept = thinned(n)
-    assert len(kept) <= min(n, MOST)
+    assert len(kept) <= min(n, MAX_POINTS)
     assert kept[0] == 0
     assert kept[-1] == n - 1
     assert (np.diff(kept) > 0).all()

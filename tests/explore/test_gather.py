@@ -41,8 +41,8 @@ def interpolated(law, point):
         if variable["log"]:
             grid, x = np.log(grid), np.log(x)
         i = int(np.clip(np.searchsorted(grid, x) - 1, 0, len(grid) - 2))
-        share = (x - grid[i]) / (grid[i + 1] - grid[i])
-        values = values[i] * (1 - share) + values[i + 1] * share
+        weight = (x - grid[i]) / (grid[i + 1] - grid[i])
+        values = values[i] * (1 - weight) + values[i + 1] * weight
     return float(np.exp(values))
 
 
@@ -59,9 +59,9 @@ def test_a_law_between_the_points_of_its_grid(data, published, name):
     errors = []
     for _ in range(200):  # between two runs, for elsewhere nothing was measured
         two = rng.integers(len(law["points"]["L"]), size=2)
-        share = rng.uniform()
+        weight = rng.uniform()
         point = {
-            name: float(x[two[0] % len(x)] ** share * x[two[1] % len(x)] ** (1 - share))
+            name: float(x[two[0] % len(x)] ** weight * x[two[1] % len(x)] ** (1 - weight))
             for name, x in measured.items()
         }
         point["S"] = 1 - point["S"]
@@ -124,8 +124,8 @@ def test_broken_and_hostile_records_break_no_page(own, record):
     assert data["details"][1] == {}
     assert any(f"left out (1): {broken}" in note for note in data["notes"])
     assert any("history.parquet" in note for note in data["notes"])
-    told = next(each for each in data["runs"]["columns"] if each["name"] == "message")
-    assert told["levels"] == [message]
+    messages = next(each for each in data["runs"]["columns"] if each["name"] == "message")
+    assert messages["levels"] == [message]
     page = render(data)
     assert message not in page
     embedded = re.search(r'id="data">([^<]*)</script>', page)[1]

@@ -66,7 +66,7 @@ def visit(browser):
         page.on("console", lambda message: wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda asked: requested(asked.url, path))
+        page.on("request", lambda request: requested(request.url, path))
         page.goto(path.as_uri() + place)
         page.wait_for_selector("#answers")
         return page
@@ -261,7 +261,7 @@ def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
     until(lambda: "run=" in page.evaluate("location.hash"), False)
 
 
-def test_a_browser_that_cannot_unpack_is_told_so(visit, file):
+def test_a_browser_that_cannot_unpack_shows_a_message(visit, file):
     page = visit(file, place="#%")
     page.add_init_script("delete window.DecompressionStream")
     page.reload()

@@ -65,23 +65,17 @@ def test_both_axes_are_the_same_and_hold_every_run():
     assert panel.ax.get_xlim()[0] < 2.0 < 3.5 < panel.ax.get_xlim()[1]
 
 
-def test_the_mean_explains_nothing_and_two_runs_have_no_share_explained():
+def test_the_mean_explains_nothing_and_two_runs_have_no_r2():
     assert error_lines(np.full(3, 2.5), L)[-1] == "$R^2$ = 0"
     assert error_lines(L[:2], L[:2]) == ["$n$ = 2", "RMSE = 0 nats"]
 
 
-def test_errors_are_paired_where_all_losses_can_be():
+def test_errors_are_paired_where_all_losses_can_be_and_else_all_are_not():
+    """The error of a loss alone beside paired ones would be a tenfold bar for no reason."""
     assert error_among(ROWS) == PAIRED
     np.testing.assert_allclose(bars(ROWS, PAIRED)["high"], [3.01, 3.12, 3.31])
-
-
-def test_one_loss_without_a_paired_error_leaves_all_with_their_own():
-    """An error of a loss alone beside paired ones would be a tenfold bar for no reason."""
     one = ROWS.assign(L_paired_se=[0.01, np.nan, 0.01])
     assert error_among(one) == error_among(ROWS.drop(columns="L_paired_se")) == ALONE
     np.testing.assert_allclose(bars(one, error_among(one))["low"], [2.9, 3.0, 3.2])
-
-
-def test_there_are_no_bars_without_errors():
     assert bars(ROWS.assign(L_se=np.nan), ALONE) == {}
     assert bars(ROWS[["L"]], ALONE) == {}

@@ -16,10 +16,10 @@ def fitted(law, table, **fields):
     return fit(law, table, entry(law, **fields))
 
 
-def fitted_part(law, table, **fields):
+def fitted_group(law, table, **fields):
     """Returns the report's one part."""
-    (part,) = fitted(law, table, **fields).parts
-    return part
+    (group,) = fitted(law, table, **fields).parts
+    return group
 
 
 def objective_of(law, table):

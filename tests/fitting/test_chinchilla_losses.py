@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from fitting_case import fitted, fitted_part, objective_of
+from fitting_case import fitted, fitted_group, objective_of
 
 from moelaws import laws
 from moelaws.fitting.descent import certify
-from moelaws.fitting.multistart import multistart, starts_of
+from moelaws.fitting.problem import multistart, starts_of
 
 LAW = laws.fittable("chinchilla")
 # Half of the last digit printed; beta of all rows is .4530493, printed .4531 by way of .45305.
@@ -25,25 +25,25 @@ DIGITS = {"A": 0.005, "B": 0.05, "E": 5e-5, "alpha": 5e-5, "beta": 5.1e-5}
     ],
 )
 def test_global_optimum_from_all_4500_starts(chinchilla_losses, dropped, objective, expected):
-    part = fitted_part(LAW, chinchilla_losses(dropped), bootstrap=1)
-    assert part.n == 245 - dropped
-    assert part.converged
-    assert part.objective == pytest.approx(objective, abs=5e-9)
-    assert part.diagnostics.starts.run == 4500
-    assert not part.diagnostics.starts.pruning_lost
+    group = fitted_group(LAW, chinchilla_losses(dropped), bootstrap=1)
+    assert group.n == 245 - dropped
+    assert group.converged
+    assert group.objective == pytest.approx(objective, abs=5e-9)
+    assert group.diagnostics.starts.run == 4500
+    assert not group.diagnostics.starts.pruning_lost
     for name, value in expected.items():
-        assert part.params[name].estimate == pytest.approx(value, abs=DIGITS[name])
+        assert group.params[name].estimate == pytest.approx(value, abs=DIGITS[name])
 
 
 def test_the_published_refit_is_the_optimum_of_the_likelihood_with_a_scale(chinchilla_losses):
     protocol = {"objective": "huber_scale"}
-    part = fitted_part(LAW, chinchilla_losses(5), bootstrap=1, protocol=protocol)
-    assert part.converged
-    assert part.objective == pytest.approx(-879.773139, abs=5e-7)
-    assert part.params["A"].estimate == pytest.approx(482.01, abs=0.005)
-    assert part.params["B"].estimate == pytest.approx(2085.43, abs=0.005)
+    group = fitted_group(LAW, chinchilla_losses(5), bootstrap=1, protocol=protocol)
+    assert group.converged
+    assert group.objective == pytest.approx(-879.773139, abs=5e-7)
+    assert group.params["A"].estimate == pytest.approx(482.01, abs=0.005)
+    assert group.params["B"].estimate == pytest.approx(2085.43, abs=0.005)
     for name, value in {"E": 1.8169, "alpha": 0.3478, "beta": 0.3659}.items():
-        assert part.params[name].estimate == pytest.approx(value, abs=5e-5)
+        assert group.params[name].estimate == pytest.approx(value, abs=5e-5)
 
 
 def test_an_early_stop_is_no_optimum(chinchilla_losses):
@@ -70,11 +70,11 @@ def test_bootstrap_standard_errors(chinchilla_losses):
     of the mean that the draws have.
     """
     report = fitted(LAW, chinchilla_losses(5), bootstrap=2000, protocol={"sample": 60})
-    draws, (part,) = report.draws, report.parts
+    draws, (group,) = report.draws, report.parts
     errors = draws[["E", "alpha", "beta", "A"]].std().to_dict()
     published = {"E": 0.0256, "alpha": 0.0153, "beta": 0.0205, "A": 124}
     assert errors == pytest.approx(published, rel=0.15)
     for name, printed in (("A", 124), ("B", 1285)):
         implied = np.sqrt(np.log1p((printed / draws[name].mean()) ** 2))
         assert np.log(draws[name]).std() == pytest.approx(implied, rel=0.15)
-        assert part.params[name].low < part.params[name].estimate < part.params[name].high
+        assert group.params[name].low < group.params[name].estimate < group.params[name].high

@@ -70,21 +70,14 @@ def test_a_law_that_the_table_cannot_feed_is_named_and_the_others_go_on(judged):
         assert "no column 'S' for S of sparsity.loss" in split["refused"]["sparsity.loss"]
 
 
-def test_each_law_may_map_a_variable_its_own_way(table):
-    renamed = table.assign(M=table["N"]).drop(columns="N")
-    mappings = {"chinchilla": {"N": "M"}}
-    (split,) = contest(entry({"largest": "M"}, mappings=mappings), renamed)
-    assert [law["law"] for law in split["laws"]] == ["chinchilla:reduced"]
-    assert "clark.dense" in split["refused"]
-
-
 def test_rows_are_chosen_by_the_tables_columns_and_not_by_what_a_law_calls_so(table):
-    """A law whose N is another column still predicts the rows that the others do."""
+    """A law that maps N to another column still predicts the rows that the others do."""
     renamed = table.assign(M=3 * table["N"])
     mappings = {"chinchilla": {"N": "M"}}
     for split in ({"holdout": "N > 3e8"}, {"largest": "N"}):
         (judged,) = contest(entry(split, mappings=mappings), renamed)
-        assert {law["law"] for law in judged["laws"]} == {"chinchilla:reduced", "clark.dense"}
+        columns = {law["law"]: law["columns"]["N"] for law in judged["laws"]}
+        assert columns == {"chinchilla:reduced": "M", "clark.dense": "N"}
         assert {law["n"] for law in judged["laws"]} == {judged["steps"][0]["judged"]}
 
 
@@ -109,12 +102,12 @@ def test_rows_without_a_value_are_neither_fitted_nor_judged(table):
 def test_on_two_cores_short_fits_go_a_law_a_core_and_say_the_same(table):
     short = {"protocol": {"objective": "squared", "sample": 20}, "bootstrap": 5}
     laws = {"laws": ["clark.dense", "clark.routing", "chinchilla", "wang.loss"]}
-    asked, stages, found = entry({"largest": "N"}, {"rollout": "N"}, **short, **laws), [], []
+    of_laws, stages, scores = entry({"largest": "N"}, {"rollout": "N"}, **short, **laws), [], []
     for count in (1, 2):
         with using_cores(count):
-            found.append(contest(asked, table, progress=lambda *told: stages.append(told)))
-    assert found[0] == found[1]
-    assert found[0][0]["refused"]
+            scores.append(contest(of_laws, table, progress=lambda *stage: stages.append(stage)))
+    assert scores[0] == scores[1]
+    assert scores[0][0]["refused"]
     assert ("s0: laws", 4, 4) in stages
 
 
@@ -163,9 +156,9 @@ def test_a_law_of_infinite_error_is_refused_and_the_others_go_on(parabola, x, wr
     assert re.fullmatch(message, refused["explosive"])
 
 
-def test_a_law_that_is_named_twice_is_refused(table):
-    with pytest.raises(UserError, match="one is named twice"):
-        contest(entry({"holdout": "N > 3e8"}, laws=["chinchilla", "chinchilla"]), table)
+def ranked(**laws):
+    """The scores of laws, each with its predictions in one round."""
+    return rank({name: [law] for name, law in laws.items()}, 0.9, 0)
 
 
 def predicted(observed, error, rng=None, draws=400, spread=0.0, rows=None):
@@ -185,15 +178,8 @@ def rng():
 
 def test_the_law_of_less_error_is_first_beyond_chance(rng):
     observed, noise = rng.uniform(2, 3, 40), rng.standard_normal(40)
-    found = rank(
-        {
-            "worse": [predicted(observed, 0.05 * noise, rng)],
-            "better": [predicted(observed, 0.01 * noise, rng)],
-        },
-        0.9,
-        0,
-    )
-    better, worse = found["better"], found["worse"]
+    worse, better = (predicted(observed, factor * noise, rng) for factor in (0.05, 0.01))
+    worse, better = ranked(worse=worse, better=better).values()
     assert (better["rank"], worse["rank"]) == (1, 2)
     assert better["rank_interval"] == [1, 1]
     assert (better["first"], worse["first"]) == (1.0, 0.0)
@@ -223,26 +209,20 @@ def test_the_rows_of_all_steps_count(rng):
         predicted(np.full(n, 2.0), np.full(n, error), rng, rows=np.arange(n) + 100 * n)
         for n, error in ((10, 0.1), (30, 0.2))
     ]
-    found = rank({"law": steps}, 0.9, 0)["law"]
-    assert found["n"] == 40
-    assert found["rmse"] == pytest.approx(np.sqrt((10 * 0.01 + 30 * 0.04) / 40))
-    assert found["r2"] is None
+    score = rank({"law": steps}, 0.9, 0)["law"]
+    assert score["n"] == 40
+    assert score["rmse"] == pytest.approx(np.sqrt((10 * 0.01 + 30 * 0.04) / 40))
+    assert score["r2"] is None
 
 
 def test_what_the_fit_leaves_open_counts_beside_the_rows(rng):
     """The best law by its estimates, whose refits differ by more than the laws do."""
     observed, noise = rng.uniform(2, 3, 40), rng.standard_normal(40)
-    found = rank(
-        {
-            "open": [predicted(observed, 0.01 * noise, rng, spread=0.05)],
-            "held": [predicted(observed, 0.03 * noise, rng)],
-        },
-        0.9,
-        0,
-    )
-    assert found["open"]["rank"] == 1
-    assert found["open"]["rank_interval"] == [1, 2]
-    assert 0.1 < found["held"]["first"] < 0.9
+    wide = predicted(observed, 0.01 * noise, rng, spread=0.05)
+    scores = ranked(wide=wide, narrow=predicted(observed, 0.03 * noise, rng))
+    assert scores["wide"]["rank"] == 1
+    assert scores["wide"]["rank_interval"] == [1, 2]
+    assert 0.1 < scores["narrow"]["first"] < 0.9
 
 
 def test_a_run_that_is_judged_twice_counts_as_one_run(rng):
@@ -265,10 +245,8 @@ def test_rows_of_a_block_say_no_more_than_one_of_them(rng):
     blocks = np.repeat(np.arange(8.0), 5).astype(object)
     drawn = np.zeros((400, 40)) + np.repeat(error, 5)
     together = HeldOut(np.arange(40), np.zeros(40), np.repeat(error, 5), drawn, blocks)
-    ends = [
-        rank({"law": [law]}, 0.9, 0)["law"]["rmse_interval"]
-        for law in (single, together, replace(together, blocks=None))
-    ]
+    laws = single, together, replace(together, blocks=None)
+    ends = [ranked(law=law)["law"]["rmse_interval"] for law in laws]
     assert ends[1] == pytest.approx(ends[0], rel=1e-12)
     assert np.ptp(ends[2]) < 0.6 * np.ptp(ends[1])
 
@@ -276,7 +254,7 @@ def test_rows_of_a_block_say_no_more_than_one_of_them(rng):
 def test_rows_of_one_block_are_drawn_one_by_one(rng):
     law = predicted(np.zeros(20), 0.03 * rng.standard_normal(20), rng)
     same = replace(law, blocks=np.full(20, "a", dtype=object))
-    assert rank({"law": [same]}, 0.9, 0) == rank({"law": [law]}, 0.9, 0)
+    assert ranked(law=same) == ranked(law=law)
 
 
 def test_a_draw_that_overflows_is_the_worst(rng):
@@ -284,16 +262,16 @@ def test_a_draw_that_overflows_is_the_worst(rng):
     drawn = np.tile(observed, (40, 1))
     drawn[:10] = np.inf
     wild = HeldOut(np.arange(20), observed, observed, drawn)
-    found = rank({"wild": [wild], "tame": [predicted(observed, 0.1, rng, draws=40)]}, 0.9, 0)
-    assert found["wild"]["rmse_interval"] == [0.0, None]
-    assert found["wild"]["rank_interval"] == [1, 2]
-    assert found["wild"]["first"] == 0.75
+    scores = ranked(wild=wild, tame=predicted(observed, 0.1, rng, draws=40))
+    assert scores["wild"]["rmse_interval"] == [0.0, None]
+    assert scores["wild"]["rank_interval"] == [1, 2]
+    assert scores["wild"]["first"] == 0.75
     # A quarter of the best law's draws are infinitely worse than the rival: the laws are not told
     # apart, though the end below is infinite.
-    low, high = found["tame"]["rmse_excess_interval"]
+    low, high = scores["tame"]["rmse_excess_interval"]
     assert low is None
     assert high == pytest.approx(0.1)
-    assert found["tame"]["told_apart"] is False
+    assert scores["tame"]["told_apart"] is False
 
 
 def test_judged_rows_are_drawn_apart_from_the_rows_that_the_fits_drew(rng):
@@ -302,16 +280,14 @@ def test_judged_rows_are_drawn_apart_from_the_rows_that_the_fits_drew(rng):
     drawn = resampled(30, None, 200, np.random.default_rng(0))  # as a bootstrap of seed 0 draws
     law = HeldOut(np.arange(30), observed, observed + 1, drawn)
     # Were they one stream, the mean square would be sum(w w^2) / 30 = 5, and it is 2.
-    low, high = rank({"law": [law]}, 0.9, 0)["law"]["rmse_interval"]
+    low, high = ranked(law=law)["law"]["rmse_interval"]
     assert low < np.sqrt(2) < high < np.sqrt(4)
 
 
 def test_a_law_without_draws_has_a_rank_and_no_interval(rng):
     observed = rng.uniform(2, 3, 20)
-    found = rank(
-        {"bare": [predicted(observed, 0.01)], "drawn": [predicted(observed, 0.1, rng)]}, 0.9, 0
-    )
-    assert found["bare"]["rank"] == 1
-    assert not {"rmse_interval", "rank_interval", "first"} & set(found["bare"])
-    assert "rmse_excess_interval" not in found["drawn"]
-    assert found["drawn"]["rank_interval"] == [1, 1]
+    scores = ranked(bare=predicted(observed, 0.01), drawn=predicted(observed, 0.1, rng))
+    assert scores["bare"]["rank"] == 1
+    assert not {"rmse_interval", "rank_interval", "first"} & set(scores["bare"])
+    assert "rmse_excess_interval" not in scores["drawn"]
+    assert scores["drawn"]["rank_interval"] == [1, 1]

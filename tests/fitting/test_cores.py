@@ -13,7 +13,7 @@ import pytest
 from fitting_case import entry
 
 from moelaws import laws
-from moelaws.fitting import multistart
+from moelaws.fitting import cores
 from moelaws.fitting.cores import each, using_cores
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
@@ -35,7 +35,7 @@ COUNTS = (1, 2, 3)
     ],
 )
 def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, monkeypatch):
-    monkeypatch.setattr(multistart, "BATCH", 65)  # two batches at least of each case
+    monkeypatch.setattr(cores, "BATCH", 65)  # two batches at least of each case
     law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
     reports = []
     for count in COUNTS:
@@ -78,7 +78,7 @@ def test_the_error_of_the_first_item_that_fails_is_raised(count):
     assert order == list(range(1, 6))
 
 
-def test_processes_that_cannot_be_started_are_told():
+def test_processes_that_cannot_be_started_are_an_error():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, limits[1]))

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fitting_case import fitted, fitted_part
+from fitting_case import fitted, fitted_group
 
 from moelaws import laws
-from moelaws.fitting.goodness import TAILS, describe, errors
+from moelaws.fitting.estimate import TAILS, describe, errors
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 
@@ -24,12 +24,12 @@ def test_draws_of_an_unidentified_coefficient_still_predict():
     """Three budgets within 2 %: Student's draws of ln coefficient go beyond what exp holds."""
     table = _line([1e20, 1.01e20, 1.02e20], noise=0.5)
     report = fitted(LINE, table)
-    (part,) = report.parts
-    draws = report.draws[list(part.params)].to_numpy()
+    (group,) = report.parts
+    draws = report.draws[list(group.params)].to_numpy()
     assert np.isfinite(draws).all()
-    prediction = predict(LINE, part.estimates(), draws, part.residuals, {"C": 1.01e20}, 0.9)
+    prediction = predict(LINE, group.estimates(), draws, group.residuals, {"C": 1.01e20}, 0.9)
     assert 0 < prediction.low[0] < prediction.value[0] < prediction.high[0] < np.inf
-    assert "coefficient" in part.diagnostics.unidentified
+    assert "coefficient" in group.diagnostics.unidentified
 
 
 def test_an_estimate_that_no_number_holds_is_refused():
@@ -44,14 +44,9 @@ def test_criteria_are_of_the_weighted_likelihood(dense):
     table["se"] = table["L"] * np.where(np.arange(36) % 2, 0.02, 0.005)
     for weights in ("", "se"):
         protocol = {"objective": "huber_scale", "sample": 40}
-        part = fitted_part(DENSE, table, weights=weights, bootstrap=2, protocol=protocol)
-        assert part.metrics["aic"] == pytest.approx(2 * 6 + 2 * part.objective, rel=1e-6)
-        assert part.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * part.objective, rel=1e-6)
-
-
-def test_a_profile_of_a_parameter_that_is_not_there():
-    with pytest.raises(UserError, match=r"profile: .* has no parameter 'beta'; it has coefficient"):
-        fitted(LINE, _line([1e18, 1e19, 1e20]), profile=("beta",))
+        group = fitted_group(DENSE, table, weights=weights, bootstrap=2, protocol=protocol)
+        assert group.metrics["aic"] == pytest.approx(2 * 6 + 2 * group.objective, rel=1e-6)
+        assert group.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * group.objective, rel=1e-6)
 
 
 LEVELS = np.linspace(0.005, 0.995, TAILS)

@@ -32,7 +32,7 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
         *("--split-by", "C", "--bootstrap", 20, "--out", out, "--json"),
     )
     data = json.loads(result.stdout)
-    assert [part["where"]["C"] for part in data["parts"]] == [3e19, 1.7e20, 1e21]
+    assert [group["where"]["C"] for group in data["parts"]] == [3e19, 1.7e20, 1e21]
     written = read_json(out)
     assert len(written.pop("draws_digest")) == 64
     assert written.pop("made_of")["files"] == {str(table): seal.digest(table)}
@@ -40,8 +40,8 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     at = ("N=2e9", "S=0.5", "C=1e21")
     result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")
     data = json.loads(result.stdout)
-    part = read_fit(out).part({"C": 1e21})
-    assert data["params"] == part.estimates()
+    group = read_fit(out).part({"C": 1e21})
+    assert data["params"] == group.estimates()
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
     assert data["unit"] == "nats/token"
     assert 2 < data["value"] < 3
@@ -73,14 +73,8 @@ def test_options_reach_the_fit(dense, tmp_path):
 def test_fit_from_a_studys_entry(simulated, tmp_path):
     table = tmp_path / "runs.parquet"
     simulated(sizes=4).to_parquet(table)
-    entry = {
-        "name": "loss",
-        "law": "sparsity.loss",
-        "mapping": {"N": "N", "L": "L"},
-        "holdout": "S >= 0.98",
-        "protocol": {"sample": 3},
-        "bootstrap": 1,
-    }
+    entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N", "L": "L"}}
+    entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
     out = tmp_path / "loss.json"
     result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
     assert "sparsity.loss: 60 rows (simulated)" in result.stdout

@@ -1,9 +1,8 @@
 """Fits find what is there: simulated truth by any objective, within their intervals."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from fitting_case import fitted, fitted_part
+from fitting_case import fitted, fitted_group
 from scipy.stats import binom
 
 from moelaws import laws
@@ -13,52 +12,41 @@ from repository import REPOSITORY
 
 def test_recovers_the_sparsity_law_without_noise(simulated):
     law = laws.fittable("sparsity.loss")
-    part = fitted_part(law, simulated(noise=0.0), bootstrap=2, protocol={"sample": 30})
-    assert part.converged
-    assert part.objective < 1e-18
-    assert part.estimates() == pytest.approx(dict(law.published), rel=1e-4)
+    group = fitted_group(law, simulated(noise=0.0), bootstrap=2, protocol={"sample": 30})
+    assert group.converged
+    assert group.objective < 1e-18
+    assert group.estimates() == pytest.approx(dict(law.published), rel=1e-4)
 
 
 def test_predicts_the_truth_of_a_noisy_table_and_its_held_out_sparsity(simulated):
     law = laws.fittable("sparsity.loss")
     table = simulated(noise=0.003)
     fields = {"bootstrap": 40, "holdout": "S >= 0.98", "protocol": {"sample": 40}}
-    part = fitted_part(law, table, **fields)
-    assert part.converged
-    assert (part.n, part.holdout["n"]) == (150, 30)
-    assert part.holdout["r2"] > 0.95
-    assert any("30 of the 30 held-out rows lie outside" in text for text in part.warnings)
+    group = fitted_group(law, table, **fields)
+    assert group.converged
+    assert (group.n, group.holdout["n"]) == (150, 30)
+    assert group.holdout["r2"] > 0.95
+    assert any("30 of the 30 held-out rows lie outside" in text for text in group.warnings)
     used = table[table["S"] < 0.98]
     truth = law.predict(law.published, used)
-    assert np.abs(law.predict(part.estimates(), used) / truth - 1).max() < 0.004
+    assert np.abs(law.predict(group.estimates(), used) / truth - 1).max() < 0.004
     # The data term is well determined by this design; the others only together.
-    assert part.params["beta"].low < law.published["beta"] < part.params["beta"].high
-    for p in part.params.values():
+    assert group.params["beta"].low < law.published["beta"] < group.params["beta"].high
+    for p in group.params.values():
         assert p.low <= p.high
-    assert any("coefficients are not identifiable one by one" in text for text in part.warnings)
+    assert any("coefficients are not identifiable one by one" in text for text in group.warnings)
 
 
 @pytest.mark.parametrize("objective", ["huber", "huber_scale", "squared", "absolute"])
 def test_every_objective_finds_the_dense_law(dense, objective):
     law = laws.fittable("chinchilla")
     protocol = {"objective": objective, "sample": 60}
-    part = fitted_part(law, dense(noise=1e-4), bootstrap=20, protocol=protocol)
-    assert part.converged
-    assert part.estimates() == pytest.approx(dict(law.published), rel=0.02)
-    assert part.diagnostics.objective == objective
-    assert part.diagnostics.starts.reached >= 10
-    assert (part.diagnostics.sigma is not None) == (objective == "huber_scale")
-
-
-def test_the_order_of_the_rows_is_nothing(simulated):
-    law = laws.fittable("sparsity.loss")
-    table = simulated(sizes=5)
-    fields = {"bootstrap": 5, "protocol": {"sample": 20}}
-    one = fitted(law, table, **fields)
-    other = fitted(law, table.sample(frac=1, random_state=1).reset_index(drop=True), **fields)
-    assert one == other
-    assert one.table["digest"] == other.table["digest"]
-    pd.testing.assert_frame_equal(one.draws, other.draws)
+    group = fitted_group(law, dense(noise=1e-4), bootstrap=20, protocol=protocol)
+    assert group.converged
+    assert group.estimates() == pytest.approx(dict(law.published), rel=0.02)
+    assert group.diagnostics.objective == objective
+    assert group.diagnostics.starts.reached >= 10
+    assert (group.diagnostics.sigma is not None) == (objective == "huber_scale")
 
 
 def test_isoflop_surface_is_least_squares(simulated):
@@ -66,23 +54,23 @@ def test_isoflop_surface_is_least_squares(simulated):
     law = laws.fittable("sparsity.isoflop")
     table = simulated()
     report = fitted(law, table, split_by="C")
-    assert [part.where["C"] for part in report.parts] == [3e19, 1.7e20, 1e21]
-    for part in report.parts:
-        rows = table[table["C"] == part.where["C"]]
+    assert [group.where["C"] for group in report.parts] == [3e19, 1.7e20, 1e21]
+    for group in report.parts:
+        rows = table[table["C"] == group.where["C"]]
         X = law.design({"N": rows["N"].to_numpy(), "S": rows["S"].to_numpy()})
         y = rows["L"].to_numpy()
         q, r = np.linalg.qr(X / np.linalg.norm(X, axis=0))
         expected = np.linalg.solve(r, q.T @ y) / np.linalg.norm(X, axis=0)
-        assert part.estimates() == pytest.approx(dict(zip(law.names, expected, strict=True)), 1e-6)
-        residual = y - X @ list(part.estimates().values())
+        assert group.estimates() == pytest.approx(dict(zip(law.names, expected, strict=True)), 1e-6)
+        residual = y - X @ list(group.estimates().values())
         assert np.abs(X.T @ residual).max() < 1e-7 * np.abs(X.T @ y).max()
-        assert part.objective == pytest.approx(float(residual @ residual))
-        assert part.metrics["mse"] == pytest.approx(part.objective / part.n)
-        resampled = part.diagnostics.subsamples
+        assert group.objective == pytest.approx(float(residual @ residual))
+        assert group.metrics["mse"] == pytest.approx(group.objective / group.n)
+        resampled = group.diagnostics.subsamples
         assert resampled.pearson > 0.99
-        assert part.metrics["mse"] < resampled.mse < 2 * part.metrics["mse"]
-        assert part.intervals.startswith("Student-t")
-        for p in part.params.values():
+        assert group.metrics["mse"] < resampled.mse < 2 * group.metrics["mse"]
+        assert group.intervals.startswith("Student-t")
+        for p in group.params.values():
             assert p.low < p.estimate < p.high
 
 
@@ -92,7 +80,7 @@ def test_the_surfaces_degrees_are_chosen_in_common(simulated):
     ranked = [entry["name"] for entry in report.selection["ranked"]]
     assert report.law == f"sparsity.isoflop:{ranked[0]}"
     chosen = laws.fittable(report.law)
-    assert all(set(part.params) == set(chosen.names) for part in report.parts)
+    assert all(set(group.params) == set(chosen.names) for group in report.parts)
     assert report.selection["candidates"] == 125
 
 
@@ -125,10 +113,10 @@ def check(summary):
     for kind in ("mean", "new"):
         chance = 3 * summary[kind]["se"]
         assert 0.85 - chance <= summary[kind]["coverage"] <= 0.95 + chance, (kind, summary[kind])
-    least, most = binom.ppf(0.001, n, 0.85) / n, binom.ppf(0.999, n, 0.95) / n
+    lowest, highest = binom.ppf(0.001, n, 0.85) / n, binom.ppf(0.999, n, 0.95) / n
     tested = {name: p for name, p in summary["parameters"].items() if p["identifiable"]}
     for name, p in tested.items():
-        assert least <= p["coverage"] <= most, (name, p)
+        assert lowest <= p["coverage"] <= highest, (name, p)
     return tested
 
 

@@ -6,7 +6,7 @@ import pytest
 from fitting_case import entry
 
 from moelaws import laws
-from moelaws.fitting.rows import selected_rows, split_rows, used_columns
+from moelaws.fitting.rows import digest, selected_rows, split_rows, used_columns
 
 LAW = laws.fittable("sparsity.loss")
 
@@ -28,11 +28,8 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
             "bits": ours["L"] / np.log(2),
         }
     )
-    rows = rows_of(
-        foreign,
-        mapping={"N": "size (M)", "C": "PF-days", "L": "bits"},
-        units={"N": "M", "C": "PF-days", "L": "bits"},
-    )
+    mapping = {"N": "size (M)", "C": "PF-days", "L": "bits"}
+    rows = rows_of(foreign, mapping=mapping, units=mapping | {"N": "M"})
     expected = rows_of(ours)
     # Rounding may change the order of rows that are alike in all but the loss.
     for name in ("N", "D", "S"):
@@ -61,16 +58,19 @@ def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
     assert used_columns(LAW, empty, entry(LAW)) == ["C", "L", "N", "S", "status"]
 
 
-def test_the_order_of_the_table_is_nothing(simulated):
+def test_the_order_of_the_table_changes_neither_arrays_nor_digest(simulated):
     rng = np.random.default_rng(0)
     table = simulated(sizes=4)
     table["se"] = rng.uniform(0.01, 0.02, len(table))
     table["block"] = rng.choice(list("abc"), len(table))
     table = pd.concat([table, table.assign(block="b", se=0.05)], ignore_index=True)  # ties
     fields = {"weights": "se", "resample_by": "block", "holdout": "S >= 0.98"}
-    one, other = (rows_of(t, **fields) for t in (table, table.sample(frac=1, random_state=1)))
-    for name in ("response", "weights", "groups"):
+    tables = table, table.sample(frac=1, random_state=1)
+    one, other = (rows_of(t, **fields) for t in tables)
+    for name in ("response", "weights", "blocks"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    assert all((one.columns[name] == other.columns[name]).all() for name in ("N", "D", "S"))
+    assert len({digest(t, table.columns) for t in tables}) == 1
 
 
 def test_laws_of_other_variables_see_the_rows_in_one_order(simulated):
@@ -109,11 +109,11 @@ def test_weights_of_a_law_on_the_loss_itself_are_of_absolute_errors(simulated):
 def test_blocks_are_the_values_of_a_column(simulated, column):
     table = simulated(sizes=4).assign(name=lambda t: "at " + t["C"].astype(str))
     rows = rows_of(table, resample_by=column, rows="S < 0.9")
-    assert sorted(set(rows.groups.tolist())) == [0, 1, 2]
+    assert sorted(set(rows.blocks.tolist())) == [0, 1, 2]
     compute = 6 * (1 - rows.columns["S"]) * rows.columns["N"] * rows.columns["D"]
     for block in range(3):
-        assert np.ptp(np.log(compute[rows.groups == block])) < 1e-9
-    assert (rows.weights, rows_of(table).groups) == (None, None)
+        assert np.ptp(np.log(compute[rows.blocks == block])) < 1e-9
+    assert (rows.weights, rows_of(table).blocks) == (None, None)
 
 
 def test_expressions_see_variables_in_their_own_unit_and_derived_ones(simulated):
@@ -162,7 +162,7 @@ def leverages(counts):
     return pd.DataFrame(rows)
 
 
-def test_a_part_without_rows_enough_is_left_out_and_counted():
+def test_a_group_without_enough_rows_is_left_out_and_counted():
     groups = split_rows(CURVE, leverages({4.0: 3, 8.0: 1, 16.0: 2}), SPLIT)
     assert [rows.where["E"] for rows in groups] == [4, 16]
     assert groups[0].left_out == {"fewer than 2 rows at E = 8": 1}

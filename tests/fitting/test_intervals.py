@@ -1,16 +1,20 @@
-"""Intervals mean what they say: textbook Student's t, whole blocks, coverage, delta method."""
+"""Intervals mean what they say: textbook Student's t, whole blocks, delta method, profiles."""
+
+import dataclasses
 
 import numpy as np
 import pandas as pd
 import pytest
-from fitting_case import fitted_part
+from fitting_case import fitted_group
+from scipy.optimize import brentq
+from scipy.stats import chi2, ttest_1samp
 from scipy.stats import t as student_t
-from scipy.stats import ttest_1samp
 
 from moelaws import laws
 from moelaws.fitting import intervals
 from moelaws.fitting.intervals import bootstrap, delta_method, resampled, student
 from moelaws.fitting.quantiles import jackknife, least_squares, percentiles, t_interval
+from moelaws.laws.base import FitProtocol
 
 
 def _line_of_optima(parabola, solved, n, seed, noise=0.3):
@@ -44,20 +48,20 @@ def test_least_squares_intervals_are_the_textbooks(parabola, weighted):
     se = rng.uniform(0.1, 0.5, 12)
     y = 1 - 2 * x + 0.5 * x**2 + se * rng.standard_normal(12)
     table = pd.DataFrame({"x": x, "y": y, "se": se})
-    part = fitted_part(parabola, table, level=0.8, weights="se" if weighted else "")
+    group = fitted_group(parabola, table, level=0.8, weights="se" if weighted else "")
     w = np.mean(se**-2.0) ** -1 / se**2 if weighted else None
     estimate, covariance, freedom = _textbook(x, y, w)
     reach = student_t.ppf(0.9, freedom) * np.sqrt(np.diag(covariance))
     for i, name in enumerate(parabola.names):
-        assert part.params[name].estimate == pytest.approx(estimate[i], rel=1e-9)
-        exact = part.delta_method[name]
+        assert group.params[name].estimate == pytest.approx(estimate[i], rel=1e-9)
+        exact = group.delta_method[name]
         assert exact["se"] == pytest.approx(np.sqrt(covariance[i, i]), rel=1e-9)
         assert exact["low"] == pytest.approx(estimate[i] - reach[i], rel=1e-8)
         assert exact["high"] == pytest.approx(estimate[i] + reach[i], rel=1e-8)
         # The draws are 1,000: their percentiles are off by 5 % of the reach or so.
-        assert part.params[name].low == pytest.approx(estimate[i] - reach[i], abs=0.2 * reach[i])
-        assert part.params[name].high == pytest.approx(estimate[i] + reach[i], abs=0.2 * reach[i])
-    assert part.intervals.startswith("Student-t")
+        assert group.params[name].low == pytest.approx(estimate[i] - reach[i], abs=0.2 * reach[i])
+        assert group.params[name].high == pytest.approx(estimate[i] + reach[i], abs=0.2 * reach[i])
+    assert group.intervals.startswith("Student-t")
 
 
 def test_no_freedom_gives_no_interval(parabola, solved):
@@ -180,14 +184,6 @@ def test_an_end_among_infinite_draws_is_a_draw_and_not_a_mean_with_infinity():
     assert (low, high) == (0, np.inf)
 
 
-def test_the_t_interval_of_a_mean_is_the_textbooks():
-    values = np.array([1.0, 2.0, 4.0, 4.5])
-    theirs = ttest_1samp(values, 0).confidence_interval(0.9)
-    se = values.std(ddof=1) / 2
-    assert t_interval(values.mean(), se, 3, 0.9) == pytest.approx((theirs.low, theirs.high))
-    assert np.isnan(t_interval(1.0, 0.1, 0, 0.9)).all()
-
-
 def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
     """For equal groups the jackknife of a mean is exact, whatever is common to a group."""
     rng = np.random.default_rng(0)
@@ -196,6 +192,7 @@ def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
     low, high = jackknife(np.array([groups.mean()]), np.array(left_out)[:, None], 0.9)
     theirs = ttest_1samp(groups.mean(axis=1), 0).confidence_interval(0.9)
     assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high))
+    assert np.isnan(t_interval(1.0, 0.1, 0, 0.9)).all()  # no degree of freedom
 
 
 X = np.vander(np.linspace(-1, 1, 7), 3)
@@ -243,3 +240,70 @@ def test_draws_follow_from_the_seed_to_the_last_digit():
     scale = np.sqrt(np.sum((Y - X @ fit.coefficients) ** 2) / 4)
     t = scale * normal / np.sqrt(rng.chisquare(4, (5, 1)) / 4)
     assert (fit.draws == fit.coefficients + t).all()
+
+
+@pytest.fixture(scope="module")
+def line(parabola):
+    """y = p0 + p1 x, for which the best intercept at a given slope is a median."""
+    protocol = FitProtocol(objective="absolute")
+    return dataclasses.replace(parabola, parameters=parabola.parameters[:2], protocol=protocol)
+
+
+def _laplace(seed):
+    """200 rows about a line whose errors are Laplace's."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 2, 200)
+    return x, 1 - 2 * x + 0.3 * rng.laplace(size=200)
+
+
+def _profile(law, table, *names, **fields):
+    return fitted_group(law, table, profile=names, bootstrap=2, **fields).profile
+
+
+@pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9), (2, 0.9)])
+def test_a_slope_with_laplace_noise(line, seed, level):
+    """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
+    x, y = _laplace(seed)
+    profile = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
+
+    def total(slope):
+        r = y - slope * x
+        return np.abs(r - np.median(r)).sum()
+
+    slopes = np.linspace(-2.5, -1.5, 4001)
+    totals = np.array([total(s) for s in slopes])
+    best = slopes[totals.argmin()]
+
+    def beyond(slope):
+        return 200 * np.log(total(slope) / totals.min()) - chi2.ppf(level, 1) / 2
+
+    low, high = brentq(beyond, -2.5, best), brentq(beyond, best, -1.5)
+    assert profile.estimate == pytest.approx(best, abs=1e-3)
+    assert profile.low == pytest.approx(low, abs=0.05 * (high - low))
+    assert profile.high == pytest.approx(high, abs=0.05 * (high - low))
+    for slope, nll in profile.curve:
+        exact = 200 * (np.log(2 * total(slope) / 200) + 1)
+        assert nll == pytest.approx(exact, abs=2e-3)
+
+
+def test_the_intercept_is_profiled_as_the_slope_is(line):
+    """Coordinates are orthonormal and run as they will: the answer does not follow them."""
+    x, y = _laplace(0)
+    profiles = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
+    assert list(profiles) == ["p0", "p1"]
+    turned = _profile(line, pd.DataFrame({"x": -x, "y": -y}), "p0", "p1")
+    for name, sign in (("p0", -1), ("p1", 1)):
+        ends = sorted(sign * end for end in (turned[name].low, turned[name].high))
+        assert ends == pytest.approx([profiles[name].low, profiles[name].high], abs=2e-4)
+
+
+def test_a_term_that_vanished_is_not_held_below(dense):
+    """Losses without an irreducible part: E may be as small as it likes."""
+    law = laws.fittable("chinchilla")
+    table = dense(noise=0.0, sizes=8, tokens=8)
+    errors = 0.01 * np.random.default_rng(0).standard_normal(len(table))
+    table["L"] = (table["L"] - 0.9999 * law.published["E"]) * np.exp(errors)
+    profiles = _profile(law, table, "E", "alpha", protocol={"sample": 40})
+    assert profiles["E"].low is None
+    assert profiles["E"].high < 0.5
+    assert profiles["alpha"].low < law.published["alpha"] < profiles["alpha"].high

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws import laws
-from moelaws.fitting.model_selection import SHARE, select
+from moelaws.fitting.model_selection import FITTED_FRACTION, select
 from moelaws.spec.errors import UserError
 from moelaws.studies.sparsity.laws import loss
 
@@ -19,7 +19,7 @@ def _surfaces(noise, seed=0):
     """
     rng = np.random.default_rng(seed)
     law = laws.get("sparsity.isoflop")
-    parts = []
+    groups = []
     for C in BUDGETS:
         sizes = [np.array([0.25, 1.0, 4.0])] * 6 + [np.array([0.25, 0.5, 2.0, 4.0])]
         best = loss.optimal_size(loss.LAW.published, S, C).N
@@ -29,8 +29,8 @@ def _surfaces(noise, seed=0):
         X = law.design(law.columns({"N": N, "S": s}))
         L = loss.LAW.predict(loss.LAW.published, {"N": N, "D": D, "S": s})
         truth = X @ np.linalg.lstsq(X, L, rcond=None)[0]
-        parts.append(({"N": N, "S": s}, truth + noise * rng.standard_normal(len(N))))
-    return parts
+        groups.append(({"N": N, "S": s}, truth + noise * rng.standard_normal(len(N))))
+    return groups
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def selection():
     return select(laws.variants("sparsity.isoflop"), _surfaces(0.003))
 
 
-def test_the_degrees_that_the_data_came_from_are_found(selection):
+def test_the_degrees_that_the_data_came_from_are_chosen(selection):
     assert selection.best.name == selection.simplest.name == "222"
     assert selection.best.n_params == 7
     assert selection.best.pearson > 0.999
@@ -58,15 +58,15 @@ def test_the_simplest_form_within_one_error_of_the_best():
 
 def test_errors_are_those_of_one_fit_after_another():
     """The batched fits against np.linalg.lstsq, resample by resample, on the same splits."""
-    parts, k, seed = _surfaces(0.003)[:2], 5, 3
+    groups, k, seed = _surfaces(0.003)[:2], 5, 3
     law = laws.get("sparsity.isoflop:312")
-    got = select({"312": law}, parts, seed=seed, k=k).best
+    got = select({"312": law}, groups, seed=seed, k=k).best
     rng = np.random.default_rng(seed)
     squared = np.zeros(k)
     rows = used = 0
-    for columns, y in parts:
+    for columns, y in groups:
         n = len(y)
-        fitted = round(SHARE * n)
+        fitted = round(FITTED_FRACTION * n)
         X = law.design(law.columns(columns))
         X[:, :-1] = (X[:, :-1] - X[:, :-1].mean(axis=0)) / X[:, :-1].std(axis=0)
         for i, order in enumerate(rng.random((k, n)).argsort(axis=1)):
@@ -94,6 +94,6 @@ def test_forms_that_the_rows_cannot_determine_are_out():
         select({"222": laws.get("sparsity.isoflop")}, [({"N": N[:8], "S": np.full(8, 0.9)}, L[:8])])
 
 
-def test_a_part_of_one_row_is_refused():
-    with pytest.raises(UserError, match="a part has 1 rows"):
+def test_a_group_of_one_row_is_refused():
+    with pytest.raises(UserError, match="a group has 1 rows"):
         select({"222": laws.get("sparsity.isoflop")}, [({"N": [1e9], "S": [0.5]}, [2.5])])

@@ -52,7 +52,7 @@ def test_values_are_the_sums_that_they_are_named_after(seed):
     }
     for kind, expected in sums.items():
         objective, theta = _case(kind, "chinchilla", seed)
-        r, w = objective.residual(theta[None])[0], objective.weights[0]
+        r, w = objective.evaluate(theta[None]).residual[0], objective.weights[0]
         assert objective.value(theta[None])[0] == pytest.approx(expected(r, w), rel=1e-6)
 
 
@@ -82,7 +82,7 @@ def test_the_majoriser_touches_a_linear_law_from_above(seed, delta):
     rng = np.random.default_rng(seed)
     objective = Objective(LinearModel(rng.normal(size=(20, 3))), rng.normal(size=20), delta)
     x, steps = rng.normal(size=3), rng.normal(size=(50, 3)) * 10 ** rng.uniform(-4, 1, (50, 1))
-    f, g, A, _ = (part[0] for part in objective.derivatives(x[None], ~ALL))
+    f, g, A, _ = (array[0] for array in objective.derivatives(x[None], ~ALL))
     bound = f + steps @ g + 0.5 * np.einsum("bp,pq,bq->b", steps, A, steps)
     assert (objective.value(x + steps) <= bound + 1e-12 * np.abs(bound)).all()
 
@@ -97,8 +97,8 @@ def test_weights_of_each_vector_are_its_own():
     for b, exact in enumerate([True, False, True, False]):
         single = objective.at(objective.delta, objective.unit, counts[b])
         alone = single.derivatives(thetas[b : b + 1], np.array([exact]))
-        for part, expected in zip(together, alone, strict=True):
-            assert part[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
+        for array, expected in zip(together, alone, strict=True):
+            assert array[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
     index = np.array([3, 1])
     assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
     # Weights that count rows are rows that stand so often.
@@ -165,13 +165,9 @@ def test_huber_with_scale_is_the_joint_minimum_over_scale_and_parameters(parabol
 
     b = np.linalg.lstsq(X, y, rcond=None)[0]
     v = np.append(b, np.log(np.abs(X @ b - y).mean() * min(delta, 1.0)))
+    options = {"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000}
     for _ in range(8):
-        best = minimize(
-            nll,
-            v,
-            method="Nelder-Mead",
-            options={"xatol": 1e-10, "fatol": 1e-11, "maxiter": 20_000, "maxfev": 20_000},
-        )
+        best = minimize(nll, v, method="Nelder-Mead", options=options)
         v = best.x
     assert solution.value == pytest.approx(best.fun, abs=1e-5)
     assert solution.value <= best.fun + 1e-7

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import Residuals, Support
-from moelaws.fitting.goodness import describe
+from moelaws.fitting.estimate import describe
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import beyond_ranges, outside, predict, support_of
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
@@ -107,8 +107,8 @@ def test_rows_and_what_lies_between_them_are_inside(seed, n, spread):
     columns = _columns(SPARSE, points[:, [0, 2, 1]])
     support = support_of(SPARSE, columns)
     assert not outside(SPARSE, support, columns).any()
-    shares = rng.dirichlet(np.ones(n), 50)
-    assert not outside(SPARSE, support, _columns(SPARSE, shares @ points[:, [0, 2, 1]])).any()
+    weights = rng.dirichlet(np.ones(n), 50)
+    assert not outside(SPARSE, support, _columns(SPARSE, weights @ points[:, [0, 2, 1]])).any()
 
 
 def test_rows_of_one_budget_lie_in_a_plane():

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.laws.base import POSITIVE, Variable
-from moelaws.laws.mapping import sources, unit_factors
+from moelaws.laws.mapping import sources
 from moelaws.laws.vocabulary import (
     DERIVATIONS,
+    LOSS,
     VOCABULARY,
     derive,
     factor,
@@ -94,17 +95,12 @@ def test_a_letter_of_another_meaning_is_not_derived():
     ("name", "word", "expected"),
     [
         ("N", "M", 1e6), ("D", "B", 1e9), ("D", "T", 1e12), ("N", "1e3", 1e3), ("N", "1", 1.0),
-        ("N", "parameters", 1.0), ("C", "FLOP", 1.0), ("S", "1", 1.0),
+        ("N", "parameters", 1.0), ("C", "FLOP", 1.0), ("S", "1", 1.0), ("L", "bits", np.log(2)),
         ("C", "PF-days", 1e15 * 86400), ("C", "ZFLOP", 1e21), ("S", "percent", 0.01),
     ],
 )  # fmt: skip
 def test_units(name, word, expected):
-    assert factor(VOCABULARY[name], word) == expected
-
-
-def test_bits_are_nats_times_ln_2():
-    loss = Variable("L", "nats/token", "held-out loss")
-    assert factor(loss, "bits") == pytest.approx(0.6931471805599453, rel=1e-15)
+    assert factor({**VOCABULARY, "L": LOSS}[name], word) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,9 +110,6 @@ def test_bits_are_nats_times_ln_2():
 def test_a_unit_of_another_quantity_is_refused(name, word):
     with pytest.raises(UserError, match=rf"unit of {name} is '{word}'; allowed for .*a number"):
         factor(VOCABULARY[name], word)
-
-
-LOSS = Variable("L", "nats/token", "held-out loss")
 
 
 @pytest.mark.parametrize(
@@ -164,12 +157,3 @@ def test_the_response_is_never_derived():
     law = laws.fittable("allocation.ratio")
     with pytest.raises(UserError, match=r"no column 'r_star' for r_star of allocation\.ratio"):
         sources(law, {}, ["C", "S"])
-
-
-def test_a_unit_of_what_has_no_column():
-    origins = sources(laws.fittable("chinchilla"), {}, ["N", "D", "L"])
-    assert unit_factors(origins, {"N": "M", "L": "bits"}, {}) == {"N": 1e6, "L": np.log(2)}
-    with pytest.raises(
-        UserError, match=r"unit of 'C': the table has no column for it; .* for N, D, L"
-    ):
-        unit_factors(origins, {"C": "PF-days"}, {})

@@ -150,7 +150,7 @@ def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known)
 
 
 def test_what_fits_alone_use_redraws_no_figure_without_fits(demo):
-    with demo.edited("src/moelaws/fitting/multistart.py", r"\Z", "\n# Edited.\n"):
+    with demo.edited("src/moelaws/fitting/problem.py", r"\Z", "\n# Edited.\n"):
         planned = demo.planned_entries()
     drawn = {(study, name) for kind, study, name in planned if kind == "figures"}
     assert drawn

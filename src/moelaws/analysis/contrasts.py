@@ -1,10 +1,10 @@
 """Errors of contrasts between losses: of two runs, of two optima, of a leverage.
 
-A contrast is a sum of losses with weights, and what is read off fitted curves is one to first
-order: the weights are how it moves with each loss. Two errors stand beside each other. The one of
-documents says how another sample of held-out text would move the contrast; all runs share the
-text, so it is paired (``records.paired``). The one of seeds says how other seeds would, with the
-spread between the study's seeds in each loss.
+A contrast is a weighted sum of losses. A number that is read off fitted curves is one to first
+order: its weights are how far it moves with each loss. A contrast has two errors. The error by
+documents is that of another sample of held-out text; it is paired (``records.paired``), since all
+runs share the text. The error by seeds is that of other seeds, from the spread of each loss between
+the study's seeds.
 """
 
 import math
@@ -23,7 +23,7 @@ from moelaws.laws.base import FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.records.paired import PairedLosses
 
-REPEATS = 5  # that tell a budget's own spread between seeds, to about a third
+REPEATS = 5  # runs of further seeds that determine a budget's own spread, to about a third
 BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than five repeats in it"
 
 
@@ -31,7 +31,7 @@ BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than
 class ContrastErrors:
     """Errors of contrasts of n runs."""
 
-    paired: PairedLosses | None  # their losses by document; None where these are not known
+    paired: PairedLosses | None  # the losses by document; None if they are not known
     seed_sd: Array  # (n,) of each loss between seeds, nats/token; NaN where unknown
 
     def documents(self, weights: ArrayLike) -> Array:
@@ -47,10 +47,10 @@ class ContrastErrors:
 
 
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
-    """Returns the errors of contrasts of runs of the study, in the order of ``run_ids``.
+    """Returns the errors of contrasts of the study's runs ``run_ids``, in their order.
 
-    The spread between seeds is that of the run's own budget where ``REPEATS`` of its runs repeat
-    another with a further seed, and else that of all budgets: larger models vary less.
+    The spread between seeds is that of the run's budget, since larger models vary less, or that of
+    all budgets where fewer than ``REPEATS`` runs of the budget repeat another with a further seed.
     """
     ids, table = list(run_ids), inputs.completed
     pooled = {C: seed_sd(rows, REPEATS) for C, rows in table.groupby("C")}
@@ -61,10 +61,11 @@ def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
 def seed_sd(table: pd.DataFrame, least: int = 1) -> float:
     """Returns the standard deviation of L between seeds, pooled over the runs of a study's table.
 
-    Each configuration counts with its seeds less one. NaN where these are fewer than ``least``.
+    The weight of a configuration is its number of seeds less one. NaN where the sum of these is
+    below ``least``.
     """
     repeated = table[(table["n_seeds"] > 1) & table["L_seed_sd"].notna()]
-    # Runs of one configuration share its spread to the last digit, and no others do.
+    # Only runs of one configuration have the same spread to the last digit.
     groups = repeated.drop_duplicates(["C", "n_seeds", "L_seed_sd"])
     freedom = groups["n_seeds"].to_numpy(float) - 1
     if freedom.sum() < least:
@@ -74,10 +75,10 @@ def seed_sd(table: pd.DataFrame, least: int = 1) -> float:
 
 
 def linear_influence(law: LinearLaw, fitted: Mapping[str, Any], at: Mapping[str, Any]) -> Array:
-    """Returns how least-squares predictions at m points move with the n fitted losses, (m, n).
+    """Returns the derivatives (m, n) of least-squares predictions by the fitted losses.
 
-    Exact: with designs X of the ``fitted`` rows, (n,) each variable, and Z of the points ``at``,
-    (m,) each, it is Z X^+, whatever the losses.
+    With the designs X of the n ``fitted`` rows and Z of the m points ``at``, it is Z X^+ exactly,
+    whatever the losses.
     """
     X, Z = (law.design(law.columns(columns)) for columns in (fitted, at))
     scale = np.linalg.norm(X, axis=0)
@@ -87,25 +88,24 @@ def linear_influence(law: LinearLaw, fitted: Mapping[str, Any], at: Mapping[str,
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a fit's objective is least: what it takes to see how that place moves."""
+    """The minimum of a fit's objective, and what its derivatives follow from."""
 
     params: Mapping[str, float]  # the estimates, natural scale
     columns: Mapping[str, Any]  # the law's variables, (n,) each
     losses: Array  # (n,) that the law was fitted to
-    # Threshold of the Huber losses; infinite for least squares, NaN for an objective whose minimum
-    # has no derivative that is known here.
+    # Threshold of the Huber losses; infinite for least squares, NaN for other objectives, whose
+    # minimum has no derivative here
     delta: float = math.inf
     at_bounds: Sequence[str] = ()  # parameters that a bound holds
 
 
 def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array:
-    """Returns how predictions at m points move with the n losses that a law was fitted to, (m, n).
+    """Returns the derivatives (m, n) of predictions at the points ``at`` by the n fitted losses.
 
-    The derivative of the minimum: with Jacobians J of the fitted rows and K of the points, both
-    (P, .), the objective's exact Hessian H and psi' = 1 for the rows within ``delta`` of their
-    loss and 0 for those beyond, it is K' H^-1 J psi'. Where there are more rows than parameters,
-    this holds for changes of ln L that are small beside ``delta``: larger ones bring other rows
-    within it. NaN where ``fitted.delta`` is. ``at`` are the points' variables, (m,) each.
+    With Jacobians J of the fitted rows and K of the m points, both (P, .), the objective's exact
+    Hessian H, and psi' = 1 for rows within ``delta`` of their loss and 0 for others, it is
+    K' H^-1 J psi'. Where there are more rows than parameters, it holds for changes of ln L that are
+    small beside ``delta``, since larger ones bring other rows within it. NaN if ``delta`` is NaN.
     """
     n, m = len(fitted.losses), len(next(iter(at.values())))
     if math.isnan(fitted.delta):
@@ -120,7 +120,7 @@ def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array
     H = objective.derivatives(point, np.array([True])).curvature[0][np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     inverse = np.linalg.pinv(H / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
-    moves = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
+    slopes = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
     if law.log_response:
-        moves = moves * np.exp(values[0])[:, None] / fitted.losses
-    return np.asarray(moves)
+        slopes = slopes * np.exp(values[0])[:, None] / fitted.losses
+    return np.asarray(slopes)

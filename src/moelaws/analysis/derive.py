@@ -1,4 +1,4 @@
-"""Make one derived table of a study and write it as Parquet with its columns' units."""
+"""Making one derived table of a study, and writing it as Parquet with its columns' units."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +17,8 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
+Warnings = Callable[[pd.DataFrame], list[str]]
+
 SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
 
@@ -27,7 +29,7 @@ class DerivedTable:
         functools.update_wrapper(self, function)
         self.columns = columns
         self._function = function
-        self._limits: Callable[[pd.DataFrame], list[str]] = lambda frame: []
+        self.warnings: Warnings = lambda frame: []
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
         """Returns the table, its columns in the order of the declaration."""
@@ -39,40 +41,32 @@ class DerivedTable:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def limits(
-        self, function: Callable[[pd.DataFrame], list[str]]
-    ) -> Callable[[pd.DataFrame], list[str]]:
-        """Decorates the function that says what limits the trust in a table, a line each."""
-        self._limits = function
+    def limits(self, function: Warnings) -> Warnings:
+        """Decorates the function that returns what limits the trust in a table, a line each."""
+        self.warnings = function
         return function
-
-    def warnings(self, frame: pd.DataFrame) -> list[str]:
-        return self._limits(frame)
 
 
 def of_runs(*names: str) -> tuple[Column, ...]:
-    """Returns columns that a derived table has of the study's table, as that declares them."""
+    """Returns columns of the study's table, as that declares them, for a derived table."""
     known = {column.name: column for column in TRAINED_COLUMNS}
     return tuple(known[name] for name in names)
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Returns the rows of ``frame`` as mappings, with which rows of a derived table begin."""
+    """Returns the rows of ``frame`` as mappings, to which a derived table adds columns."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:
-    """Declares the columns that the decorated function makes of its inputs."""
+    """Decorates a function that makes a derived table with these ``columns`` of its inputs."""
     return lambda function: DerivedTable(function, columns)
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
-    """Writes the study's derived table ``name`` to ``out`` (.parquet).
+    """Writes the study's derived table ``name`` to ``out`` (.parquet); returns its warnings.
 
-    Returns what limits the trust in it.
-
-    Raises:
-        UserError: for an unknown table or code, a missing input or one that is not declared.
+    A UserError refuses an unknown table or code, and an input that is missing or not declared.
     """
     entry = study.derived_table(name)
     function = derived_table(study, entry)

@@ -1,4 +1,4 @@
-"""A number that runs determine, with its interval, as claims compare and say it."""
+"""A number that runs determine, with its interval, as claims compare and print it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class Estimate:
     """A number that the runs determine, with its interval."""
 
     value: float  # NaN where the rows do not determine it
-    # The ends are NaN where the rows leave no freedom for them, infinite where nothing bounds them.
+    # The ends are NaN where no degree of freedom is left, infinite where nothing bounds the value
     low: float
     high: float
-    n: int  # rows that it rests on
+    n: int  # rows behind it
 
     @property
     def interval(self) -> tuple[float, float, float]:
@@ -36,5 +36,5 @@ class Estimate:
 
 
 def number_or_nan(value: float | None) -> float:
-    """Returns a number of a fit's report, in which None is one that the fit does not have."""
+    """Returns a number of a fit's report, in which a missing one is None."""
     return math.nan if value is None else float(value)

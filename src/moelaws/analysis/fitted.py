@@ -1,4 +1,4 @@
-"""What code that reads fits may read: beside its study's table, the reports of declared fits."""
+"""The inputs of code that reads fits: its study's table, and the reports of declared fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,19 +16,18 @@ from moelaws.spec.study import Reader
 
 @dataclass(frozen=True, kw_only=True)
 class FittedInputs(Inputs):
-    """Inputs with fits: name -> the path of the report, of those that the entry declares."""
+    """Inputs with the reports of fits."""
 
-    fits: Mapping[str, Path] = field(default_factory=dict)
+    fits: Mapping[str, Path] = field(default_factory=dict)  # name -> report, of declared fits
 
     def declared_by(self, entry: Reader) -> Self:
         """Returns the same table with no other files than the ``entry`` declares."""
-        return replace(
-            super().declared_by(entry), fits={name: self.fits[name] for name in entry.fits}
-        )
+        fits = {name: self.fits[name] for name in entry.fits}
+        return replace(super().declared_by(entry), fits=fits)
 
     @property
     def files(self) -> list[Path]:
-        """As of ``Inputs``, with the reports of fits and their draws."""
+        """Returns the files of ``Inputs``, and the reports of fits and their draws."""
         return [*super().files, *(p for fit in self.fits.values() for p in (fit, draws_path(fit)))]
 
     def fit(self, name: str) -> FitReport:
@@ -43,9 +42,9 @@ class FittedInputs(Inputs):
         return parse(Fit, self.fit(name).spec, declared("fit", name, self.fits))
 
     def rows(self, name: str) -> pd.DataFrame:
-        """Returns the rows that the fit ``name`` asks for, held-out ones among them.
+        """Returns the rows that the fit ``name`` selects, including those that it holds out.
 
-        Of a fit to a derived table, that table's; it must be declared too.
+        A derived table that was fitted must be declared too.
         """
         spec = self.spec(name)
         if spec.table:
@@ -56,6 +55,6 @@ class FittedInputs(Inputs):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Returns where the losses come from, those of the fits among them."""
+        """Returns where the losses of the table and the fits come from."""
         reports = "+".join(str(read_fit(path).source) for path in self.fits.values())
         return tuple(sorted({*super().sources, *reports.split("+")} - {""}))

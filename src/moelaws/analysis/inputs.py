@@ -1,7 +1,7 @@
-"""What a derived table, a figure or a claim may read: its study's table and what it declares.
+"""The inputs of a derived table, a figure or a claim: its study's table and what it declares.
 
-Code that reads fits takes ``analysis.fitted.FittedInputs``, so that code that reads none does not
-depend on how fits are reported.
+Code that reads fits takes ``analysis.fitted.FittedInputs``, so that code which reads none does not
+depend on the code of reports.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,18 +30,18 @@ from moelaws.tables.sweeps import in_sweep
 class Inputs:
     """The files behind one derived table, figure or claim, by the names the study gives them.
 
-    They hold what the study's entry declares, nothing more: asking for another name is a UserError,
-    so that the workflow knows every file that is read. So is asking for what is not there.
+    They hold only what the study's entry declares, so that the workflow knows every file that is
+    read. A UserError refuses another name, and a file that is missing.
     """
 
-    frame: pd.DataFrame | None = field(repr=False)  # None of a study that only computes
+    frame: pd.DataFrame | None = field(repr=False)  # None for a study that only computes
     derived_tables: Mapping[str, Path] = field(default_factory=dict)
     data: Mapping[str, Path] = field(default_factory=dict)  # files of the study's package
     results: Results = field(default_factory=Results)  # where the records of its runs lie
-    table_file: Path | None = None  # where the frame was read
-    speed_file: Path | None = None  # where the measured speeds lie, for an entry that reads them
-    code: str = ""  # the digest of the code that reads all this
-    _records: set[Path] = field(default_factory=set, repr=False, compare=False)  # of runs, read
+    table_file: Path | None = None  # the file of the frame
+    speed_file: Path | None = None  # the measured speeds, for an entry that reads them
+    code: str = ""  # the digest of the code that reads the inputs
+    _records: set[Path] = field(default_factory=set, repr=False, compare=False)  # read so far
 
     def declared_by(self, entry: Reader) -> Self:
         """Returns the same table with no other files than the ``entry`` declares."""
@@ -63,7 +63,7 @@ class Inputs:
         return completed(self.table)
 
     def sweep(self, name: str) -> pd.DataFrame:
-        """Returns the completed rows that the study's sweep ``name`` asked for."""
+        """Returns the completed rows of the study's sweep ``name``."""
         return self.completed[in_sweep(self.completed, name)].reset_index(drop=True)
 
     def derived(self, name: str) -> pd.DataFrame:
@@ -96,17 +96,17 @@ class Inputs:
         return self._record(self.results.hidden(run_id))
 
     def scores(self, run_id: str) -> pd.DataFrame:
-        """Returns the scores on tasks of a run whose weights are kept (``moelaws bench``).
+        """Returns the scores of a run whose weights are kept, for each task and kept step.
 
-        A row a task and kept step; none of a run that left no weights.
+        ``moelaws bench`` writes them. There are no rows if the run left no weights.
         """
         return self._record(self.results.scores(run_id))
 
     def speed(self) -> pd.DataFrame:
-        """Returns how fast the tier's configurations train (``moelaws speed``).
+        """Returns the speed of each of the tier's configurations (``moelaws speed``).
 
-        A row a configuration, by the ``run_id`` of its first run in the grid's order; runs that
-        differ in nothing but seed, learning rate and steps share it. The entry must declare it.
+        Runs that differ only in seed, learning rate and steps share a configuration, which has the
+        ``run_id`` of its first run in the grid's order. The entry must declare speed.
         """
         if self.speed_file is None:
             what = "the code reads measured speeds, which the study's entry does not declare"
@@ -114,7 +114,7 @@ class Inputs:
         return self._record(self.speed_file)
 
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
-        """Returns the losses by document of trained runs; None where they are not of the same."""
+        """Returns the losses by document of trained runs; None if their documents differ."""
         if self.sources != ("trained",):
             return None  # a simulated run has the identity of the one that would be trained
         try:
@@ -131,24 +131,24 @@ class Inputs:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are declared, and the records of runs that were read by now."""
+        """Returns the files that are declared, and the records of runs that were read so far."""
         table = [self.table_file] if self.table_file else []
         given = [*self.derived_tables.values(), *self.data.values()]
         return [*table, *given, *sorted(self._records)]
 
     def made_of(self) -> dict[str, Any]:
-        """Returns what is kept with all that is made of these inputs: digests of files and code."""
+        """Returns the digests of files and code, for the record of what is made of the inputs."""
         return made_of(self.files, self.code)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Returns where the losses come from: those seen of trained, simulated and imported."""
+        """Returns which of trained, simulated and imported the losses are."""
         own = [] if self.frame is None else list(self.frame["source"].astype(str).unique())
         return tuple(sorted(set("+".join(own).split("+")) - {""}))
 
 
 def read_runs(table: Path | None) -> pd.DataFrame | None:
-    """Returns the table of a study with a completed run, at ``table``; None if it has no runs."""
+    """Returns a study's table, which must have a completed run; None for a study without runs."""
     if table is None:
         return None
     frame = read_study(table) if is_study(table) else read_table(table)
@@ -165,13 +165,13 @@ def completed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_mask(frame: pd.DataFrame, expression: str) -> NDArray[np.bool_]:
-    """Returns a mask (n,) of the rows that hold ``expression``; all hold an empty one."""
+    """Returns a mask (n,) of the rows that satisfy ``expression``; all satisfy an empty one."""
     mask = select({str(name): frame[name] for name in frame.columns}, expression)
     return np.array(np.broadcast_to(mask, len(frame)), bool)
 
 
 def at(frame: pd.DataFrame, column: str, value: float) -> pd.DataFrame:
-    """Returns the rows whose ``column`` is ``value`` up to rounding of its text form."""
+    """Returns the rows whose ``column`` is ``value``, up to the rounding of its text."""
     return frame[np.isclose(frame[column].astype(float), value, rtol=1e-9, atol=0.0)]
 
 

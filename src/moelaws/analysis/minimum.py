@@ -1,7 +1,7 @@
 """The minimum of a fitted quadratic over the range that was measured.
 
-A quadratic always has a vertex somewhere; only one inside the measured range is an observation.
-So an optimum here is the argmin over that range: at an end of it, it is a bound and marked so.
+A quadratic always has a vertex, but only one inside the measured range is an observation. So an
+optimum here is the argmin over that range. At an end of the range it is a bound, and says so.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 AT_LOW_END = "at the low end of the measured range"
 AT_HIGH_END = "at the high end of the measured range"
 NOT_CONVEX = "the curve is not convex"
-DRAWS = 1000  # of a parabola's coefficients: the ends of a 90 % interval to about 1 % of its mass
+DRAWS = 1000  # of a parabola's coefficients: a 90 % interval then holds 90 % to about 1 %
 TOO_FEW = "fewer than three sizes"
 
 
@@ -26,7 +26,7 @@ class Minima:
 
     x: Array
     y: Array
-    inside: NDArray[np.bool_]  # a minimum of the curve itself, not an end of the range
+    inside: NDArray[np.bool_]  # whether it is the curve's own minimum, not an end of the range
     convex: NDArray[np.bool_]
     notes: tuple[str, ...]  # why it is not inside, or empty
 
@@ -57,7 +57,7 @@ def minima(y_n3: Array, low: float, high: float) -> Minima:
 
 
 def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
-    """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN where none is."""
+    """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN if there are none."""
     low, high = percentiles(draws[np.isfinite(draws)], level)
     return float(low), float(high)
 
@@ -65,11 +65,11 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
 def parabola(
     u: Array, L: Array, u_3: Array, draws: int = DRAWS, seed: int = 0
 ) -> tuple[Array, Array]:
-    """Fits a least-squares parabola of ``L`` (n,) on ``u`` (n,), read at ``u_3`` (3,).
+    """Returns the values at ``u_3`` (3,) of the least-squares parabola of ``L`` (n,) on ``u`` (n,).
 
-    Returns its values (3,) and ``draws`` rows (draws, 3) from their sampling distribution under
-    independent normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact,
-    nothing is known of the error, and the draws are empty.
+    Also returns ``draws`` of the values, (draws, 3), from their distribution under independent
+    normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact, nothing is
+    known of the error, and there are no draws.
     """
     centre, half = u_3[1], (u_3[2] - u_3[0]) / 2
     fitted = least_squares(np.vander((u - centre) / half, 3), L, draws=draws, seed=seed)

@@ -1,10 +1,10 @@
-"""A fitted learning-rate law and batch law as one that other studies follow."""
+"""The fitted laws of learning rate and batch, pinned for other studies to follow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from moelaws.analysis.derive import derived_table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.fitting.report import FitPart, FitReport
+from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Pinned, PinnedFit, PinnedLaw, Provenance
 from moelaws.spec.study import Study
@@ -15,10 +15,10 @@ LAW = "leverage.hyperparameters"
 def pinned(
     study: Study, inputs: FittedInputs, tier: str, lr: str, batch: str, corpora: Sequence[str] = ()
 ) -> Pinned:
-    """Returns the laws of the fits ``lr`` and ``batch`` of a search, with what they rest on.
+    """Returns the laws of the fits ``lr`` and ``batch`` of a search, with their provenance.
 
-    ``corpora`` are the identities of the text of the runs. A fit of another law, of losses that
-    were not trained, without intervals, split or not converged is a UserError.
+    ``corpora`` are the identities of the text of the runs. A UserError refuses a fit of another
+    law, of losses that were not trained, without intervals, split, or not converged.
     """
     reports = {
         "lr": _checked(inputs.fit(lr), f"{LAW}:lr"),
@@ -30,6 +30,12 @@ def pinned(
         raise UserError(f"fits {lr} and {batch} must be fitted to one table of a search")
     table = study.derived_table(tables.pop())
     search = inputs.derived(table.name)
+    # Where the near-optimal runs agree, the law has no error and its interval no width.
+    flat = [
+        f"{name}: one value is best at all budgets, so that the interval of width 0 says nothing"
+        for name, report in reports.items()
+        if len(set(_law(report.parts[0]).exponent_interval)) == 1
+    ]
     return Pinned(
         lr=_law(reports["lr"].parts[0]),
         batch_tokens=_law(reports["batch_tokens"].parts[0]),
@@ -44,7 +50,7 @@ def pinned(
             C=(float(rows["C"].min()), float(rows["C"].max())),
             corpora=tuple(sorted(corpora)),
             versions=reports["lr"].versions,
-            notes=(*derived_table(study, table).warnings(search), *_flat(reports)),
+            notes=(*derived_table(study, table).warnings(search), *flat),
         ),
     )
 
@@ -57,34 +63,25 @@ def _checked(report: FitReport, law: str) -> FitReport:
         raise UserError(f"{where} rests on {report.source} losses; only trained ones are pinned")
     if by := report.split_by:
         raise UserError(f"{where} is split by {by}, so it holds several laws; pin a fit of one")
-    (part,) = report.parts
-    if not part.converged:
+    (fitted,) = report.parts
+    if not fitted.converged:
         raise UserError(f"{where} did not converge, so it cannot be pinned")
-    if any(None in (p.low, p.high) for p in part.params.values()):
+    if any(None in (p.low, p.high) for p in fitted.params.values()):
         raise UserError(
-            f"{where} has no intervals: {part.n} near-optimal runs determine the line and nothing "
-            "more; search more budgets"
+            f"{where} has no intervals: {fitted.n} near-optimal runs determine the line and "
+            "nothing more; search more budgets"
         )
     return report
 
 
-def _flat(reports: Mapping[str, FitReport]) -> list[str]:
-    """Returns a note on each law whose near-optimal runs agree: it has no error and no interval."""
-    return [
-        f"{name}: one value is best at all budgets, so that the interval of width 0 says nothing"
-        for name, report in reports.items()
-        if len(set(_law(report.parts[0]).exponent_interval)) == 1
-    ]
-
-
-def _law(part: FitPart) -> PinnedLaw:
-    """Rounds to six digits: another order of summation must not change every run's identity."""
+def _law(fitted: GroupFit) -> PinnedLaw:
+    """Returns the law to six digits, so that orders of summation change no identities of runs."""
     values = {}
-    for name, fitted in part.params.items():
-        ends = fitted.estimate, fitted.low, fitted.high
+    for name, p in fitted.params.items():
+        ends = p.estimate, p.low, p.high
         values[name] = [float(f"{end:.6g}") for end in ends if end is not None]
     k, k_low, k_high = values["coefficient"]
-    # Equal values at all budgets, such as one batch, have an exponent of rounding errors.
+    # The exponent of equal values at all budgets, such as one batch, is a rounding error.
     x, x_low, x_high = [end if abs(end) > 1e-12 else 0.0 for end in values["exponent"]]
     return PinnedLaw(
         coefficient=k,

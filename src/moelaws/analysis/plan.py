@@ -1,4 +1,4 @@
-"""What a study's fits of simulated losses would tell: which coefficients they find again."""
+"""The fits that a study would make of simulated losses, and which coefficients they recover."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,21 +32,21 @@ class Coefficient:
 
     where: Mapping[str, float]  # the split column's value; empty for a fit that is not split
     parameter: str
-    reference: float | None  # what it should be, natural scale; None where nothing says so
-    # Whether the losses were simulated with the reference; else it is the value that the paper
-    # publishes for a law of its own, which follows from the simulated one in part.
+    reference: float | None  # what it should be, natural scale; None if unknown
+    # Whether the losses were simulated with the reference. Else the paper publishes it for another
+    # of its laws, which follows only approximately from the simulated one.
     simulated: bool
     estimate: float
     low: float | None
     high: float | None
     relative_width: float | None  # of the interval, over the estimate; None without an interval
-    identified: bool  # whether the fit's rows determine it, by the fit's own judgement
+    identified: bool  # whether the fit's rows determine it, as the fit reports
     holds: bool | None  # whether the interval holds the reference; None where either is missing
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A fit of the study: its report and coefficients, or why these rows do not allow it."""
+    """A fit of the study: its report and coefficients, or the reason why there is none."""
 
     name: str
     law: str
@@ -58,8 +58,8 @@ class Planned:
 def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> Study:
     """Returns the study with the fits that simulated losses allow, without figures and claims.
 
-    The simulated law is fitted in any case. ``sample`` are the starts of each fit whose grid has
-    more, unless the study says how many.
+    The simulated law is always among them. A fit whose grid has more starts than ``sample`` runs
+    that many, unless the study says how many.
     """
     possible = study.of_simulated()
     fits = list(possible.fits)
@@ -78,11 +78,11 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
 def plan(
     study: Study, folder: TierFolder, about: Mapping[str, Any], progress: Callable[[str], Progress]
 ) -> Iterator[Planned]:
-    """Makes the fits of a study of ``fits_of``, and the derived tables that they read.
+    """Makes the fits of a study of ``fits_of`` and the derived tables that they read.
 
-    ``about`` is how its table was simulated, as the table's file says it; ``progress`` gives for a
-    fit's name what is called as the fit goes on. Each fit is yielded once it is made, after those
-    that it needs.
+    Yields each fit when it is made, after those that it needs. ``about`` says how the study's table
+    was simulated, as the table's file records it. ``progress`` returns, for a fit's name, what to
+    call with the fit's progress.
     """
     lost: dict[str, str] = {}  # fits and derived tables -> why
     for entry, needs in _steps(study):
@@ -91,7 +91,13 @@ def plan(
             if missing := sorted(needs & lost.keys()):
                 raise UserError(f"it needs {missing[0]}: {lost[missing[0]]}")
             if isinstance(entry, Derived):
-                _derive(study, entry, folder)
+                key = study.study
+                inputs = FittedInputs(
+                    frame=read_runs(folder.table(key)),
+                    fits={n: folder.fit(key, n) for n in entry.fits},
+                    derived_tables={n: folder.derived(key, n) for n in entry.derived},
+                )
+                derive(study, entry.name, inputs, folder.derived(key, entry.name))
             else:
                 report, coefficients = _fit(study, entry, folder, about, progress(entry.name))
         except UserError as error:
@@ -102,7 +108,7 @@ def plan(
 
 
 def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
-    """Yields the fits and the derived tables behind them, each after what it needs, with that."""
+    """Yields the fits and the derived tables behind them, each with, and after, what it needs."""
     derived: dict[str, Fit | Derived] = {entry.name: entry for entry in study.derived}
     entries = derived | {fit.name: fit for fit in study.fits}
     needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in study.fits}
@@ -112,16 +118,6 @@ def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
         names |= more
     for name in TopologicalSorter({n: needs[n] for n in needs if n in names}).static_order():
         yield entries[name], needs[name]
-
-
-def _derive(study: Study, entry: Derived, folder: TierFolder) -> None:
-    key = study.study
-    inputs = FittedInputs(
-        frame=read_runs(folder.table(key)),
-        fits={n: folder.fit(key, n) for n in entry.fits},
-        derived_tables={n: folder.derived(key, n) for n in entry.derived},
-    )
-    derive(study, entry.name, inputs, folder.derived(key, entry.name))
 
 
 def _fit(
@@ -148,10 +144,10 @@ def fitted_table(
 def coefficients(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
 ) -> list[Coefficient]:
-    """Compares each parameter of each part of ``report`` with what it should be.
+    """Compares each parameter of each group of ``report`` with what it should be.
 
-    ``about`` is how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
-    ``table`` is what was fitted, and ``units`` those that it declares.
+    ``about`` says how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
+    ``table`` is what was fitted, and ``units`` are those that it declares.
     """
     reference, simulated = _reference(report, about, table, units)
     compared = []
@@ -176,8 +172,8 @@ def _reference(
 ) -> tuple[Mapping[str, float], bool]:
     """Returns what the parameters should be, and whether the losses were simulated with it.
 
-    They should be those of the simulated law where the rows, as this fit reads them, follow it up
-    to its noise. They do not where the fit takes other columns for the law's variables.
+    They should be those of the simulated law if the rows, as this fit reads them, follow it up to
+    its noise. Rows do not follow it if the fit takes other columns for the law's variables.
     """
     law, simulated = laws.fittable(report.law), laws.fittable(about["law"])
     if law.id != simulated.id:

@@ -1,4 +1,4 @@
-"""What a fit of a loss law predicts of its runs, and which of two predicts held-out ones better."""
+"""Predictions by a fitted loss law for its runs, and which of two laws predicts better."""
 
 from dataclasses import dataclass
 
@@ -22,12 +22,12 @@ class Prediction:
     rows: pd.DataFrame
     used: Mask  # (n,) rows that the law was fitted to
     held: Mask  # (n,) rows that the fit held out
-    value: Array  # (n,) predicted losses in nats/token; NaN for the rows that are neither
+    value: Array  # (n,) predicted losses in nats/token; NaN for rows neither fitted nor held out
     draws: Array  # (B, n) of the fit's draws; B = 0 where it has none
 
 
 def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
-    """Returns what the fit ``fit``, declared and not split, predicts for each run of its table."""
+    """Returns the predictions of the fit ``fit``, declared and not split, for each of ``rows``."""
     report, spec = inputs.fit(fit), inputs.spec(fit)
     law = laws.fittable(report.law)
     used, held = selected_rows(rows, law, spec, {})
@@ -43,7 +43,7 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
 
 
 def rmse(of: Prediction, mask: Mask) -> float:
-    """Returns the root mean square error (nats/token) on the rows of ``mask``; NaN without any."""
+    """Returns the root mean square error (nats/token) on the rows of ``mask``; NaN if none."""
     residual = (of.rows["L"].to_numpy(float) - of.value)[mask]
     return float(np.sqrt(np.mean(residual**2))) if len(residual) else float("nan")
 
@@ -51,8 +51,8 @@ def rmse(of: Prediction, mask: Mask) -> float:
 def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int = 0) -> Estimate:
     """Returns the RMSE of ``worse`` minus that of ``better`` on the runs that both held out.
 
-    The interval pairs the draws of both fits with resampled held-out rows; NaN without draws or
-    with fewer than two rows. Both must be of the same table.
+    Both must be of the same table. The interval pairs the draws of both fits with resampled
+    held-out rows; it is NaN without draws or with fewer than two rows.
     """
     held = worse.held & better.held
     n, nan = int(held.sum()), float("nan")

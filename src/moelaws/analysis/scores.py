@@ -36,7 +36,7 @@ def by_skill(tasks: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mean_of(tasks: pd.DataFrame) -> dict[str, Any]:
-    """Returns the mean scores of ``tasks``, each of which counts once, as independent ones."""
+    """Returns the mean scores of ``tasks``, with equal weights and independent errors."""
 
     def error(name: str) -> float:
         return float(np.sqrt(np.square(tasks[name]).sum(min_count=len(tasks))) / len(tasks))

@@ -1,4 +1,4 @@
-"""What runs show of a paper's claim, and the verdict that follows by comparison."""
+"""The evidence of runs for a paper's claim, and the verdict that follows by comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 
 class Verdict(StrEnum):
-    """What can be said of a claim."""
+    """Whether runs support a claim."""
 
     SUPPORTED = "supported"
     NOT_SUPPORTED = "not supported"
@@ -21,26 +21,26 @@ class Verdict(StrEnum):
 class Evidence:
     """What a claim's rule measures."""
 
-    measured: str  # what was seen, in a sentence with numbers, intervals and how many runs
-    value: float | None = None  # that the rule looks at, in ``unit``, with its interval
+    measured: str  # a sentence with the numbers, their intervals and how many runs there are
+    value: float | None = None  # the number that decides, in ``unit``, with its interval
     low: float | None = None
     high: float | None = None
     unit: str = ""
-    # The intervals that are compared with what the claim expects, by default the one of ``value``:
-    # all must agree, and none at all leaves it open.
+    # The intervals that are compared with what the claim expects, by default that of ``value``. All
+    # must agree, and an empty list decides nothing.
     decides: Sequence[tuple[float, float]] | None = None
-    needed: str = ""  # what would decide, where the study's entry does not say it for these runs
+    needed: str = ""  # what would decide, if the study's entry does not say it for these runs
 
     @property
     def intervals(self) -> Sequence[tuple[float, float]]:
-        """The intervals that decide; none where the rule could not measure."""
+        """Returns the intervals that decide; none if the rule could not measure."""
         if self.decides is not None:
             return self.decides
         return [] if self.low is None or self.high is None else [(self.low, self.high)]
 
 
 class JudgedClaim(TypedDict):
-    """A claim with its verdict and what that rests on, as JSON data."""
+    """A claim with its verdict and the evidence, as JSON data."""
 
     name: str
     statement: str
@@ -62,7 +62,7 @@ class JudgedStudy(TypedDict):
     study: str
     title: str
     source: str
-    runs: NotRequired[str]  # what imported runs are called; verdicts of before have none
+    runs: NotRequired[str]  # the name of imported runs; verdicts of older versions have none
     assumed: str
     claims: list[JudgedClaim]
     made_of: dict[str, Any]
@@ -73,7 +73,7 @@ def verdict(
 ) -> Verdict:
     """Returns the verdict on a claim that these intervals lie between ``above`` and ``below``.
 
-    It is supported where all of them do, and not supported where one lies wholly outside. An
+    The claim is supported if all of them do, and not supported if one lies wholly outside. An
     interval across an end decides nothing, and neither do missing ends (NaN).
     """
     within, outside = [], []

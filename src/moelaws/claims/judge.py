@@ -1,4 +1,4 @@
-"""Judge a study's claims: each rule measures, and the claim's own expectation decides."""
+"""The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
 from math import isfinite
 
@@ -9,7 +9,7 @@ from moelaws.spec.study import Claim, Study
 
 
 def judge(study: Study, inputs: Inputs) -> JudgedStudy:
-    """Returns the verdicts on the study's claims, whose rules must be there, as JSON data."""
+    """Returns the verdicts on the study's claims, all of whose rules must exist, as JSON data."""
     simulated = study.simulation if "simulated" in inputs.sources else None
     return {
         "study": study.study,
@@ -23,7 +23,7 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
 
 
 def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
-    """Returns the verdict on one ``claim`` of the study with what it rests on, as JSON data."""
+    """Returns the verdict on one ``claim`` of the study, with its evidence, as JSON data."""
     rule = resolve(study.home, claim.code)
     evidence: Evidence = rule(inputs.declared_by(claim), **claim.arguments)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)
@@ -45,5 +45,5 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
 
 
 def _finite(number: float | None) -> float | None:
-    """The number; None where it is missing, for JSON knows no NaN."""
+    """Returns the number, or None if it is missing, since JSON has no NaN."""
     return None if number is None or not isfinite(number) else float(number)

@@ -7,13 +7,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
 from moelaws.files.atomic import read_json
-from moelaws.fitting.scores import ContestScores, LawScore, SplitScores
+from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
-    """Reads what `moelaws judge` wrote; a UserError where the file holds something else."""
+    """Returns what `moelaws judge` wrote; a UserError refuses a file of something else."""
     try:
         return TypeAdapter(JudgedStudy).validate_python(read_json(path))
     except ValidationError:
@@ -47,7 +47,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
 
 
 def basis(source: str, runs: str) -> str:
-    """Returns where losses come from, in a sentence; ``runs`` is what imported ones are called."""
+    """Returns a sentence that says where losses come from; ``runs`` names imported ones."""
     if source == "computed":
         return "Computed from the paper's own model; no run is behind it."
     if source == "trained":
@@ -73,7 +73,7 @@ def _section(claim: JudgedClaim, figures: Path) -> list[str]:
 
 
 def read_contest(path: Path) -> ContestScores:
-    """Reads what `moelaws contest` wrote; a UserError where the file holds something else."""
+    """Returns what `moelaws contest` wrote; a UserError refuses a file of something else."""
     try:
         judged = TypeAdapter(ContestScores).validate_python(read_json(path))
         Contest.model_validate(judged["entry"])
@@ -131,7 +131,7 @@ def _advice(each: ContestScores, split: SplitScores) -> str:
 
 
 def _fitted(each: ContestScores) -> str:
-    """How the laws were fitted, in a sentence."""
+    """Returns sentences that say how the laws were fitted."""
     entry = Contest.model_validate(each["entry"])
     stated = entry.protocol
     own = stated.get("objective")

@@ -23,7 +23,7 @@ from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies, load_study
 
 if TYPE_CHECKING:
-    from moelaws.fitting.scores import SplitScores
+    from moelaws.fitting.report import SplitScores
 
 
 @click.command("contest")
@@ -60,7 +60,7 @@ def command(
     from moelaws.files.seal import made_of
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
-    from moelaws.fitting.scores import ContestScores
+    from moelaws.fitting.report import ContestScores
     from moelaws.records.code import digest
     from moelaws.workflow.check import check_contest
     from moelaws.workflow.code import of_contest

@@ -14,7 +14,7 @@ from moelaws.cli.common import json_option, option, print_json
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
-    from moelaws.fitting.report import FitPart, FitReport
+    from moelaws.fitting.report import FitReport, GroupFit
     from moelaws.laws.base import FittableLaw, Law
 
 LABELS = {"mean": "the mean", "new": "a new observation"}
@@ -133,7 +133,7 @@ class _Fitted:
     path: Path
     law: FittableLaw
     report: FitReport
-    part: FitPart
+    part: GroupFit
 
     def intervals(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Returns those of the mean and a new observation; none without the file of the draws."""

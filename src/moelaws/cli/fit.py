@@ -26,7 +26,7 @@ from moelaws.spec.errors import UserError, located
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moelaws.fitting.report import FitPart, FitReport
+    from moelaws.fitting.report import FitReport, GroupFit
     from moelaws.spec.fit import Fit
 
 _FIT_OPTIONS = (
@@ -195,7 +195,7 @@ def _print(report: FitReport) -> None:
         _print_part(report, part)
 
 
-def _print_part(report: FitReport, part: FitPart) -> None:
+def _print_part(report: FitReport, part: GroupFit) -> None:
     where = "".join(f", {column} = {value:.6g}" for column, value in part.where.items())
     state = "converged" if part.converged else "NOT converged"
     click.echo(f"{report.law}{where}: {part.n} rows ({report.source}), {state}")
@@ -236,7 +236,7 @@ def _print_part(report: FitReport, part: FitPart) -> None:
     click.echo()
 
 
-def _print_rollout(column: str, part: FitPart) -> None:
+def _print_rollout(column: str, part: GroupFit) -> None:
     rows = []
     for rollout in part.rollout:
         errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]

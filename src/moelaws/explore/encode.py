@@ -32,7 +32,7 @@ def to_json(data: Any) -> str:
 
 
 def shortened(values: Iterable[float]) -> list[float]:
-    """Returns numbers with seven significant digits, which a page shows no more of."""
+    """Returns numbers with seven significant digits, more than the page shows."""
     return [float(f"{value:.7g}") for value in values]
 
 

@@ -1,4 +1,4 @@
-"""What a page is made from: the project's studies at a tier, and the files that they declare."""
+"""The material of a page: the project's studies at a tier, and the files that they declare."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,38 +18,35 @@ Content = TypeVar("Content")
 class Material:
     """A tier's studies with the files that a page of it may show; runs may still be under way."""
 
-    project: Project  # its configuration
-    # The chosen ones, without the entries that the tier or simulated losses lack
-    studies: tuple[Study, ...]
-    # Study -> the runs that its grid lists; empty where losses are simulated
-    sweeps: Mapping[str, Sweep]
-    # The files of the tier that the workflow declares. Others that lie in the tier's folder belong
-    # to another study or to an earlier call, and are not read.
+    project: Project
+    studies: tuple[Study, ...]  # with the entries that the tier and the source of losses allow
+    sweeps: Mapping[str, Sweep]  # study -> the runs of its grid; empty if losses are simulated
+    # The tier's files that the workflow declares. Others in the tier's folder belong to another
+    # study or to an earlier call, and are not read.
     declared: Collection[Path]
     simulated: bool = False  # whether the losses come from laws instead of trainings
-    results: Results = field(default_factory=Results)  # the tree below which everything lies
-    # Sentences on what could not be read, which the page shows
-    notes: list[str] = field(default_factory=list)
+    results: Results = field(default_factory=Results)  # the folder of all files
+    notes: list[str] = field(default_factory=list)  # on unreadable files, for the page to show
 
     @property
     def folder(self) -> TierFolder:
-        """Where the tier's tables, fits and figures lie."""
+        """Returns the folder of the tier's tables, fits and figures."""
         return self.results.tier(self.project.tier, self.simulated)
 
     def has(self, path: Path) -> bool:
-        """Tells whether a file is there, and is of these studies where it lies in the tier."""
+        """Tells whether a file exists and, if it lies in the tier, is declared."""
         declared = path in self.declared or not path.is_relative_to(self.folder.root)
         return declared and path.is_file()
 
     def read(self, reader: Callable[[Path], Content], path: Path) -> Content | None:
         """Returns what ``reader`` reads at ``path``; None where it is missing or unreadable.
 
-        A missing file is what a sweep under way has. An unreadable one is noted.
+        Files may be missing while the sweep goes on. An unreadable one is noted.
         """
         return self.attempt(lambda: reader(path)) if self.has(path) else None
 
     def attempt(self, make: Callable[[], Content]) -> Content | None:
-        """Returns what ``make`` returns; None, and a note, where the user must mend something."""
+        """Returns what ``make`` returns; at a UserError, which is noted, None."""
         try:
             return make()
         except UserError as error:

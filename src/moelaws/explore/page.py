@@ -1,4 +1,4 @@
-"""explore.html as one file: all that is there of a tier, put into the template as JSON."""
+"""The page explore.html as one file: a template into which a tier's data is put as JSON."""
 
 import html
 import re
@@ -7,16 +7,14 @@ from importlib.resources import files
 from typing import Any
 
 from moelaws import __version__
-from moelaws.explore.curves import curves, load
 from moelaws.explore.encode import packed, to_json
-from moelaws.explore.fits import loss_fits
-from moelaws.explore.laws import fitted_laws, isoflops
+from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
 from moelaws.explore.material import Material
-from moelaws.explore.runs import read_runs
+from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies, trained
 from moelaws.spec.errors import UserError
 
-# Scripts share one scope, and each may use those before it when it is read.
+# Scripts share one scope, and each may use those before it.
 SCRIPTS = (
     "decode.js", "elements.js", "store.js", "filter.js", "palette.js", "plots.js", "answers.js",
     "table.js", "scatter.js", "parallel.js", "detail.js", "curves.js", "isoflop.js", "surface.js",
@@ -25,35 +23,30 @@ SCRIPTS = (
 
 
 def render(data: dict[str, Any]) -> str:
-    """Returns the whole page for what ``gather`` returned; it needs no file and no host."""
-    page = files("moelaws.explore") / "page"
-    parts = {
-        "title": html.escape(data["title"]),
-        "style": (page / "style.css").read_text(encoding="utf-8"),
-        "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        "plotly": packed(_plotly()),
-        "data": packed(to_json(data)),
-    }
-    template = (page / "index.html").read_text(encoding="utf-8")
-    # In one pass: braces in a part stay what they are.
-    return re.sub(r"\{\{(\w+)\}\}", lambda field: parts[field[1]], template)
-
-
-def _plotly() -> str:
-    """Returns the text of plotly.min.js, which draws the page's plots."""
+    """Returns the whole page of the data that ``gather`` returned; it needs no file or host."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise UserError(
             "the page needs the package plotly, which is not installed here: `pip install plotly`"
         ) from None
-    return str(get_plotlyjs())
+    page = files("moelaws.explore") / "page"
+    contents = {
+        "title": html.escape(data["title"]),
+        "style": (page / "style.css").read_text(encoding="utf-8"),
+        "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        "plotly": packed(get_plotlyjs()),
+        "data": packed(to_json(data)),
+    }
+    template = (page / "index.html").read_text(encoding="utf-8")
+    # One pass leaves braces within the contents as they are.
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: contents[field[1]], template)
 
 
 def gather(material: Material) -> dict[str, Any]:
-    """Returns what is there of a tier, as ``render`` embeds it.
+    """Returns the data of a tier that ``render`` embeds.
 
-    What is missing is left out; what cannot be read is left out and named in ``notes``.
+    Missing files are left out, and unreadable ones too, which ``notes`` name.
     """
     runs = read_runs(material)
     fits = list(loss_fits(material, runs))

@@ -1,12 +1,16 @@
-"""All runs of a tier as columns: the rows of the studies' tables, and runs without a row yet."""
+"""All runs of a tier as columns, with their training curves and the load of their experts.
 
-from collections.abc import Mapping
+The columns are those of the studies' tables; runs that have no row yet are added.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
@@ -15,11 +19,11 @@ from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
 from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
-from moelaws.tables.parquet import column_metadata, read_study
+from moelaws.tables.parquet import column_metadata, read_study, read_table
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
-# Columns that the page has beside those of the tables.
+# Columns that the page has in addition to those of the tables
 OWN = {
     "steps_done": ("steps", "optimizer steps done so far"),
     "started": ("1", "when the run's last attempt began"),
@@ -27,7 +31,9 @@ OWN = {
     "tags": ("1", "tags that people gave to the run"),
     "note": ("1", "what people wrote of the run"),
 }
-# Column of a table -> key of a run's summary.
+MAX_POINTS = 200  # of a curve
+COLUMNS_OF_CURVES = ("step", "loss", "seconds")
+# Column of a table -> key of a run's summary
 OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds": "wall_seconds"}
 
 
@@ -35,13 +41,13 @@ OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds":
 class Runs:
     """The runs of a tier."""
 
-    frame: pd.DataFrame  # a row a run; ``study`` joins the studies that list it
+    frame: pd.DataFrame  # a row for each run; ``study`` joins the studies that list it
     units: Mapping[str, tuple[str, str]]  # column -> its unit and its description
     records: Mapping[str, Record]  # run -> its record, of trained runs whose record is whole
 
     @cached_property
     def row(self) -> dict[tuple[str, str], int]:
-        """(study, run) -> its row of the frame."""
+        """Returns (study, run) -> its row of the frame."""
         named = zip(self.frame["study"], self.frame["run_id"], strict=True)
         return {
             (study, run): row
@@ -50,32 +56,30 @@ class Runs:
         }
 
     def rows_of(self, study: str, table: pd.DataFrame) -> list[int | None]:
-        """Returns the row of each run of a study's ``table``; None where it does not name one."""
+        """Returns the row of each run of a study's ``table``; None if the table names no run."""
         if "run_id" not in table:
             return [None] * len(table)
         return [self.row.get((study, str(run))) for run in table["run_id"]]
 
     def columns(self) -> list[dict[str, Any]]:
-        """Returns the columns that hold anything, as the page reads them."""
-        every = [(str(name), self.frame[name]) for name in self.frame]
+        """Returns the columns that are not empty, as the page reads them."""
         return [
             {"name": name, "unit": unit, "description": description, **_encoded(values)}
-            for name, values in every
+            for name, values in ((str(name), self.frame[name]) for name in self.frame)
             if values.notna().any()
             for unit, description in [self.units.get(name, ("1", ""))]
         ]
 
     def details(self) -> list[dict[str, Any]]:
         """Returns the configuration and the provenance of each run, with dotted keys."""
-        known = [self.records.get(run) for run in self.frame["run_id"]]
         return [
             {"config": flatten(r.config), "provenance": flatten(r.provenance)} if r else {}
-            for r in known
+            for r in map(self.records.get, self.frame["run_id"])
         ]
 
 
 def read_runs(material: Material) -> Runs:
-    """Returns the runs of all studies of a tier; notes what is missing or damaged."""
+    """Returns the runs of all studies of a tier, and notes what is missing or damaged."""
     reader = _Reader(material)
     for study in material.studies:
         reader.read(study)
@@ -91,14 +95,14 @@ class _Reader:
     """Collects the rows of the studies, each run once."""
 
     material: Material
-    # (study, run) -> its row; the study is empty but for imported runs
+    # (study, run) -> its row; the study is given only for imported runs
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
-    # Run -> its record, read once; None where the run has no folder
+    # Run -> its record, read once; None if the run has no folder
     records: dict[str, Record | None] = field(default_factory=dict)
 
     def read(self, study: Study) -> None:
-        """Adds the rows of a study's table, and those of its runs that are not in it yet."""
+        """Adds the rows of a study's table, and runs that are not in the table yet."""
         path = self.material.folder.table(study.study)
         table = self.material.read(read_study, path)
         known: set[str] = set()
@@ -123,7 +127,7 @@ class _Reader:
             )
 
     def add(self, study: Study, row: dict[str, Any]) -> None:
-        """Adds a run, or the study to a run that another one lists too."""
+        """Adds a run, or adds the study to a run that another study lists too."""
         key = study.study if row["source"] == "imported" else "", str(row["run_id"])
         if key in self.rows:
             self.rows[key]["study"] += f", {study.study}"
@@ -137,7 +141,7 @@ class _Reader:
         return {**describe(run), **about, "C": run.C, **values, **_of_record(record)}
 
     def record(self, run_id: str) -> Record | None:
-        """Returns the record of a run; None where the run has no folder."""
+        """Returns the record of a run; None if the run has no folder."""
         if run_id not in self.records:
             results = self.material.results
             there = results.run(run_id).is_dir()
@@ -145,7 +149,7 @@ class _Reader:
         return self.records[run_id]
 
     def note(self, shown: set[str]) -> None:
-        """Notes which of the records are damaged, and how many of the ``shown`` runs lack one."""
+        """Notes the damaged records, and the ``shown`` runs that have no record."""
         damaged = [run for run, record in self.records.items() if record and record.damaged]
         missing = [run for run, record in self.records.items() if record is None and run in shown]
         if damaged:
@@ -161,7 +165,7 @@ class _Reader:
 
 
 def _of_record(record: Record | None) -> dict[str, Any]:
-    """Returns what a whole record says beside a table's row."""
+    """Returns the values of an undamaged record that a table's row does not have."""
     if record is None or record.damaged:
         return {}
     known = {
@@ -175,7 +179,7 @@ def _of_record(record: Record | None) -> dict[str, Any]:
 
 
 def _encoded(values: pd.Series) -> dict[str, Any]:
-    """Returns a column's numbers, or its texts as levels and their codes."""
+    """Returns a column as numbers, or its texts as levels and codes."""
     kept = values[values.notna()]
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if numeric or all(isinstance(x, int | float) and not isinstance(x, bool) for x in kept):
@@ -183,3 +187,70 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
         return {"type": "number", "values": floats(numbers, bits=64)}
     codes, levels = pd.factorize(values)
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
+
+
+def thinned(n: int, points: int = MAX_POINTS) -> NDArray[np.intp]:
+    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last."""
+    if n <= points:
+        return np.arange(n)
+    # They lie closer at the beginning, where a loss falls fast.
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
+
+
+def curves(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the training curves of all runs, one after the other; some may be empty."""
+    every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
+    known = [curve for curve in every if curve is not None]
+    step, loss, seconds = (
+        _joined(c[name].to_numpy(float) for c in known) for name in COLUMNS_OF_CURVES
+    )
+    return {
+        "offset": _offsets(0 if curve is None else len(curve) for curve in every),
+        "step": floats(step),
+        "loss": floats(loss),
+        "seconds": floats(seconds),
+    }
+
+
+def _curve(material: Material, run: str) -> pd.DataFrame | None:
+    """Returns some steps of a run, up to now if it is still training."""
+    results = material.results
+    for path in (results.run(run) / "history.parquet", results.history_so_far(run)):
+        frame = material.read(read_table, path)
+        if frame is not None:
+            return frame.iloc[thinned(len(frame))] if set(COLUMNS_OF_CURVES) <= set(frame) else None
+    return None
+
+
+def load(material: Material, runs: Runs) -> dict[str, Any]:
+    """Returns the fraction of tokens of each expert in the last validation, by run and layer."""
+    loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
+    return {
+        "layers": integers([len(layers) for layers in loads]),
+        "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
+        "offset": _offsets(sum(map(len, layers)) for layers in loads),
+        "share": floats(_joined(row for layers in loads for row in layers)),
+    }
+
+
+def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
+    """Returns the fractions (E,) of each layer with experts; empty if no file holds them."""
+    frame = material.read(read_table, material.results.run(run) / "load.parquet")
+    if frame is None or not {"validation", "step", "layer", "assignments"} <= set(frame):
+        return []
+    held_out = frame[frame["validation"].astype(bool)]
+    frame = held_out if len(held_out) else frame
+    last = frame[frame["step"] == frame["step"].max()].sort_values("layer")
+    counts = [np.asarray(row, dtype=float) for row in last["assignments"]]
+    if len({len(row) for row in counts}) != 1:
+        return []
+    return [row / max(row.sum(), 1.0) for row in counts]
+
+
+def _offsets(lengths: Iterable[int]) -> str:
+    """Returns where each run's points begin, and where the last one's end."""
+    return integers(np.cumsum([0, *lengths]))
+
+
+def _joined(arrays: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *arrays])

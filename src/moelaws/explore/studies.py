@@ -1,4 +1,4 @@
-"""What each study shows, and what its runs show in words that other rules wrote."""
+"""The figures, tables and claims of each study, and the pages of claims, laws and advice."""
 
 import base64
 import csv
@@ -21,7 +21,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import column_metadata, read_table
 
-MOST_ROWS = 200  # of a table
+MAX_ROWS = 200  # of a table
 WIDEST = 900  # pixels of a figure
 COLOURS = 64
 TRAINED = (
@@ -31,7 +31,7 @@ TRAINED = (
 
 
 def studies(material: Material) -> list[dict[str, Any]]:
-    """Returns the studies of which a figure, a table or a verdict is there."""
+    """Returns the studies that have a figure, a table or a verdict."""
     shown = (_study(material, study) for study in material.studies)
     return [each for each in shown if each["figures"] or each["tables"] or each["claims"]]
 
@@ -70,7 +70,7 @@ def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
         path = material.folder.paper_table(study.study, table.name)
         if rows := material.read(_cells, path):
             caption = " ".join(table.caption.split())
-            shown = {"columns": rows[0], "rows": rows[1 : MOST_ROWS + 1]}
+            shown = {"columns": rows[0], "rows": rows[1 : MAX_ROWS + 1]}
             yield {"name": table.name, "caption": caption, "csv": _link(material, path), **shown}
     for derived in study.derived:
         path = material.folder.derived(study.study, derived.name)
@@ -103,7 +103,7 @@ def embedded(path: Path) -> str:
     if picture.width > WIDEST:
         height = max(1, round(picture.height * WIDEST / picture.width))
         picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
-    # An octree finds its colours in half the time of a median cut, and lines keep theirs.
+    # An octree takes half the time of a median cut, and keeps the colours of lines.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
     few.save(buffer, "PNG", optimize=True)
@@ -121,7 +121,7 @@ def _cells(path: Path) -> list[list[str]]:
 
 def _derived(path: Path) -> dict[str, Any]:
     """Returns a derived table's columns with their units, and its first rows."""
-    frame, units = read_table(path).head(MOST_ROWS), column_metadata(path)
+    frame, units = read_table(path).head(MAX_ROWS), column_metadata(path)
     named = [(str(name), units.get(str(name), ("1", ""))[0]) for name in frame]
     return {
         "columns": [f"{name} ({unit})" if unit != "1" else name for name, unit in named],
@@ -138,12 +138,12 @@ def _short(cell: str) -> str:
 
 
 def _link(material: Material, path: Path) -> str:
-    """Returns a path from the page, which lies in the tier's folder."""
+    """Returns the path relative to the page, which lies in the tier's folder."""
     return path.relative_to(material.folder.root).as_posix()
 
 
 def trained(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns a table of what was run: a row for each study that has runs."""
+    """Returns a table of the runs, with a row for each study that has any."""
     rows = []
     for study in material.studies:
         own = runs.frame[[study.study in of.split(", ") for of in runs.frame["study"]]]
@@ -157,7 +157,7 @@ def trained(material: Material, runs: Runs) -> dict[str, Any]:
 
 
 def pages(material: Material) -> Iterator[dict[str, str]]:
-    """Yields the pages of claims, laws and outlook as HTML; of the first two, the summary."""
+    """Yields the pages of claims, laws and outlook as HTML, the first two up to their summary."""
     folder = material.folder
     for path, whole in ((folder.claims, False), (folder.laws, False), (folder.outlook, True)):
         if html := material.read(partial(_html, whole=whole), path):
@@ -165,7 +165,7 @@ def pages(material: Material) -> Iterator[dict[str, str]]:
 
 
 def _html(path: Path, whole: bool) -> str:
-    """Returns a page of Markdown, or what stands before its first section, as HTML.
+    """Returns a page of Markdown as HTML: the ``whole``, or what precedes its first section.
 
     Markup in the text stays text. Links within the page lead to its file.
     """
@@ -182,7 +182,7 @@ def _html(path: Path, whole: bool) -> str:
 
 
 def _span(frame: pd.DataFrame, column: str) -> str:
-    """Returns the range of a column; empty where it holds nothing."""
+    """Returns the range of a column; empty if the column is."""
     if column not in frame or not (known := frame[column].dropna().astype(float)).size:
         return ""
     low, high = f"{known.min():.3g}", f"{known.max():.3g}"

@@ -13,10 +13,10 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.laws.base import Array
 
-_LEVELS = [x * 10.0**d for d in range(-3, 3) for x in (1, 2, 5)]  # nats; below them one colour
+_LEVELS = [x * 10.0**d for d in range(-3, 3) for x in (1, 2, 5)]  # nats; one colour below them
 _BEYOND = "#d0d0d0"
 _SIZES, _SPARSITIES = 101, 51
-_USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities, of an axis
+_USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities on an axis
 _MARKERS = "osD^vPX<>hd"
 
 
@@ -40,7 +40,11 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
         _mark(panel, "robust", answer.robust.plan, **robust)
         if answer.as_configured:
             _mark(panel, "configuration", answer.as_configured.plan, marker="x")
-        _size_axis(panel)
+        style.size_axis(panel.ax.xaxis, "active parameters $N_a$")
+        left, right = panel.ax.get_xlim()
+        stretch = (right / left) ** 0.03
+        panel.ax.set_xlim(left / stretch, right * stretch)
+        style.fixed_ticks(panel.ax.xaxis, style.round_ticks(left, right, 4), style.short)
         C = style.power(answer.limits.compute)
         title = f"({panel.name}) $C$ = {C} FLOPs, {factor:g} times the largest"
         panel.ax.set_title(title, loc="left")
@@ -82,20 +86,12 @@ def _panel(
     if np.isnan(worst).any():
         ax.fill_between(N[0], 0.0, ceiling, color=_BEYOND, linewidth=0, zorder=0)
         ax.plot([], [], "s", color=_BEYOND, label="beyond the limits")
-    spent = answer.limits.compute / (6 * answer.limits.max_tokens)  # whole at larger sizes alone
+    # Only larger sizes spend the whole budget.
+    spent = answer.limits.compute / (6 * answer.limits.max_tokens)
     if N.min() < spent < N.max():
         ax.axvline(spent, color=style.INK, linestyle=":", label="left of it tokens run out")
     ax.grid(False)
     return filled
-
-
-def _size_axis(panel: Panel) -> None:
-    ax = panel.ax
-    style.size_axis(ax.xaxis, "active parameters $N_a$")
-    low, high = ax.get_xlim()
-    stretch = (high / low) ** 0.03
-    ax.set_xlim(low / stretch, high * stretch)
-    style.fixed_ticks(ax.xaxis, style.round_ticks(low, high, 4), style.short)
 
 
 def _mark(panel: Panel, name: str, plan: Any, **options: Any) -> None:

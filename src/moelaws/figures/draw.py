@@ -1,6 +1,6 @@
 """A study's figures (PDF, PNG, the plotted numbers as CSV) and tables (CSV, Markdown, LaTeX).
 
-Each has a record beside it (JSON): the digests of its files and of all that they were made of.
+Each has a record (JSON) beside it: the digests of its files and of all that they were made of.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,8 @@ PAPER_TABLE = (".csv", ".md", ".tex")
 def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
     """Draws the study's ``figure`` from ``inputs`` to ``out`` (.pdf); PNG, CSV, record beside it.
 
-    The same inputs write the same bytes. Returns what the reader should be warned of.
-
-    Raises:
-        UserError: for an unknown figure, a missing input or one that the entry does not declare.
+    The same inputs write the same bytes. Returns warnings for the reader. A UserError refuses an
+    unknown figure, and an input that is missing or that the entry does not declare.
     """
     sheet = make(study, figure, inputs)
     save(sheet, out)
@@ -46,7 +44,7 @@ def save(sheet: Sheet, out: Path) -> None:
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
-    """Returns the sheet of ``figure``, which sees of ``inputs`` only what its entry declares."""
+    """Returns the sheet of ``figure``, made from the ``inputs`` that its entry declares."""
     entry = study.entry("figures", figure)
     own = inputs.declared_by(entry)
     with mpl.rc_context(style.RC):
@@ -60,10 +58,7 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
 
 
 def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
-    """Sets the study's ``table`` from ``inputs`` at ``out`` (.csv), Markdown and LaTeX beside it.
-
-    Returns what the reader should be warned of.
-    """
+    """Sets ``table`` at ``out`` (.csv), Markdown and LaTeX beside it; returns warnings."""
     entry, tabular = study.entry("tables", table), set_table(study, table, inputs)
     own = inputs.declared_by(entry)
     caption = f"{entry.name}: {' '.join(entry.caption.split())}"
@@ -74,14 +69,14 @@ def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
 
 
 def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
-    """Returns the rows of ``table``, which sees of ``inputs`` only what its entry declares."""
+    """Returns the rows of ``table``, made from the ``inputs`` that its entry declares."""
     entry = study.entry("tables", table)
     tabular: Tabular = resolve(study.home, entry.code)(inputs.declared_by(entry), **entry.arguments)
     return tabular
 
 
 def _record(study: Study, name: str, inputs: Inputs, out: Path, suffixes: Sequence[str]) -> None:
-    """Writes the record (.json) of what was just drawn or set: its files and what they show."""
+    """Writes the record (.json) of a figure or table: its files, and what they were made of."""
     files = [out.with_suffix(suffix) for suffix in suffixes]
     digests = {path.name: seal.digest(path) for path in files}
     about = {"study": study.study, "name": name, "files": digests}
@@ -89,6 +84,7 @@ def _record(study: Study, name: str, inputs: Inputs, out: Path, suffixes: Sequen
 
 
 def _mark(study: Study, sources: Sequence[str]) -> str:
+    """Returns the mark of what shows losses that were not trained here; empty if all were."""
     others = [source for source in sources if source != "trained"]
     if not others:
         return ""

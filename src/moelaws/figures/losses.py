@@ -1,4 +1,4 @@
-"""What figures of losses share: bars of standard errors, and observed over predicted losses."""
+"""Parts of figures of losses: bars of standard errors, and observed over predicted losses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,25 +11,21 @@ from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel
 
-# Errors by document. Of each loss alone, most of which all runs share: for runs of several budgets.
-ALONE = "L_se"
-# Paired among the runs of a budget (``records.paired``): for figures that compare just these.
-PAIRED = "L_paired_se"
+# Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
+# of several budgets; and paired (``records.paired``), for figures that compare runs of one budget.
+ALONE, PAIRED = "L_se", "L_paired_se"
 
 
 def error_among(rows: pd.DataFrame, paired: str = PAIRED, alone: str = ALONE) -> str:
-    """Returns which error to show of the losses of one budget: one kind for all ``rows``.
+    """Returns which error to show with the losses of one budget, the same for all ``rows``.
 
-    It is ``paired`` where every run has one; else ``alone``, which may be ten times as large.
+    It is ``paired`` if every run has one, else ``alone``, which may be ten times as large.
     """
     return paired if paired in rows and bool(rows[paired].notna().all()) else alone
 
 
 def bars(rows: pd.DataFrame, error: str, value: str = "L") -> dict[str, Array]:
-    """Returns the ends, (n,) each, of one standard error, the column ``error``, about ``value``.
-
-    There are none where the rows have no such error.
-    """
+    """Returns the ends (n,) of bars of the column ``error`` about ``value``; {} without errors."""
     if error not in rows or not np.isfinite(rows[error].to_numpy(float)).any():
         return {}
     centre, se = rows[value].to_numpy(float), rows[error].to_numpy(float)
@@ -41,11 +37,11 @@ def contrast_points(
 ) -> None:
     """Draws contrasts ``value`` over ``x`` with both of their errors (``analysis.contrasts``).
 
-    A bar is one standard error by documents, paired; a paler one behind it is one by seeds. Their
-    columns are ``value`` with _paired_se and _seed_se.
+    A bar is one paired standard error by documents, of the column ``value``_paired_se. The paler
+    one behind it is one by seeds, of ``value``_seed_se.
     """
     red, green, blue, _ = options["color"]
-    options = {"markersize": 2.2, **options}  # errors may be small
+    options = {"markersize": 2.2, **options}  # so that small errors are seen
     pale = {**options, "color": (red, green, blue, 0.35), "marker": "none", "label": None}
     seeds, documents = (bars(rows, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
     panel.points(f"{series}, by seeds", rows[x], rows[value], **seeds, **pale)
@@ -55,7 +51,7 @@ def contrast_points(
 def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:
     """Sets the same axes for predicted and observed losses (n,), with equality as a line.
 
-    They reach beyond both by the share ``margin`` of the range, with at most ``ticks`` ticks.
+    They reach beyond both by the fraction ``margin`` of the range, with at most ``ticks`` ticks.
     """
     both = np.concatenate([predicted, L])
     beyond = margin * float(np.ptp(both)) or 0.01
@@ -69,7 +65,7 @@ def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: i
 
 
 def error_lines(predicted: Array, L: Array, digits: str = ".3g") -> list[str]:
-    """How many losses (n,) were predicted, their error and, as ``digits`` format it, their R2."""
+    """Returns the number of losses (n,), the error of their predictions and R2 to ``digits``."""
     n, error = len(L), float(np.sqrt(np.mean((L - predicted) ** 2)))
     lines = [f"$n$ = {n}", f"RMSE = {error:.3g} nats"]
     spread = float(np.sum((L - L.mean()) ** 2))
@@ -79,6 +75,6 @@ def error_lines(predicted: Array, L: Array, digits: str = ".3g") -> list[str]:
 
 
 def write_statistics(panel: Panel, lines: Sequence[str], size: float = 6.5) -> None:
-    """Writes the panel's upper left corner, where predictions above the losses do not lie."""
+    """Writes ``lines`` in the panel's upper left corner, where few predictions lie."""
     place = panel.ax.transAxes
     panel.ax.text(0.04, 0.97, "\n".join(lines), transform=place, va="top", fontsize=size)

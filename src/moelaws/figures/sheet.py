@@ -1,4 +1,4 @@
-"""A figure that keeps what it shows: each plotted number goes to the CSV beside the picture."""
+"""A figure that keeps its data: each plotted number goes to the CSV beside the picture."""
 
 from collections.abc import Sequence
 from string import ascii_lowercase
@@ -22,9 +22,9 @@ class Sheet:
         panels: int | Sequence[str] = 1,
         columns: int | None = None,
     ) -> None:
-        """Makes a page of ``width`` x ``height`` inches with so many ``panels``, or projections.
+        """Makes a page of ``width`` x ``height`` inches with ``panels`` in rows of ``columns``.
 
-        They stand in rows of ``columns``, by default in one row.
+        ``panels`` is their number or a projection for each; by default they stand in one row.
         """
         panels = ["rectilinear"] * panels if isinstance(panels, int) else panels
         self.figure = Figure(figsize=(width, height), layout="constrained")
@@ -41,10 +41,7 @@ class Sheet:
 
     @property
     def data(self) -> pd.DataFrame:
-        """The plotted numbers, tidy: panel, series, x, y, low, high (of y); z for surfaces.
-
-        A marked sheet's have a column ``data`` that says the mark.
-        """
+        """Returns the plotted numbers: panel, series, x, y, low, high, z; the mark as ``data``."""
         names = ["panel", "series", "x", "y", "low", "high", "z"]
         frame = pd.concat(self._records) if self._records else pd.DataFrame(columns=names)
         frame = frame.reindex(columns=names)
@@ -52,12 +49,12 @@ class Sheet:
         return frame.assign(data=self.mark) if self.mark else frame
 
     def warn(self, text: str) -> None:
-        """Keeps a warning for the user; each once."""
+        """Keeps a warning for the user, once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def record(self, panel: str, series: str, **columns: ArrayLike | None) -> None:
-        """Keeps the numbers of a series, as drawn; of bounds that it has not, nothing."""
+        """Keeps the numbers of a series, as they are drawn; those that are None are left out."""
         given = {name: x for name, x in columns.items() if x is not None}
         arrays = {name: np.atleast_1d(np.asarray(x, float)) for name, x in given.items()}
         self._records.append(pd.DataFrame({"panel": panel, "series": series, **arrays}))
@@ -79,7 +76,7 @@ class Panel:
         high: ArrayLike | None = None,
         **options: Any,
     ) -> None:
-        """Draws a curve, with a band from ``low`` to ``high`` where given."""
+        """Draws a curve, with a band from ``low`` to ``high`` if given."""
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
         if low is not None and high is not None:
@@ -95,12 +92,12 @@ class Panel:
         high: ArrayLike | None = None,
         **options: Any,
     ) -> None:
-        """Draws markers, with bars from ``low`` to ``high`` where given and finite."""
+        """Draws markers, with bars from ``low`` to ``high`` if given and finite."""
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
         (drawn,) = self.ax.plot(x, y, **options)
-        # Matplotlib leaves marks that are shifted by a few points out of the axes' limits.
+        # Matplotlib does not extend the axes' limits to marks that a transform shifts.
         self.ax.update_datalim(np.column_stack([x, y]))
         if low is not None and high is not None:
             ends = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float), np.nan)
@@ -129,10 +126,7 @@ class Panel:
         self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
 
     def message(self, text: str) -> Sheet:
-        """Shows words where a picture has nothing to show, and keeps them as a warning.
-
-        Returns the panel's sheet.
-        """
+        """Shows words in place of a picture, keeps them as a warning, and returns the sheet."""
         self.sheet.warn(text.replace("\n", " "))
         look = {"ha": "center", "va": "center", "color": style.WARN, "fontsize": 8, "wrap": True}
         self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **look)
@@ -141,6 +135,6 @@ class Panel:
 
 
 def one_panel(width: float = style.SINGLE, height: float = style.HEIGHT) -> tuple[Sheet, Panel]:
-    """A page of one panel, by default as wide as a column, and that panel."""
+    """Returns a page of one panel, by default as wide as a column, and the panel."""
     sheet = Sheet(width, height)
     return sheet, sheet.panels[0]

@@ -1,4 +1,4 @@
-"""One look for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
+"""One style for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ HEIGHT = 2.7
 INK = "#222222"
 GREY = "#8a8a8a"
 WARN = "#b02a00"
-DASHES = (0, (4, 2))  # of what is published, and of references
+DASHES = (0, (4, 2))  # for published values and references
 PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
 
 Colour = tuple[float, float, float, float]
 
-# Applied around each drawing; fonts are those that Matplotlib carries, the same everywhere.
+# Applied around each drawing. The fonts come with Matplotlib, so that they are the same everywhere.
 RC: Any = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
@@ -72,7 +72,7 @@ def palette(values: Iterable[float]) -> dict[float, Colour]:
 
 
 def power(value: float, _position: object = None) -> str:
-    """Writes a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
+    """Returns a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
     if value <= 0 or not np.isfinite(value):
         return f"{value:g}"
     if 0.01 <= value < 10_000:
@@ -85,27 +85,27 @@ def power(value: float, _position: object = None) -> str:
 def fixed_ticks(
     axis: Any, ticks: Iterable[float], text: Callable[[float], str] = "{:g}".format
 ) -> None:
-    """Gives the axis these ``ticks`` and no others, each written as ``text`` has it."""
+    """Gives the axis these ``ticks`` and no others, written by ``text``."""
     axis.set_major_locator(FixedLocator(list(ticks)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_locator(NullLocator())
 
 
 def size_axis(axis: Any, label: str) -> None:
-    """Makes an axis one of parameter counts: logarithmic, with 1-2-5 ticks on a short span."""
+    """Makes an axis of parameter counts logarithmic, with 1-2-5 ticks on a short span."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_label_text(label)
     fixed_ticks(axis, round_ticks(*axis.get_view_interval()), short)
 
 
-LABEL_WIDTH = 0.36  # inches: that of 0.875 with room beside it
-LEAST_APART = 0.09  # of an axis: two labels of it
+LABEL_WIDTH = 0.36  # inches, of the label 0.875 with room beside it
+MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
 
 
 def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
 
-    S crowds towards 1; on this scale each halving of the active share is one same step.
+    S crowds towards 1. On this scale every halving of the active fraction is a step of one size.
     """
     getattr(ax, f"set_{which}scale")(
         "function",
@@ -114,7 +114,7 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     axis = getattr(ax, f"{which}axis")
     ticks = sorted({float(value) for value in values})
     inches = ax.bbox.width / ax.figure.dpi
-    shown = apart(ticks, max(LEAST_APART, LABEL_WIDTH / inches * (which == "x")))
+    shown = apart(ticks, max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x")))
     fixed_ticks(axis, ticks, lambda S: f"{S:.{3 if S < 0.999 else 5}g}" if S in shown else "")
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
@@ -135,22 +135,22 @@ def size_label(column: str, mark: str = "") -> str:
     return f"{words} {symbol}" + (" (no embeddings)" if kind.endswith("nonemb") else "")
 
 
-def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Returns at most ``most`` round numbers from ``low`` to ``high``, as many as that allows."""
+def round_ticks(low: float, high: float, limit: int = 6) -> list[float]:
+    """Returns round numbers from ``low`` to ``high``, as many as ``limit`` allows."""
     low, high = sorted((low, high))
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
     for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
         ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
-        if len(ticks) <= most:
+        if len(ticks) <= limit:
             break
     return ticks
 
 
-def apart(values: Sequence[float], least: float = LEAST_APART) -> list[float]:
-    """Returns, of rising sparsities, the ends and those whose labels stand clear of others'."""
+def apart(values: Sequence[float], distance: float = MIN_DISTANCE) -> list[float]:
+    """Returns the first and last of rising sparsities, and those whose labels overlap no others."""
     v = -np.log1p(-np.asarray(values))
-    gap = least * (v[-1] - v[0])
+    gap = distance * (v[-1] - v[0])
     shown = [0]
     for i in range(1, len(v) - 1):
         if v[i] - v[shown[-1]] >= gap and v[-1] - v[i] >= gap:

@@ -1,4 +1,4 @@
-"""A paper's table from the user's own runs: CSV in full precision, Markdown and LaTeX to read."""
+"""A paper's table made from the user's own runs: CSV in full precision, Markdown and LaTeX."""
 
 import math
 from collections.abc import Sequence
@@ -9,28 +9,22 @@ import pandas as pd
 
 from moelaws.files.atomic import replacing, write_text
 
-_WORDS = {
-    "~": "textasciitilde",
-    "^": "textasciicircum",
-    "\\": "textbackslash",
-    "<": "textless",
-    ">": "textgreater",
-}
+_WORDS = {"~": "asciitilde", "^": "asciicircum", "\\": "backslash", "<": "less", ">": "greater"}
 _TEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
-_TEX |= str.maketrans({sign: f"\\{word}{{}}" for sign, word in _WORDS.items()})
+_TEX |= str.maketrans({sign: f"\\text{word}{{}}" for sign, word in _WORDS.items()})
 
 
 @dataclass
 class Tabular:
-    """Rows of numbers and words under human headings, and what the reader should know of them."""
+    """Rows of numbers and words under headings, with notes and warnings."""
 
-    frame: pd.DataFrame  # a row a line; its index is not shown, and missing values are left blank
-    digits: int = 4  # significant ones in Markdown and LaTeX
+    frame: pd.DataFrame  # its index is not shown, and missing values are left blank
+    digits: int = 4  # significant digits in Markdown and LaTeX
     notes: Sequence[str] = ()  # sentences below the table
     warnings: list[str] = field(default_factory=list)  # for the user's terminal
 
     def cells(self) -> list[list[str]]:
-        """Returns the body as text, a list a row."""
+        """Returns the body as text, a list for each row."""
         return [[self._cell(value) for value in row] for row in self.frame.itertuples(index=False)]
 
     def _cell(self, value: object) -> str:
@@ -44,7 +38,7 @@ class Tabular:
         return f"{number:.{self.digits}g}"
 
     def markdown(self, caption: str) -> str:
-        """Returns GitHub's Markdown, numbers to the right."""
+        """Returns the table in GitHub's Markdown, numbers aligned right."""
         right = self._right()
         lines = [caption, "", _row([str(name).replace("|", r"\|") for name in self.frame.columns])]
         lines.append("|" + "|".join("-:" if numeric else "-" for numeric in right) + "|")
@@ -52,7 +46,7 @@ class Tabular:
         return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
 
     def latex(self, caption: str, label: str) -> str:
-        """Returns a table environment in the style of booktabs."""
+        """Returns the table as a LaTeX environment in the style of booktabs."""
         rows = [list(map(str, self.frame.columns)), *self.cells()]
         head, *body = (" & ".join(map(_tex, row)) + r" \\" for row in rows)
         columns = "".join("r" if numeric else "l" for numeric in self._right())
@@ -64,9 +58,9 @@ class Tabular:
         return "\n".join([*before, *body, *after]) + "\n"
 
     def write(self, path: Path, caption: str, label: str, mark: str = "") -> None:
-        """Writes the CSV to ``path``; Markdown and LaTeX go beside it.
+        """Writes the CSV to ``path``, and Markdown and LaTeX beside it.
 
-        A ``mark`` begins their captions, and the CSV says it in a column ``data``.
+        A ``mark`` begins their captions, and the CSV repeats it in a column ``data``.
         """
         frame = self.frame.assign(data=mark) if mark else self.frame
         caption = f"{mark}. {caption}" if mark else caption
@@ -84,8 +78,8 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    """Escapes words for LaTeX; what stands between dollar signs is mathematics and stays."""
-    parts = text.split("$")
-    if len(parts) % 2 == 0:  # a lone dollar sign is money
+    """Returns text escaped for LaTeX, but for mathematics between dollar signs."""
+    pieces = text.split("$")
+    if len(pieces) % 2 == 0:  # a lone dollar sign is money
         return text.translate(_TEX)
-    return "".join(f"${x}$" if i % 2 else x.translate(_TEX) for i, x in enumerate(parts))
+    return "".join(f"${x}$" if i % 2 else x.translate(_TEX) for i, x in enumerate(pieces))

@@ -1,13 +1,13 @@
-"""What limits the trust in a fit: what its rows cannot tell apart, and the report's warnings."""
+"""What limits the trust in a fit: parameters that its rows do not identify, and warnings."""
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from moelaws.fitting.diagnostics import NearOptima, NearOptimum
-from moelaws.fitting.multistart import NEARLY
 from moelaws.fitting.prediction import outside
-from moelaws.fitting.report import Estimate, FitPart
+from moelaws.fitting.problem import NEARLY
+from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -15,21 +15,21 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.words import joined
 
-# Beyond this condition number of the Hessian single coefficients mean little.
-ILL_CONDITIONED = 1e6
-EQUIVALENT = 0.05  # excess of another optimum's objective below which its user is told
-SPAN = 100.0  # of a coefficient's interval beyond which it is not identified
+ILL_CONDITIONED = 1e6  # condition number of the Hessian above which single coefficients mean little
+EQUIVALENT = 0.05  # relative excess of another optimum's objective up to which a warning names it
+SPAN = 100.0  # ratio of the ends of a coefficient's interval above which it is not identified
+TINY = 1e-4  # fraction of every prediction below which a term vanishes
 
 
 def unidentified(
     law: FittableLaw, params: Mapping[str, Estimate], delta_method: Mapping[str, object]
 ) -> list[str]:
-    """Returns the parameters whose intervals say that these rows do not determine them."""
+    """Returns the parameters that the rows do not determine, judging by their intervals."""
     names = []
     for p in law.parameters:
         own = params[p.name]
         if own.low is None or own.high is None:
-            if delta_method:  # which gives intervals: the draws went beyond every number
+            if delta_method:  # it has intervals, so the draws of this one went to infinity
                 names.append(p.name)
             continue
         at_bound = own.low <= p.low + 1e-6 * abs(p.low) or own.high >= p.high - 1e-6 * abs(p.high)
@@ -42,8 +42,8 @@ def unidentified(
     return names
 
 
-def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> list[str]:
-    """Returns the sentences on ``fitted``, the fit of ``law`` to ``rows``, each of them once."""
+def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> list[str]:
+    """Returns the warnings about ``fitted``, the fit of ``law`` to ``rows``."""
     sentences = (
         *_of_the_search(law, fitted),
         *_of_the_parameters(law, rows, fitted),
@@ -53,7 +53,7 @@ def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> list[st
     return list(dict.fromkeys(sentences))
 
 
-def _of_the_search(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
+def _of_the_search(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     if not fitted.converged:
         yield "the optimiser did not converge to a certified stationary point"
     starts, near = fitted.diagnostics.starts, fitted.diagnostics.near_equivalent
@@ -74,7 +74,7 @@ def _of_the_search(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
         )
 
 
-def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterator[str]:
+def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterator[str]:
     known, params = fitted.diagnostics, fitted.estimates()
     for p in law.parameters:
         if p.name in known.at_bounds:
@@ -85,11 +85,12 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterato
             f"these rows do not identify {', '.join(known.unidentified)}: an interval reaches a "
             f"bound, spans a factor of {SPAN:g} (coefficients) or twice the estimate (exponents)"
         )
-    for name in vanishing(law, params, rows.columns):
-        yield (
-            f"the term of {name} is below 0.01% of every prediction: its parameters are not "
-            "identifiable from these rows"
-        )
+    for name, fraction in law.shares(params, rows.columns).items():
+        if fraction.max() < TINY:
+            yield (
+                f"the term of {name} is below 0.01% of every prediction: its parameters are not "
+                "identifiable from these rows"
+            )
     condition = known.condition_number
     if condition is not None and condition > ILL_CONDITIONED and not isinstance(law, LinearLaw):
         yield (
@@ -98,7 +99,7 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: FitPart) -> Iterato
         )
 
 
-def _of_the_sample(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
+def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     n, P, draws = fitted.n, len(law.names), fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
     if draws.used < 0.9 * draws.requested and n > P and bootstrapped:
@@ -118,7 +119,7 @@ def _of_the_sample(law: FittableLaw, fitted: FitPart) -> Iterator[str]:
         )
 
 
-def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) -> Iterator[str]:
+def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> Iterator[str]:
     if spec.holdout and fitted.holdout is None:
         yield f"holdout {spec.holdout!r} selects no row here"
     n = len(rows.held_response)
@@ -131,24 +132,32 @@ def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: FitPart) ->
             )
 
 
-# Of a change of the parameters, relative to the one that moves predictions most: below the first it
-# does not move those of the fitted rows, above the second it moves those of held-out rows.
+# Effects of a change of the parameters, relative to the change with the largest effect: it moves no
+# prediction of fitted rows up to the first, and some prediction of held-out rows above the second.
 WITHOUT_EFFECT, EFFECT = 1e-9, 1e-6
 
 
 def require_identifiable(law: FittableLaw, columns: Columns) -> None:
     """Refuses rows that cannot tell some parameters apart, whatever the losses, and names them."""
-    constant = [f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0]
     if isinstance(law, LinearLaw):
         what = ", ".join(_dependent(law, columns))
     else:
         what = ", ".join(f"{name} from {other}" for name, other in law.confounded(columns))
     if what:
-        why = f"all have {' and '.join(constant)}" if constant else "they vary too little"
+        why = (
+            f"all have {constants}"
+            if (constants := _constants(columns))
+            else "they vary too little"
+        )
         raise UserError(
             f"the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
             f"{law.ref}: {why}; add rows that vary"
         )
+
+
+def _constants(columns: Columns) -> str:
+    """Returns the variables that have one value in all rows, in words."""
+    return " and ".join(f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0)
 
 
 def require_determined(
@@ -156,9 +165,9 @@ def require_determined(
 ) -> None:
     """Refuses a fit whose rows do not determine what it predicts for other rows.
 
-    Some change of the parameters moves no prediction of the ``fitted`` rows, which are at least as
-    many as the parameters, and moves those of the ``held`` ones: an exponent of E, say, where all
-    fitted rows are dense. The UserError names the parameters.
+    That is so where some change of the parameters moves no prediction of the ``fitted`` rows, which
+    are at least as many as the parameters, but some of the ``held`` ones: a change of the exponent
+    of E, say, where all fitted rows are dense. The UserError names the parameters.
     """
     J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
     J_fitted = J_fitted / np.sqrt(J_fitted.shape[1])
@@ -169,8 +178,7 @@ def require_determined(
         return
     involved = np.abs(directions[:, moves.any(axis=1)]).max(axis=1) > 1e-3
     names = joined(name for name, is_in in zip(law.names, involved, strict=True) if is_in)
-    constant = [f"{name} = {x[0]:.6g}" for name, x in fitted.items() if np.ptp(x) == 0]
-    why = f"all have {' and '.join(constant)}, so they " if constant else ""
+    why = f"all have {constants}, so they " if (constants := _constants(fitted)) else ""
     raise UserError(
         f"the fitted rows {why}cannot determine {names}, on which the prediction of "
         f"{int(moves.any(axis=0).sum())} of the {J_held.shape[1]} held-out rows depends"
@@ -185,7 +193,7 @@ def _jacobian(law: FittableLaw, params: Mapping[str, float], columns: Columns) -
 
 
 def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
-    """Lists parameters whose design columns are linearly dependent on these rows."""
+    """Returns the parameters whose design columns are linearly dependent on these rows."""
     X = law.design(columns)
     X = X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
     _, s, vectors = np.linalg.svd(X, full_matrices=False)
@@ -194,18 +202,8 @@ def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
     return [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
 
 
-def vanishing(
-    law: FittableLaw, params: Mapping[str, float], columns: Columns, share: float = 1e-4
-) -> list[str]:
-    """Returns coefficients of the terms below ``share`` of the prediction in every row."""
-    return [name for name, own in law.shares(params, columns).items() if own.max() < share]
-
-
 def near_optima(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns) -> NearOptima:
-    """Returns how the optima (K, P), best first, differ from the first.
-
-    ``values_K`` are their objectives; predictions are compared at the rows ``columns``.
-    """
+    """Returns how optima (K, P), best first, differ from the best, also in predictions of rows."""
     prediction = law.on_scale(law.predict_batch(theta_KP, columns))
     scale = abs(values_K[0]) or 1.0
     optima = [

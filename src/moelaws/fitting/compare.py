@@ -1,4 +1,4 @@
-"""Laws side by side: the same rows, the same hold-out, and their ranks with what chance leaves."""
+"""Laws side by side: fits to the same rows, and a ranking by errors on the same held-out rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from moelaws.fitting.caveats import require_determined
-from moelaws.fitting.cores import core_count, each
+from moelaws.fitting.cores import batches, core_count, each
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
-from moelaws.fitting.multistart import batches
 from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import FitReport
+from moelaws.fitting.report import FitReport, Score
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
-from moelaws.fitting.scores import Score
 from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, Array, FittableLaw
 from moelaws.laws.mapping import check_comparable
@@ -37,7 +35,7 @@ NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts a
 class HeldOut:
     """One law's predictions of rows that were held out of its fit."""
 
-    rows: NDArray[np.intp]  # (n,) numbers of the rows: the same row may be held out in several fits
+    rows: NDArray[np.intp]  # (n,) numbers of the rows, since several fits may hold out the same row
     observed: Array  # (n,) the response, natural unit
     predicted: Array  # (n,)
     drawn: Array | None  # (B, n) predictions of the fit's draws
@@ -45,22 +43,22 @@ class HeldOut:
 
 
 class Fitted(NamedTuple):
-    """A law as it was fitted: ``ref`` names it, ``law`` is its form for these rows."""
+    """A law as it was fitted."""
 
-    ref: str
-    law: FittableLaw
-    columns: dict[str, str]  # variable -> column, of what it reads of the table
-    derived: list[str]  # what it derives from them, such as "C = 6 N_active D"
+    ref: str  # of the candidate
+    law: FittableLaw  # its form for these rows
+    columns: dict[str, str]  # variable -> column of the table that it is read from
+    derived: list[str]  # what is derived from these, such as "C = 6 N_active D"
     rows: Rows
     report: FitReport
 
-    def held_out(self, rows: NDArray[np.intp] | None = None) -> HeldOut:
-        """Predicts the rows held out, which are numbered ``rows`` where others follow."""
+    def held_out(self, numbers: NDArray[np.intp]) -> HeldOut:
+        """Returns the predictions of the held-out rows, which have these ``numbers`` (n,)."""
         params, held = self.report.parts[0].estimates(), self.rows.held_columns
         draws = self.report.draws[list(self.law.names)].to_numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return HeldOut(
-                np.arange(len(self.rows.held_response)) if rows is None else rows,
+                numbers,
                 self.rows.held_response,
                 self.law.predict(params, held),
                 of_draws(self.law, draws, held) if len(draws) else None,
@@ -68,16 +66,16 @@ class Fitted(NamedTuple):
             )
 
     def entry(self) -> dict[str, Any]:
-        (part,) = self.report.parts
+        (fitted,) = self.report.parts
         return {
             "law": self.law.ref,
-            "n": part.n,
-            "n_params": len(part.params),
-            "converged": part.converged,
-            "params": {name: vars(p) for name, p in part.params.items()},
-            **{name: part.metrics[name] for name in ("r2", "rmse", "aic", "bic")},
+            "n": fitted.n,
+            "n_params": len(fitted.params),
+            "converged": fitted.converged,
+            "params": {name: vars(p) for name, p in fitted.params.items()},
+            **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "bic")},
             "holdout": None,
-            "warnings": list(part.warnings),
+            "warnings": list(fitted.warnings),
         }
 
 
@@ -92,12 +90,12 @@ def compare(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
-    ``spec.law`` is not read; a mapping holds for those laws that have the variable.
+    ``spec.law`` is not read, and a mapping concerns the laws that have the variable.
 
-    Returns ``Fitted.entry`` of the laws that were fitted, best held-out (else AIC) first, with the
-    excess of AIC and BIC over the least, and as ``holdout`` what ``rank`` says of held-out rows;
-    and for each law that was refused, why. Fewer than two laws, laws of different responses, and
-    that every law is refused are UserErrors.
+    Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AIC, and
+    the reason why each other law was refused. An entry also has the excess of AIC and BIC over the
+    least and, as ``holdout``, the result of ``rank``. Fewer than two laws, laws of different
+    responses, and laws that are all refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
     if spec.split_by or spec.select or spec.rollout:
@@ -113,7 +111,8 @@ def compare(
             value = entry[criterion]
             entry[f"{criterion}_excess"] = None if value is None else value - min(values)
     if spec.holdout:
-        scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
+        numbers = np.arange(len(fitted[0].rows.held_response))
+        scores = rank({one.ref: [one.held_out(numbers)] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
             entry["holdout"] = scores[one.ref]
 
@@ -134,17 +133,17 @@ def fit_each(
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
 ) -> tuple[list[Fitted], dict[str, str]]:
-    """Fits each law that the table can feed, and says of the others why it cannot.
+    """Fits each law whose variables the table has, and returns why each other law was refused.
 
-    ``mappings`` are what single laws, by their names, map otherwise than ``spec`` does. A law of
-    whose variables some hardly vary over all rows, the held-out ones among them, is fitted in its
-    reduced form (``laws.reduced``). Several cores take a law each, unless one law keeps them busy.
+    ``mappings`` holds, by the names of laws, columns that differ from the mapping of ``spec``. A
+    law is fitted in its reduced form (``laws.reduced``) if some of its variables hardly vary over
+    all rows, held-out ones included. Each core takes a law, unless one law keeps all cores busy.
     """
     owns = [own_entry(law, spec, mappings) for law in candidates]
     apart = core_count() > 1 and _are_short(candidates, owns, len(table))
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
-        """Returns the rows and the fit of one law, or why the table cannot feed it."""
+        """Returns the rows and the fit of one law, or why it is refused."""
         law, own = candidates[k], owns[k]
 
         def shown(stage: str, done: int, total: int) -> None:
@@ -155,7 +154,7 @@ def fit_each(
             form = _form(law, table, own, units)
             rows = split_rows(form, table, own, units)[0]
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                # Rows that hardly determine a law lead its starts anywhere.
+                # Where rows hardly determine a law, descents may pass through infinite values.
                 report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if own.holdout:
                 params = report.parts[0].estimates()
@@ -165,7 +164,7 @@ def fit_each(
             return str(error)
         return rows, report
 
-    # The longest first, which as a rule have the most parameters.
+    # The longest fits come first, which are mostly those of the most parameters.
     order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
     if apart:
         ended = each(attempt, order, len(order), lambda n: progress("laws", n, len(order)))
@@ -177,8 +176,13 @@ def fit_each(
         if isinstance(outcome, str):
             refused[candidates[k].ref] = outcome
         else:
-            form = _form(candidates[k], table, owns[k], units)  # no other process can send it
-            fitted.append(Fitted(candidates[k].ref, form, *_read(form, table, owns[k]), *outcome))
+            form = _form(candidates[k], table, owns[k], units)  # a process cannot send a law here
+            origins = column_sources(form, table, owns[k])
+            names = {v.name for v in form.variables}
+            names |= {need for step in origins.derivations for need in step.needs}
+            columns = {name: column for name, column in origins.columns.items() if name in names}
+            derived = [step.text for step in origins.derivations]
+            fitted.append(Fitted(candidates[k].ref, form, columns, derived, *outcome))
     for one in fitted[1:]:
         if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
@@ -201,7 +205,7 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
 
 
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
-    """Tells whether no fit has so many batches of work that it would keep the cores busy."""
+    """Tells whether every fit has too few batches of work to keep all cores busy."""
     descents = [
         max(overridden(law, own.protocol, own.name).n_run, 0 if own.resample_by else own.bootstrap)
         for law, own in zip(candidates, owns, strict=True)
@@ -209,16 +213,8 @@ def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int
     return len(batches(max(descents), max(1, rows))) <= 2 * core_count()
 
 
-def _read(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> tuple[dict[str, str], list[str]]:
-    """Returns the columns behind the law's variables, and the derivations."""
-    origins = column_sources(law, table, spec)
-    names = {v.name for v in law.variables} | {n for d in origins.derivations for n in d.needs}
-    columns = {name: column for name, column in origins.columns.items() if name in names}
-    return columns, [step.text for step in origins.derivations]
-
-
 def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:
-    """Refuses a law of infinite error on the held-out rows, which no ranking can hold."""
+    """Refuses a law whose error on the held-out rows is infinite, since it has no rank."""
     with np.errstate(all="ignore"):
         predicted = law.predict(params, rows.held_columns)
         wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
@@ -230,7 +226,7 @@ def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -
 
 
 def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, str]] = {}) -> Fit:
-    """Returns the entry for one of the laws: what of the mapping and the protocol concerns it."""
+    """Returns the entry with what concerns ``law`` of the mapping, the units and the protocol."""
     known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
     columns = {**spec.mapping, **mappings.get(law.ref, {})}
     mapping = {name: column for name, column in columns.items() if name in known}
@@ -240,15 +236,15 @@ def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, s
     return spec.model_copy(update=own)
 
 
-Predictions = Mapping[str, Sequence[HeldOut]]  # law -> its predictions in each of several rounds
+Predictions = Mapping[str, Sequence[HeldOut]]  # law -> its predictions in each round of fits
 
 
 def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
-    """Ranks laws by the root mean square error over all their held-out rows, the same for all.
+    """Ranks laws by the root mean square error over their held-out rows, which are the same rows.
 
-    Intervals resample the rows, the same for all laws, and take the draws of each fit. A draw
+    Intervals combine resampled rows, the same for all laws, with the draws of each fit. A draw
     predicts a little worse than the fit itself, so that an interval may lie above its error. The
-    ends of intervals are draws: none lies between a finite error and an overflowing one.
+    ends of an interval are draws, so that none is a mean of a finite and an infinite error.
     """
     residuals = {
         law: np.concatenate([one.predicted - one.observed for one in rounds])
@@ -259,9 +255,8 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
     ranks = rankdata(list(rmse.values()), method="min")
     drawn = _drawn_errors(predictions, seed)
     drawn_ranks = rankdata(list(drawn.values()), method="min", axis=0) if drawn else []
-    place = dict(zip(drawn, drawn_ranks, strict=True))
-    # Responses are the same for all laws.
-    observed = np.concatenate([one.observed for one in predictions[best]])
+    rank_draws = dict(zip(drawn, drawn_ranks, strict=True))
+    observed = np.concatenate([one.observed for one in predictions[best]])  # the same for all laws
     spread = float(((observed - observed.mean()) ** 2).sum()) if np.ptp(observed) > 0 else None
     scores: dict[str, Score] = {}
     for law, own in zip(predictions, ranks, strict=True):
@@ -274,9 +269,9 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
         }
         if law in drawn:
             score["rmse_interval"] = _finite(_ends(drawn[law], level))
-            low, high = _ends(place[law], level)
+            low, high = _ends(rank_draws[law], level)
             score["rank_interval"] = [int(low), int(high)]
-            score["first"] = float((place[law] == 1).mean())
+            score["first"] = float((rank_draws[law] == 1).mean())
         if law in drawn and best in drawn:
             ends = _ends(drawn[law] - drawn[best], level)
             score["rmse_excess_interval"] = _finite(ends)
@@ -288,8 +283,7 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
 def _drawn_errors(predictions: Predictions, seed: int) -> dict[str, Array]:
     """Returns the root mean square errors (draws,) of the laws that have draws in every round.
 
-    A row that is held out in several rounds is drawn for all of them at once, and rows of a block
-    together.
+    A draw takes a row that is held out in several rounds in all of them, and all rows of a block.
     """
     known = {
         law: [one.drawn for one in rounds if one.drawn is not None]
@@ -303,14 +297,13 @@ def _drawn_errors(predictions: Predictions, seed: int) -> dict[str, Array]:
     rows, first, place = np.unique(
         np.concatenate([one.rows for one in rounds]), return_index=True, return_inverse=True
     )
-    groups = None
-    blocks = [one.blocks for one in rounds if one.blocks is not None]
-    if blocks:
-        groups = np.unique(np.concatenate(blocks)[first].astype(str), return_inverse=True)[1]
-        if not groups.any():  # there is no other block to draw
-            groups = None
+    blocks = None
+    if names := [one.blocks for one in rounds if one.blocks is not None]:
+        blocks = np.unique(np.concatenate(names)[first].astype(str), return_inverse=True)[1]
+        if not blocks.any():  # all rows are one block, so they are drawn one by one
+            blocks = None
     rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
-    weights = resampled(len(rows), groups, count, rng)[:, place]
+    weights = resampled(len(rows), blocks, count, rng)[:, place]
     errors = {}
     for law, draws in known.items():
         residuals = [

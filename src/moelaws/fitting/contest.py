@@ -9,7 +9,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
-from moelaws.fitting.scores import LawScore, SplitScores, Step
+from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.variables import numbers, require_column
 from moelaws.laws.base import Mask
 from moelaws.laws.mapping import check_comparable
@@ -41,15 +41,15 @@ def contest(
     """Ranks the laws of ``entry`` at each of its splits.
 
     Rows are chosen by the table's own columns, so that they are the same for all laws. A roll-out
-    goes from the largest value of its column down, as long as every law that was fitted at the
-    largest can be fitted to the rows below. A split that keeps no row, or all, refuses every law;
-    laws that cannot be compared, or a column that is not in the table, are a UserError.
+    begins at the largest value of its column and goes down, as long as all laws that were fitted at
+    the largest value can be fitted. A split that fits or holds out no row refuses every law. Laws
+    that cannot be compared, or a column that is not in the table, are a UserError.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
     rows = _Rows(entry, table)
     scores = []
-    known: dict[bytes, Round] = {}  # two splits may keep the same rows
+    known: dict[bytes, Round] = {}  # by rows, for two splits may have the same ones
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:
@@ -68,7 +68,7 @@ def contest(
 
         try:
             kept = rows.kept(split)
-        except KeepsNothingError as error:  # such as one budget: the other splits go on
+        except KeepsNothingError as error:  # the other splits may still be scored
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
         else:
             scores.append(_scores(entry, split, kept, fitted, seed))
@@ -80,7 +80,7 @@ class KeepsNothingError(UserError):
 
 
 class _Rows:
-    """A table as a contest reads it: columns of numbers and the rows of the contest."""
+    """A table as a contest reads it: its columns of numbers, and which rows take part."""
 
     def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
         self.table = table
@@ -96,7 +96,7 @@ class _Rows:
             self.used = self.used & in_sweep(table, entry.sweep)
 
     def kept(self, split: Split) -> list[Kept]:
-        """Returns the hold-outs of a split, of the most fitted rows first."""
+        """Returns the rounds of a split; the first one fits the most rows."""
         used = self.used & select(self.columns, split.rows)
         if not split.column:
             held = used & select(self.columns, split.holdout)
@@ -130,7 +130,7 @@ def _number(value: float, digits: int) -> str:
 def _scores(
     entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
 ) -> SplitScores:
-    """Ranks the laws at one split; ``fitted`` fits them all but for the rows of a hold-out."""
+    """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
     rounds = [(kept[0], first)]
     needed = ROWS_PER_PARAMETER * max((len(one.law.names) for one in first), default=0)
@@ -141,7 +141,7 @@ def _scores(
         if {one.ref for one in fits} != {one.ref for one in first}:
             break
         rounds.append((below, fits))
-    # The laws go in the contest's order in every round.
+    # Every round has the laws in the contest's order.
     by_law = {fits[0].ref: fits for fits in zip(*(fits for _, fits in rounds), strict=True)}
     rows = [np.flatnonzero(below.held) for below, _ in rounds]
     predictions = {
@@ -151,19 +151,18 @@ def _scores(
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, seed) if predictions else {}
-    entries = []
-    for ref, score in scores.items():
-        own = by_law[ref]
-        judged = LawScore(
+    entries = [
+        LawScore(
             law=own[0].law.ref,
             equation=own[0].law.equation,
             columns=own[0].columns,
             derived=own[0].derived,
             parameters=len(own[0].law.names),
-            converged=all(part.converged for one in own for part in one.report.parts),
-            **score,
+            converged=all(one.report.parts[0].converged for one in own),
+            **scores[ref],
         )
-        entries.append(judged)
+        for ref, own in by_law.items()
+    ]
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))

@@ -1,9 +1,9 @@
 """Batches of work on several cores, with the results of one.
 
 Each core has a process, forked from this one, so that the work and its arrays need no copy. Threads
-would not do: a batch is many short calls of NumPy, and each of them passes Python's lock on. How
-work is cut into batches never depends on the number of cores. So neither do results: they are the
-same to the last digit.
+would be no faster: a batch is many short calls of NumPy, and each of them passes Python's lock on.
+How work is cut into batches never depends on the number of cores, and so neither do the results:
+they are the same to the last digit.
 """
 
 import ctypes
@@ -25,9 +25,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _PR_SET_PDEATHSIG = 1
+# A batch has at most BATCH parameter vectors, and rows times vectors up to CACHED stay in the cache
+# of the processor. Of many rows it still has FEW vectors, since each call of NumPy has its price,
+# unless rows times vectors would be above MAX_SIZE, for memory.
+BATCH, CACHED, FEW, MAX_SIZE = 250, 16_000, 8, 125_000
 
 _count: ContextVar[int] = ContextVar("cores", default=1)
 _work: Callable[[Any], Any]  # of a worker process
+
+
+def batches(count: int, n: int) -> list[slice]:
+    """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
+    size = max(1, min(BATCH, max(CACHED // n, min(FEW, MAX_SIZE // n))))
+    return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 
 @contextmanager
@@ -56,11 +66,11 @@ def each(
     number: int,
     done: Callable[[int], None] = lambda count: None,
 ) -> list[Result]:
-    """Calls ``work`` with each of ``items``, of which there are ``number``.
+    """Returns what ``work`` returns for each of the ``number`` ``items``, in their order.
 
-    Returns what it returned, in the order of the items. ``done`` is called here with how many of
-    the first items have ended. An error is that of the first item that fails, or a UserError where
-    a process cannot start or ends early. At any error and at Ctrl-C the others are killed.
+    ``done`` is called in this process with how many of the first items have ended. The error of the
+    first item that fails is raised, or a UserError where a process cannot start or ends early. At
+    any error and at Ctrl-C the other processes are killed.
     """
     count = min(core_count(), number)
     results: list[Result] = []
@@ -77,7 +87,7 @@ def each(
         for item in items:
             futures.append(_submitted(pool, item, count))
             waiting = [future for future in futures[len(results) :] if not future.done()]
-            if len(waiting) > 2 * count:  # items are large, and made one after the other
+            if len(waiting) > 2 * count:  # the next item, which may be large, is made only then
                 wait(waiting, return_when=FIRST_COMPLETED)
             while len(results) < len(futures) and futures[len(results)].done():
                 results.append(futures[len(results)].result())
@@ -100,11 +110,12 @@ def each(
 
 
 def _submitted(pool: ProcessPoolExecutor, item: Any, count: int) -> Future[Any]:
-    """Submits an item; the first one starts the processes, which are not to hear of Ctrl-C."""
+    """Submits an item; the first one starts the processes, which must not hear Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with warnings.catch_warnings():
-            # Threads of other libraries stay behind, and their locks: nothing of them is used.
+            # A fork copies the locks of other libraries' threads, but not the threads. The work
+            # uses neither.
             warnings.simplefilter("ignore", DeprecationWarning)
             return pool.submit(_call, item)
     except OSError as error:
@@ -120,7 +131,7 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was killed before
+    if os.getppid() != parent:  # the parent was killed before it could be watched
         os._exit(1)
     _count.set(1)
     _work = work

@@ -1,12 +1,12 @@
 """Descent of a batch of parameter vectors, each to the optimum below it.
 
-A damped Newton method within box bounds. Far from an optimum its curvature is the majoriser of
-iteratively reweighted least squares, which stays positive; near one it is the exact Hessian, which
-converges quadratically. The damping is Levenberg's, in the model's own metric: of a sum of power
-laws, how much a step changes the logarithms of the terms. So ln b and beta move freely along the
-valley in which b / D^beta stays the same, and those of a term that has vanished stay in place.
+The method is Newton's, damped and within box bounds. Far from an optimum its curvature is the
+majoriser of iteratively reweighted least squares, which stays positive; near one it is the exact
+Hessian, which converges quadratically. The damping is Levenberg's, in the model's own metric: for a
+sum of power laws, how much a step changes the logarithms of the terms. So ln b and beta move freely
+along the valley in which b / D^beta stays the same, and a vanished term's parameters stay in place.
 
-The last steps to a stationary point, and the certificate that it is one, are SciPy's and exact.
+SciPy takes the last steps to a stationary point, and the exact Hessian certifies it.
 
 Arrays: B vectors, P parameters; all parameters on the working scale.
 """
@@ -67,7 +67,7 @@ def descend(
 def _renewed(
     slopes: Slopes, stale: Mask, here: Objective, point: Evaluation, exact: Mask
 ) -> Slopes:
-    """The derivatives at ``point``, which still hold where a step was refused."""
+    """Returns the derivatives at ``point``, renewed where ``stale``: after a step was taken."""
     if not stale.any():
         return slopes
     if stale.all():
@@ -88,7 +88,7 @@ def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
 
 
 def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric: Array) -> Array:
-    """Damped Newton steps (B, P) of the free parameters, none longer than ``MAX_STEP``."""
+    """Returns damped Newton steps (B, P) of the free parameters, none longer than ``MAX_STEP``."""
     P = gradient.shape[1]
     A = curvature + damping[:, None, None] * metric
     if not free.all():
@@ -98,7 +98,7 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
     downhill = -(gradient * free)[..., None]
     try:
         step = np.linalg.solve(A, downhill)[..., 0]
-    except np.linalg.LinAlgError:  # two columns that are the same, and next to no noise
+    except np.linalg.LinAlgError:  # two columns are equal, and the rows have hardly any noise
         step = (np.linalg.pinv(A, hermitian=True) @ downhill)[..., 0]
     longest = np.abs(step).max(axis=1, keepdims=True)
     shortened: Array = step * (MAX_STEP / np.maximum(longest, MAX_STEP))
@@ -106,14 +106,14 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
 
 
 EXACT = np.array([True])
-ARRIVED = 1e-9  # what another Newton step would gain, relatively, where one need go no further
+ARRIVED = 1e-9  # relative gain of another Newton step below which no further search is needed
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of a point that claims to be an optimum.
+    """Whether a point is an optimum, and how well determined it is.
 
-    It has converged where the Hessian has no negative eigenvalue on the free parameters and a
+    A point has converged where the Hessian has no negative eigenvalue on the free parameters and a
     Newton step would gain less than 1e-6 of the objective.
     """
 
@@ -124,10 +124,10 @@ class Certificate:
 
 
 def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
-    """Finds the stationary point next to ``theta`` (P,): by a trust region, or L-BFGS-B before it.
+    """Returns the stationary point next to ``theta`` (P,), (P,).
 
-    A descent's end is mostly so near that the trust region arrives in a few steps. Where it does
-    not, L-BFGS-B goes ahead: it takes thousands of steps along a flat valley.
+    A descent mostly ends so near that a trust region arrives in a few steps. Where it does not,
+    L-BFGS-B, which can take thousands of steps along a flat valley, goes first.
     """
     end = _trust_region(objective, theta, bounds)
     certificate = certify(objective, end, bounds)
@@ -155,9 +155,9 @@ def _quasi_newton(objective: Objective, theta: Array, bounds: Array) -> Array:
 
 
 def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
-    """Where a trust region with the exact Hessian ends, over the parameters that no bound holds.
+    """Returns where a trust region with the exact Hessian ends, over the parameters not at a bound.
 
-    It knows no bounds: where its way leads into one, a last descent walks along it.
+    The trust region knows no bounds, so a last descent follows those that it ran into.
     """
     from scipy.optimize import minimize  # advice descends without it
 
@@ -171,8 +171,8 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
         full[free] = y
         return full
 
-    # A step beyond the bounds may leave where the law has a value: it is refused as any that is
-    # too long, for which SciPy wants numbers all the same.
+    # Beyond the bounds the law may have no value. SciPy refuses a step to infinity as one that is
+    # too long, but still needs numbers for the derivatives there.
     def value(y: Array) -> float:
         f = float(objective.value(whole(y)[None])[0]) / unit
         return f if np.isfinite(f) else float("inf")
@@ -196,7 +196,10 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
 
 
 def _sharpened(objective: Objective, x: Array, bounds: Array) -> Array:
-    """A Newton step further, where values are equal and the gradient alone still tells."""
+    """Returns ``x`` after one more Newton step, if that makes the gradient smaller.
+
+    So near the optimum the values are equal to the last digits, and only the gradient differs.
+    """
     f, gradient, hessian, _ = (array[0] for array in objective.derivatives(x[None], EXACT))
     free = ~held(x, gradient, bounds)
     y = x.copy()
@@ -208,7 +211,7 @@ def _sharpened(objective: Objective, x: Array, bounds: Array) -> Array:
 
 
 def _slope(objective: Objective, x: Array) -> tuple[float, Array]:
-    f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # no Hessian, which is dear
+    f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # the exact Hessian is expensive
     return float(f[0]), gradient[0]
 
 
@@ -219,8 +222,8 @@ def _unit(objective: Objective, x: Array) -> float:
 def normalised(hessian: Array) -> tuple[Array, Array]:
     """Returns the Hessian (P, P) over the roots of its diagonal, and these roots (P,).
 
-    At a minimum its elements are within 1. Beside a diagonal element that vanishes they have no
-    bound, and no eigenvalues could be computed of them: they are cut at 1e8.
+    At a minimum its elements are within 1. Beside a diagonal element that vanishes they may be so
+    large that no eigenvalues can be computed, so they are cut at 1e8.
     """
     diagonal = np.sqrt(np.maximum(np.abs(np.diag(hessian)), np.finfo(float).tiny))
     with np.errstate(over="ignore"):
@@ -228,21 +231,22 @@ def normalised(hessian: Array) -> tuple[Array, Array]:
 
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
-    """Tells whether ``theta`` (P,) is a stationary point that is no saddle."""
+    """Certifies whether ``theta`` (P,) is a stationary point and no saddle."""
     f, gradient, hessian, _ = (array[0] for array in objective.derivatives(theta[None], EXACT))
     at_bound = held(theta, gradient, bounds)
     free = ~at_bound
     if not free.any():
         return Certificate(True, 0.0, 1.0, at_bound)
     H, g = hessian[np.ix_(free, free)], gradient[free]
-    g = np.where(np.abs(g) <= 1e-13 * objective.pull(theta)[free], 0.0, g)  # it has cancelled out
+    # What is left where the rows' terms cancel is rounding.
+    g = np.where(np.abs(g) <= 1e-13 * objective.gradient_terms(theta)[free], 0.0, g)
     scaled, diagonal = normalised(H)
     eigenvalues, vectors = np.linalg.eigh(scaled)
-    floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # absolute values may be flat
+    floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # 0 where absolute values are flat
     along = vectors.T @ (g / diagonal)
     gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
-    # A perfect fit has objective 0: a residual of 1e-11 in every row is as good as that, or of
-    # 1e-11 of responses that are larger than 1.
+    # A perfect fit has objective 0. Residuals of 1e-11 in every row count as perfect, or of 1e-11
+    # times the largest response where that is above 1.
     slight = 1e-11 * max(1.0, float(np.abs(objective.observed).max()))
     tiny = objective.unit * objective.model.n * slight * min(objective.delta, slight)
     decrease = gain / max(float(f), tiny)

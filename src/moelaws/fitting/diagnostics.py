@@ -1,7 +1,7 @@
 """What a fit's report says of its optimum, its residuals and its rows, as plain data.
 
-The fields are the keys of the report's JSON, in their order. Nothing that makes a fit is imported
-here, so that what only reads a fit depends on no engine.
+The fields are the keys of the report's JSON, in their order. This module imports nothing that makes
+a fit, so that code which only reads fits does not depend on the engine.
 """
 
 import math
@@ -19,26 +19,26 @@ def _number(value: Any) -> float:
     return value
 
 
-# As JSON writes it: an int stays one, and null is NaN.
+# A number as JSON writes it: an int stays an int, and null is NaN.
 Number = Annotated[float, PlainValidator(_number)]
 
 
 class Checked:
-    """What is read from a file has the fields' types and no other keys."""
+    """The base of data that is read from a file: it has the fields' types and no other keys."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
 class Search(Checked):
-    """What became of the starts: how many were run, survived pruning and reached the optimum."""
+    """How many starts were run, survived pruning and reached the optimum."""
 
     run: int
     survived: int
-    reached: int  # of the survivors: ended within a thousandth of the optimum's objective
-    sample: int  # never pruned; 0 where nothing was
+    reached: int  # survivors that ended within a thousandth of the optimum's objective
+    sample: int  # starts that were never pruned; 0 where no start was
     sample_reached: int
-    pruning_lost: bool  # the sample found a lower optimum than the survivors
+    pruning_lost: bool  # whether the sample led to a lower optimum than the survivors
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class NearOptimum(Checked):
     """An optimum that is nearly as good as the best and far from it."""
 
     params: dict[str, Number]  # natural scale
-    objective_excess: Number  # over the best's, relatively
-    parameters_differ: Number  # at most from the best's; of coefficients, their logarithms
-    prediction_differs: Number  # at most over the fitted rows; relatively, for a law of logarithms
+    objective_excess: Number  # relative to the best's
+    parameters_differ: Number  # the largest difference from the best's, on the working scale
+    prediction_differs: Number  # the largest over the fitted rows; relative for a law of logarithms
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class NearOptima(Checked):
 
 @dataclass(frozen=True)
 class Subsamples(Checked):
-    """Errors of the rows that refits to a random ``share`` of them left out, on the law's scale."""
+    """Errors on the law's scale of the rows that refits to random subsamples left out."""
 
-    share: Number
+    share: Number  # the fraction of the rows in a subsample
     mse: Number
     pearson: Number | None
 
@@ -85,20 +85,20 @@ class DrawCount(Checked):
 
 @dataclass(frozen=True)
 class Diagnostics(Checked):
-    """How a fit's optimum was looked for and how well the rows determine it."""
+    """How a fit's optimum was sought and how well the rows determine it."""
 
     seed: int  # of samples of starts and of the draws
-    objective: str  # the protocol's, as delta
-    delta: Number
+    objective: str  # of the protocol
+    delta: Number  # of the protocol
     newton_decrease: Number  # what a Newton step would gain, relative to the objective
-    condition_number: Number | None  # of the scaled Hessian; None where a file could not hold it
+    condition_number: Number | None  # of the scaled Hessian; None in a file if it was infinite
     at_bounds: list[str] = field(default_factory=list)  # parameters that a bound holds
     sigma: Number | None = None  # scale of the residuals, for the objective ``huber_scale``
-    starts: Starts | None = None  # none for a linear law, as near optima
-    near_equivalent: NearOptima | None = None
+    starts: Starts | None = None  # None for a linear law
+    near_equivalent: NearOptima | None = None  # None for a linear law
     subsamples: Subsamples | None = None  # of a linear law whose random subsamples determine it
     draws: DrawCount = DrawCount(0, 0)
-    unidentified: list[str] = field(default_factory=list)  # parameters that rows do not determine
+    unidentified: list[str] = field(default_factory=list)  # parameters not determined by the rows
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, without those that the law or objective lacks."""
@@ -113,7 +113,7 @@ class Residuals(Checked):
     """Spread, normality and quantiles of residuals on the law's scale, observed minus fitted.
 
     Without a degree of freedom there is no standard deviation and no quantile; for fewer than 8
-    rows there is nothing on normality.
+    rows there is no measure of normality.
     """
 
     sd: Number | None = None  # standard deviation
@@ -128,23 +128,20 @@ class ProfileInterval(Checked):
     """A parameter's profile-likelihood interval, natural scale."""
 
     estimate: Number  # where the likelihood is greatest
-    low: Number | None  # None where the rows do not hold the parameter on that side
+    low: Number | None  # None where the rows do not bound the parameter on that side
     high: Number | None
     curve: list[list[Number]]  # [value, negative log-likelihood], by rising value
 
 
 @dataclass(frozen=True)
 class Rollout(Checked):
-    """What the rows up to one value of the roll-out's column say of the rows above it.
-
-    It holds either the reason why the law could not be fitted or the fit.
-    """
+    """The fit to the rows up to one value of the roll-out's column, or the reason for none."""
 
     below: Number  # the largest value that is fitted
     reason: str | None = None
     n: int | None = None  # rows fitted
     params: dict[str, Number] | None = None  # estimates
-    errors: dict[str, Number | None] | None = None  # on the rows above, as ``goodness.errors``
+    errors: dict[str, Number | None] | None = None  # on the rows above, as ``estimate.errors``
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, without those that are None."""
@@ -156,7 +153,7 @@ class Support(Checked):
     """Where a fit's rows lie: their convex hull, as half-spaces normal . x <= offset."""
 
     ranges: dict[str, list[Number]]  # variable -> its least and its largest value
-    variables: list[str]  # those (V) that vary, each scaled to its range in what follows
+    variables: list[str]  # the V that vary; each is scaled to its range in what follows
     normals: list[list[Number]] = field(default_factory=list)  # (K, V)
     offsets: list[Number] = field(default_factory=list)  # (K,)
 

@@ -1,19 +1,28 @@
-"""One law on one set of rows: estimates, intervals and all that is known of them."""
+"""The fit of one law to one group of rows: estimates, their intervals and how good the fit is."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.stats import jarque_bera, kurtosis, skew
+from scipy.stats import t as student_t
 
 from moelaws.fitting import model_selection
 from moelaws.fitting.caveats import caveats, near_optima, require_identifiable, unidentified
-from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Rollout, Starts, Subsamples
-from moelaws.fitting.goodness import criteria, describe, errors
+from moelaws.fitting.diagnostics import (
+    Diagnostics,
+    DrawCount,
+    Residuals,
+    Rollout,
+    Starts,
+    Subsamples,
+)  # fmt: skip
 from moelaws.fitting.intervals import bootstrap, delta_method, profile, student
+from moelaws.fitting.objective import huber, sigma_huber
 from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval
-from moelaws.fitting.report import Estimate, FitPart
+from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
@@ -21,23 +30,24 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
-STUDENT_DRAWS = 1000  # they cost nothing
-# Of a roll-out: rows below a threshold for each parameter, and fits.
+STUDENT_DRAWS = 1000
+# Of a roll-out: the least number of rows below a threshold for each parameter, and the most fits.
 ROWS_PER_PARAMETER, MAX_FITS = 2, 8
-MAX_LOG = 700.0  # of a coefficient, either way, that a float holds
+TAILS = 101  # quantiles of the residuals that a report keeps
+MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
-def fit_part(
+def fit_group(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[FitPart, Array]:
+) -> tuple[GroupFit, Array]:
     """Returns the fit of ``law`` to ``rows``, and draws (B, P) of its parameters, natural scale."""
     task = problem(law, rows, protocol, seed)
     solution = solve(task, seed, lambda done, total: progress("starts", done, total))
     theta = task.working(solution.phi)
     draws, method = _draws(task, solution, rows, spec, seed, progress)
-    with np.errstate(over="ignore"):  # draws of an unidentified coefficient go anywhere
+    with np.errstate(over="ignore"):  # draws of an unidentified coefficient may be infinite
         natural = law.natural(_within_floats(law, theta, draws))
     estimates = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     exact = _delta_method(task, solution, spec.level)
@@ -55,7 +65,7 @@ def fit_part(
     if len(rows.held_response):
         held = law.predict(estimates, rows.held_columns)
         holdout = errors(rows.held_response, held, protocol.delta)
-    fitted = FitPart(
+    fitted = GroupFit(
         where=rows.where,
         n=len(rows.response),
         objective=solution.value,
@@ -97,16 +107,16 @@ def _draws(
     blocks = f"blocks of rows by {spec.resample_by}" if spec.resample_by else "rows"
     total = spec.bootstrap
     phi = bootstrap(
-        task, solution, rows.groups, total, seed, lambda done: progress("bootstrap", done, total)
+        task, solution, rows.blocks, total, seed, lambda done: progress("bootstrap", done, total)
     )
     return task.working(phi), f"percentile bootstrap over {blocks}"
 
 
 def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
-    """Returns draws (B, P) whose coefficients a float holds: others move towards the estimates.
+    """Returns draws (B, P), moved towards the estimates until a float holds all coefficients.
 
-    So their predictions stay between those of the draw and of the estimates. An estimate that is
-    out of reach itself, which only a law without bounds can have, is refused.
+    The prediction of a moved draw lies between those of the draw and of the estimates. A UserError
+    refuses estimates that no float holds, which only a law without bounds can have.
     """
     is_log = np.array([p.scale == "log" for p in law.parameters])
     beyond = is_log & (np.abs(theta) > MAX_LOG)
@@ -123,17 +133,23 @@ def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
 
 
 def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> dict[str, Any]:
-    """Returns those diagnostics that a linear law alone has, or that it lacks."""
+    """Returns the diagnostics that only linear laws have, or only the others."""
     law, certificate = task.law, solution.certificate
     if isinstance(law, LinearLaw):
-        known = {"condition_number": _standardised_condition(law.design(rows.columns))}
+        X = law.design(rows.columns)
+        X = X[:, np.ptp(X, axis=0) > 0]
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
+        # Of least squares on columns centred and of unit spread
+        known = {"condition_number": float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")}
         try:
             best = model_selection.select({"": law}, [(rows.columns, rows.response)], seed).best
         except UserError:  # random subsamples of so few rows do not determine the law
             return known
-        return known | {"subsamples": Subsamples(model_selection.SHARE, best.mse, best.pearson)}
+        fraction = model_selection.FITTED_FRACTION
+        return known | {"subsamples": Subsamples(fraction, best.mse, best.pearson)}
     values = solution.end_values
-    if solution.sigma is not None:  # a likelihood: the factor of the losses' sum that it stands for
+    if solution.sigma is not None:  # of a likelihood: as factors of the sum of losses
         values = np.exp((values - values[0]) / task.model.n)
     ends = task.working(solution.ends)
     return {
@@ -144,18 +160,10 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
     }
 
 
-def _standardised_condition(X: Array) -> float:
-    """Returns least squares' condition number for columns centred and of unit spread."""
-    varying = X[:, np.ptp(X, axis=0) > 0]
-    Z = (varying - varying.mean(axis=0)) / varying.std(axis=0)
-    s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
-    return float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")
-
-
 def _delta_method(
     task: Problem, solution: Solution, level: float
 ) -> dict[str, dict[str, float | None]]:
-    """Returns each parameter's standard error and interval, natural scale; none without freedom."""
+    """Returns each parameter's standard error and interval, natural scale; {} without freedom."""
     covariance = delta_method(task, solution.path[-1], solution.phi, solution.certificate.at_bound)
     if covariance is None:
         return {}
@@ -164,7 +172,7 @@ def _delta_method(
     theta = task.working(solution.phi)
     se = np.sqrt(np.maximum(np.einsum("pi,pq,qi->i", columns, covariance, columns), 0.0))
     ends = t_interval(theta, se, task.model.n - P, level)
-    with np.errstate(over="ignore"):  # an unidentified coefficient's interval is endless
+    with np.errstate(over="ignore"):  # the interval of an unidentified coefficient may be infinite
         low, high = (law.natural(end) for end in ends)
     slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)
     return {
@@ -180,10 +188,10 @@ def _or_none(value: float) -> float | None:
 def roll_out(
     law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
 ) -> list[Rollout]:
-    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts the others.
+    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts those above.
 
-    A row whose value is NaN is neither below nor above. A UserError on the column ``name`` says why
-    no value can be fitted.
+    A row whose value is NaN is neither below nor above. Where no fit is possible, a UserError says
+    why and names the column ``name``.
     """
     assert rows.rollout is not None
     cuts = thresholds(rows.rollout)
@@ -222,7 +230,7 @@ def _where(rows: Rows, mask: Mask) -> Observations:
 
 
 def thresholds(values: Array) -> list[float]:
-    """Returns where a roll-out cuts: the finite ``values`` but the largest, or eight quantiles."""
+    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest."""
     values = values[np.isfinite(values)]
     below: Array = np.unique(values)[:-1]
     if len(below) > MAX_FITS:
@@ -230,3 +238,69 @@ def thresholds(values: Array) -> list[float]:
         chosen = np.quantile(values, levels, method="lower")
         below = np.intersect1d(chosen, below)
     return [float(value) for value in below]
+
+
+def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float | None]:
+    """Returns the errors of predictions (n,) of a response.
+
+    They are n; r2, rmse, mse and bias (mean of predicted minus observed) in the response's unit;
+    huber_sum and huber_mean of the residuals of its logarithm at ``delta``. A number is None where
+    it is not defined: r2 of equal observations, a logarithm of a negative number.
+    """
+    residual = predicted - observed
+    spread = float(((observed - observed.mean()) ** 2).sum())
+    mse = float((residual**2).mean())
+    positive = (predicted > 0).all() and (observed > 0).all()
+    losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
+    return {
+        "n": len(observed),
+        "r2": 1 - float((residual**2).sum()) / spread if np.ptp(observed) > 0 else None,
+        "rmse": mse**0.5,
+        "mse": mse,
+        "bias": float(residual.mean()),
+        "huber_sum": None if losses is None else float(losses.sum()),
+        "huber_mean": None if losses is None else float(losses.mean()),
+    }
+
+
+def criteria(
+    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None = None
+) -> dict[str, float | None]:
+    """Returns AIC and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
+
+    They are None where a response or prediction is not positive. So laws that were fitted by
+    different objectives compare: none is refitted for it, and sigma counts as a parameter.
+    """
+    if not ((predicted > 0).all() and (observed > 0).all()):
+        return {"aic": None, "bic": None}
+    nll, _ = sigma_huber(np.log(predicted) - np.log(observed), delta, weights)
+    k = n_params + 1
+    return {"aic": 2 * k + 2 * nll, "bic": k * float(np.log(len(observed))) + 2 * nll}
+
+
+def describe(residual: Array, n_params: int, weights: Array | None, squared: bool) -> Residuals:
+    """Describes residuals (n,) on the law's scale, observed minus fitted.
+
+    The quantiles are those of a new observation's error. For least squares they are Student's t's;
+    else the residuals' own, widened by sqrt(n / (n - P)) because P parameters were fitted to them.
+    Weighted residuals are scaled to those of a row of weight 1.
+    """
+    n = len(residual)
+    r = residual if weights is None else residual * np.sqrt(weights)
+    freedom = n - n_params
+    sd = float(np.sqrt((r**2).sum() / freedom)) if freedom > 0 else None
+    enough = n >= 8 and np.ptp(r) > 0
+    levels = np.linspace(0.005, 0.995, TAILS)
+    if sd is None:
+        quantiles = None
+    elif squared:
+        quantiles = (sd * student_t.ppf(levels, freedom)).tolist()
+    else:
+        quantiles = (np.quantile(r, levels) * np.sqrt(n / freedom)).tolist()
+    return Residuals(
+        sd=sd,
+        skew=float(skew(r)) if enough else None,
+        excess_kurtosis=float(kurtosis(r)) if enough else None,
+        normal_p=float(jarque_bera(r).pvalue) if enough else None,
+        quantiles=quantiles,
+    )

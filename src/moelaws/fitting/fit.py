@@ -1,4 +1,4 @@
-"""Fit a law to a table: rows, optimum, intervals, diagnostics, report."""
+"""The fit of a law to a table: its rows by group, the fit of each group, and the report of all."""
 
 import platform
 import time
@@ -15,27 +15,26 @@ from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.cores import cores_at_work
 from moelaws.fitting.descent import descend
-from moelaws.fitting.estimate import Progress, fit_part, roll_out
+from moelaws.fitting.estimate import Progress, fit_group, roll_out
 from moelaws.fitting.model_selection import select
-from moelaws.fitting.multistart import SECOND, descents
-from moelaws.fitting.problem import problem
-from moelaws.fitting.report import FitPart, FitReport, place
+from moelaws.fitting.problem import SECOND, descents, problem
+from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
-from moelaws.laws.base import Array, FitProtocol, FittableLaw
+from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.records.progress import announce, duration
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 
-# What a fit costs: a few starts descend over a few of the rows; time grows from there.
-MEASURED_ABOVE = 5e6  # rows times descents: what is below takes some twenty seconds at most
+# The cost of a fit is estimated from the time that a few starts take to descend over a few rows.
+MEASURED_ABOVE = 5e6  # rows times descents: a smaller fit takes some twenty seconds at most
 SAID_ABOVE = 60.0  # seconds
 ROWS, STARTS = 1000, 64  # of the sample that is timed
-REFIT = 0.6  # of a descent from a start: a refit begins near its end
-PATH = 3.0  # refits, where the objective is reached by way of smoother ones
-SLOWER = 2.0  # than the sample, which fits into the processor's cache, is a whole fit
-PROFILE = 100  # descents a parameter's profile takes
+REFIT = 0.6  # time of a refit, which begins near its end, over that of a descent from a start
+PATH = 3.0  # factor for refits whose objective is reached by way of smoother ones
+SLOWER = 2.0  # factor for a whole fit, since only the sample fits into the processor's cache
+PROFILE = 100  # descents for the profile of a parameter
 EFFICIENCY = 0.8  # of each further core
 
 
@@ -56,10 +55,10 @@ def fit(
         spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
         seed: of samples of starts and of the draws.
         units: those that the table itself declares, by column.
-        progress: called with the stage's name, what is done of it and its total.
+        progress: called with the stage's name, how much of it is done and its total.
 
     Raises:
-        UserError: for anything in the table or the spec that cannot be fitted. The caller knows the
+        UserError: for anything in the table or the spec that cannot be fitted. The caller adds the
             table's name (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
@@ -68,8 +67,16 @@ def fit(
     selection = None
     if spec.select:
         law, selection = _selected(law, prepared, seed)
-    protocol = _checked_protocol(law, spec, prepared)
-    check_cost(law, prepared, spec, protocol, seed)
+    if unknown := [name for name in spec.profile if name not in law.names]:
+        raise UserError(
+            f"fit {spec.name}: profile: {law.ref} has no parameter {unknown[0]!r}; it has "
+            f"{', '.join(law.names)}"
+        )
+    protocol = overridden(law, spec.protocol, spec.name)
+    for rows in prepared:
+        with located(_place(rows)):
+            require_identifiable(law, rows.columns)
+    _announce_cost(law, prepared, spec, protocol, seed)
     fits = [
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]
@@ -86,42 +93,33 @@ def fit(
         table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
         versions={"python": platform.python_version()} | packages,
         selection=selection,
-        draws=pd.concat([_draws_frame(law, *fitted) for fitted in fits], ignore_index=True),
+        draws=pd.concat([draws for _, draws in fits], ignore_index=True),
     )
-
-
-def _checked_protocol(law: FittableLaw, spec: Fit, prepared: list[Rows]) -> FitProtocol:
-    """Returns the law's protocol with the entry's overrides, once all can be fitted by it."""
-    for name in spec.profile:
-        if name not in law.names:
-            raise UserError(
-                f"fit {spec.name}: profile: {law.ref} has no parameter {name!r}; it has "
-                f"{', '.join(law.names)}"
-            )
-    protocol = overridden(law, spec.protocol, spec.name)
-    for rows in prepared:
-        with located(_place(rows)):
-            require_identifiable(law, rows.columns)
-    return protocol
 
 
 def _fit_rows(
     law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[FitPart, Array]:
+) -> tuple[GroupFit, pd.DataFrame]:
+    """Returns the fit of one group of rows, and its draws with the split column's value."""
+
     def shown(stage: str, done: int, total: int) -> None:
         progress(f"{stage} {_place(rows)}".strip(), done, total)
 
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        fitted, draws = fit_part(law, rows, spec, protocol, seed, shown)
+        fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
         if spec.rollout:
             fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
-    return fitted, draws
+    frame = pd.DataFrame(draws, columns=list(law.names))
+    frame.insert(0, "draw", np.arange(len(frame)))
+    for column, value in rows.where.items():
+        frame.insert(0, column, value)
+    return fitted, frame
 
 
 def _selected(
     law: FittableLaw, prepared: list[Rows], seed: int
 ) -> tuple[FittableLaw, dict[str, Any]]:
-    """Returns the law's variant of least cross-validated error, common to all parts."""
+    """Returns the law's variant of least cross-validated error over all groups, and the ranking."""
     forms = laws.variants(law.id)
     candidates = {name: form for name, form in forms.items() if isinstance(form, LinearLaw)}
     if not candidates or len(candidates) < len(forms):
@@ -138,16 +136,8 @@ def _selected(
     }
 
 
-def _draws_frame(law: FittableLaw, fitted: FitPart, draws: Array) -> pd.DataFrame:
-    frame = pd.DataFrame(draws, columns=list(law.names))
-    frame.insert(0, "draw", np.arange(len(frame)))
-    for column, value in fitted.where.items():
-        frame.insert(0, column, value)
-    return frame
-
-
 def source_of(table: pd.DataFrame) -> str:
-    """Says where the losses come from; a table that does not say is somebody else's."""
+    """Returns where the losses come from; a table that does not say was imported."""
     if "source" not in table.columns:
         return "imported"
     return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
@@ -157,10 +147,10 @@ def _place(rows: Rows) -> str:
     return f"at {place(rows.where)}" if rows.where else ""
 
 
-def check_cost(
+def _announce_cost(
     law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
 ) -> None:
-    """Says how long a fit of over a minute will take; over ``max_hours`` that is a UserError."""
+    """Announces the duration of a fit of over a minute; a UserError refuses over ``max_hours``."""
     with threadpool_limits(1):  # as the fit itself
         seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
     seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)

@@ -1,13 +1,13 @@
 """How far estimates may be off: draws of them, the delta method and the profile likelihood.
 
 There are two ways to draw. The bootstrap refits to rows, or blocks of rows, drawn with replacement.
-For least squares the estimates' Student-t distribution is drawn from instead: exact for a linear
-law with normal errors, and right for the handful of rows of a law over optima, where a bootstrap is
+Least squares draws from the Student-t distribution of its estimates instead. That is exact for a
+linear law with normal errors, and right for the few rows of a law over optima, where a bootstrap is
 far too narrow.
 
 The profile likelihood says how far a parameter can be moved when all others make up for it. It
-rests on the Huber likelihood with a fitted scale, whatever the fit's own objective: its optimum is
-near the fit's and not the same.
+rests on the Huber likelihood with a fitted scale, whatever the fit's own objective is, so that its
+optimum is near the fit's but not the same.
 """
 
 import dataclasses
@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from moelaws.fitting.cores import each
+from moelaws.fitting.cores import batches, each
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import ProfileInterval
-from moelaws.fitting.goodness import sigma_huber
-from moelaws.fitting.multistart import batches
-from moelaws.fitting.objective import Objective
+from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.problem import Problem, Solution, follow, problem
 from moelaws.fitting.quantiles import student_t
 from moelaws.laws.base import Array, Mask
@@ -31,52 +29,54 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.spec.fit import Fit
 
 FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
+POINTS = 16  # of a profile, on each side of the optimum
+DELTA = 1e-3  # of a profile's likelihood, in units of its scale
 
 
 def resampled(
-    n: int, groups: NDArray[np.intp] | None, draws: int, rng: np.random.Generator
+    n: int, blocks: NDArray[np.intp] | None, draws: int, rng: np.random.Generator
 ) -> Array:
     """Returns how often each of ``n`` rows stands in each of ``draws`` resamples, (draws, n).
 
-    ``groups`` (n,) are the blocks' numbers, where whole blocks are drawn.
+    ``blocks`` (n,) are the numbers of the rows' blocks, where whole blocks are drawn.
     """
-    block = np.arange(n) if groups is None else groups
-    blocks = int(block.max()) + 1
-    counts = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=draws)
+    block = np.arange(n) if blocks is None else blocks
+    count = int(block.max()) + 1
+    counts = rng.multinomial(count, np.full(count, 1 / count), size=draws)
     return np.asarray(counts[:, block], float)
 
 
 def bootstrap(
     problem: Problem,
     solution: Solution,
-    groups: NDArray[np.intp] | None,
+    blocks: NDArray[np.intp] | None,
     draws: int,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Array:
-    """Returns coordinates (draws, P) refitted to resampled rows.
+    """Returns coordinates (draws, P) refitted to resampled rows, or blocks (n,) of rows.
 
-    Each draw starts from every one of the fit's ends and the best is followed: from the optimum
-    alone, a term that vanished there would vanish in every draw. A draw whose rows cannot tell the
-    parameters of a linear law apart is left out.
+    Each draw starts from all ends of the fit, and the best is followed: if it started from the
+    optimum alone, a term that vanished there would vanish in every draw. A draw whose rows do not
+    identify the parameters of a linear law is left out.
     """
     if not draws:
         return np.empty((0, len(solution.phi)))
     n, rng = problem.model.n, np.random.default_rng(seed)
-    blocks = n if groups is None else int(groups.max()) + 1
+    n_blocks = n if blocks is None else int(blocks.max()) + 1
     place, counts_RB = np.arange(draws), np.empty((0, 0))
-    # So few blocks give each resample many times: it is refitted once.
-    are_few = groups is not None and math.comb(2 * blocks - 1, blocks) < draws
+    # Where blocks are so few that resamples repeat, each different one is refitted once.
+    are_few = blocks is not None and math.comb(2 * n_blocks - 1, n_blocks) < draws
     if are_few:
-        drawn = resampled(blocks, None, draws, rng)
+        drawn = resampled(n_blocks, None, draws, rng)
         counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
     refits = len(counts_RB) if are_few else draws
     slices = batches(refits, n)
 
     def counted(batch: slice) -> Array:
         if are_few:
-            return counts_RB[batch][:, groups]
-        return resampled(n, groups, batch.stop - batch.start, rng)
+            return counts_RB[batch][:, blocks]
+        return resampled(n, blocks, batch.stop - batch.start, rng)
 
     def work(counts: Array) -> tuple[Array, Mask]:
         phi, used = np.zeros((len(counts), len(solution.phi))), np.ones(len(counts), dtype=bool)
@@ -108,7 +108,7 @@ def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:
-    """Tells which resamples (B,) of a linear law, whose design is orthonormal, determine it."""
+    """Returns which resamples (B,) determine a linear law, whose design is orthonormal."""
     _, state = problem.model.evaluate(problem.starts[:1])
     J = problem.model.jacobian(state)[0]
     gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / (J[0] @ J[0])
@@ -116,7 +116,7 @@ def _identified(problem: Problem, counts: Array) -> Mask:
 
 
 def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Array:
-    """Returns draws (draws, P) of a least-squares fit's t distribution; none without freedom."""
+    """Returns draws (draws, P) from the t distribution of least squares; none without freedom."""
     at_bound, P = solution.certificate.at_bound, len(solution.phi)
     covariance = delta_method(problem, solution.path[-1], solution.phi, at_bound)
     if covariance is None:
@@ -132,9 +132,9 @@ def delta_method(
 ) -> Array | None:
     """Returns the covariance (P, P) of the estimates for large n; zero for parameters at a bound.
 
-    The sandwich of an M-estimator: with weights w, psi the objective's derivative and psi' its mean
-    slope, (psi' J'wJ)^-1 J' w^2 psi^2 J (psi' J'wJ)^-1, times n / (n - P). For least squares the
-    residuals' variance stands for each psi^2. None where no degree of freedom is left.
+    It is the sandwich of an M-estimator. With weights w, the objective's derivative psi and its
+    mean slope psi', that is (psi' J'wJ)^-1 J' w^2 psi^2 J (psi' J'wJ)^-1, times n / (n - P). Least
+    squares takes the residuals' variance for each psi^2. None where no degree of freedom is left.
     """
     n, P = problem.model.n, len(phi)
     if n <= P:
@@ -148,9 +148,9 @@ def delta_method(
     if not np.isfinite(objective.delta):
         middle = information * float((w * r**2).mean())
     else:
-        # The slope of psi is 1 for rows within the threshold: for so few, where it is tiny, that
-        # they are counted over a wider band. Row by row, for errors differ between rows; where too
-        # few are in the band for that, by their share of all rows.
+        # The slope of psi is 1 for rows within the threshold. Where the threshold is tiny, these
+        # are so few that rows are counted over a wider band instead: row by row, since errors
+        # differ between rows, or by the fraction of all rows where too few are in the band.
         wide = 1.06 * float(np.median(np.abs(r))) * 1.4826 * n**-0.2
         band = max(objective.delta, wide)
         within = (np.abs(r) <= band).astype(float)
@@ -168,10 +168,6 @@ def delta_method(
     return covariance
 
 
-POINTS = 16  # on each side of the optimum
-DELTA = 1e-3  # of the likelihood, in units of its scale
-
-
 def profile(
     fitted: Problem, solution: Solution, spec: Fit, progress: Callable[[str, int, int], None]
 ) -> dict[str, ProfileInterval]:
@@ -187,15 +183,16 @@ def profile(
         progress("profile", done, len(spec.profile))
         place = law.names.index(name)
         task = problem(law, fitted.rows, likelihood, fitted.seed, last=place)
-        profiles[name] = _one(task, place, theta, solution, spec.level)
+        profiles[name] = _profile(task, place, theta, solution, spec.level)
     if spec.profile:
         progress("profile", len(spec.profile), len(spec.profile))
     return profiles
 
 
-def _one(
+def _profile(
     task: Problem, place: int, theta: Array, solution: Solution, level: float
 ) -> ProfileInterval:
+    """Returns the profile of the parameter at index ``place``, from the estimates ``theta``."""
     law, path = task.law, task.path()
     linear = isinstance(law, LinearLaw)
     axis = len(theta) - 1 if linear else place
@@ -203,7 +200,9 @@ def _one(
     centre = follow(path, starts, task.bounds)
     best = centre[np.argmin([_nll(task, phi) for phi in centre])]
     least = _nll(task, best)
-    step = _standard_error(task, path[-1], best, axis)
+    covariance = delta_method(task, path[-1], best, np.zeros(len(best), dtype=bool))
+    variance = 0.0 if covariance is None else float(covariance[axis, axis])
+    step = float(np.sqrt(variance)) or 0.1 * max(abs(float(best[axis])), 1.0)  # a standard error
     drop = 0.5 * float(chi2.ppf(level, 1))
     curve, ends = [(best, least)], []
 
@@ -233,7 +232,7 @@ def _one(
 def _along(
     task: Problem, path: list[Objective], centre: Array, axis: int, values: Array
 ) -> list[tuple[Array, float]]:
-    """Finds the likelihood's optimum with the coordinate ``axis`` at each of ``values`` (K,)."""
+    """Returns the likelihood's optima with the coordinate ``axis`` at each of ``values`` (K,)."""
     starts = np.repeat(centre[None], len(values), axis=0)  # (K, ends, P)
     starts[:, :, axis] = values[:, None]
     starts = starts.reshape(-1, centre.shape[1])
@@ -248,7 +247,7 @@ def _along(
 def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
     """Returns where the likelihood has fallen by ``drop``, between the points that bracket it.
 
-    The square root of the fall is close to linear in the parameter, so that one is interpolated.
+    The square root of the fall is nearly linear in the parameter, so that it is interpolated.
     """
     k = int(np.argmax(rises > drop))
     inner, x = (0.0, centre) if k == 0 else (max(rises[k - 1], 0.0), float(values[k - 1]))
@@ -259,9 +258,3 @@ def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
 def _nll(task: Problem, phi: Array) -> float:
     residual = task.model.evaluate(phi[None])[0][0] - task.observed
     return sigma_huber(residual, DELTA, task.rows.weights)[0]
-
-
-def _standard_error(task: Problem, objective: Objective, phi: Array, axis: int) -> float:
-    covariance = delta_method(task, objective, phi, np.zeros(len(phi), dtype=bool))
-    variance = 0.0 if covariance is None else float(covariance[axis, axis])
-    return float(np.sqrt(variance)) or 0.1 * max(abs(float(phi[axis])), 1.0)

@@ -1,7 +1,9 @@
-"""Which form of a linear law predicts rows that it has not seen best (sparsity paper, App B).
+"""Which form of a linear law predicts best the rows that it has not seen (sparsity paper, App B).
 
-Of every part of a table, such as a compute budget, a random 80 % is fitted and the rest predicted,
-100 times; a choice holds for all parts. Arrays: k resamples, n rows of a part, P parameters.
+Of every group of rows, such as a compute budget, a random 80 % is fitted and the rest predicted.
+This is done 100 times, and one form is chosen for all groups.
+
+Arrays: k resamples, n rows of a group, P parameters.
 """
 
 import math
@@ -15,13 +17,13 @@ from moelaws.laws.base import Array
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
-SHARE = 0.8  # of a part's rows that a resample fits
+FITTED_FRACTION = 0.8  # of a group's rows, in a resample
 
-# A fit's least singular value over its largest, of standardised columns, from which it tells its
-# parameters apart: the powers of ln N are nearly collinear, and reach 1e-6.
+# The least ratio of the smallest to the largest singular value of standardised columns at which
+# their rows identify the parameters. The powers of ln N are nearly collinear, and reach 1e-6.
 _RANK = 1e-10
 
-Part = tuple[Mapping[str, ArrayLike], ArrayLike]  # a law's columns and the response, natural unit
+Group = tuple[Mapping[str, ArrayLike], ArrayLike]  # a law's columns and the response, natural unit
 
 
 @dataclass(frozen=True)
@@ -34,22 +36,19 @@ class Candidate:
 
     name: str  # of the form among the candidates
     n_params: int
-    mse: float  # over held-out rows of all parts, averaged over resamples
+    mse: float  # over held-out rows of all groups, averaged over resamples
     standard_error: float
-    pearson: float  # of held-out rows within each part, averaged; NaN for a constant response
+    pearson: float  # of held-out rows within each group, averaged; NaN for a constant response
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates, best first, and the two choices among them.
-
-    ``simplest`` has the fewest parameters of those within one standard error of the best; of equal
-    ones, the least error. ``unidentified`` names the forms that some resample could not determine.
-    """
+    """Candidates, best first, and the two choices among them."""
 
     ranked: tuple[Candidate, ...]
+    # The one of fewest parameters, and of these of least error, within a standard error of the best
     simplest: Candidate
-    unidentified: tuple[str, ...]
+    unidentified: tuple[str, ...]  # forms that some resample does not determine
 
     @property
     def best(self) -> Candidate:
@@ -57,23 +56,23 @@ class Selection:
 
 
 def select(
-    candidates: Mapping[str, LinearLaw], parts: Sequence[Part], seed: int = 0, k: int = 100
+    candidates: Mapping[str, LinearLaw], groups: Sequence[Group], seed: int = 0, k: int = 100
 ) -> Selection:
-    """Cross-validates ``candidates`` over the same ``k`` random resamples of every part.
+    """Cross-validates ``candidates`` over the same ``k`` random resamples of every group.
 
     The candidates are forms of one law by name, such as ``laws.variants("sparsity.isoflop")``. A
-    part of fewer than two rows is a UserError, as where no candidate is identified.
+    UserError refuses a group of fewer than two rows, and rows that determine no candidate.
     """
     rng = np.random.default_rng(seed)
-    splits = [_splits(np.size(response), rng, k) for _, response in parts]
+    splits = [_splits(np.size(response), rng, k) for _, response in groups]
     n_held = sum(held.shape[1] for _, held in splits)
     n_fitted = sum(fitted.shape[1] for fitted, _ in splits)
     ranked: list[Candidate] = []
     unidentified: list[str] = []
     for name, law in candidates.items():
-        held_out = [_held_out(law, part, *split) for part, split in zip(parts, splits, strict=True)]
+        held_out = [_held_out(law, own, *split) for own, split in zip(groups, splits, strict=True)]
         errors = [pair for pair in held_out if pair is not None]
-        if len(errors) < len(parts):
+        if len(errors) < len(groups):
             unidentified.append(name)
             continue
         mse_k = sum(((p - y) ** 2).sum(axis=1) for p, y in errors) / n_held
@@ -83,10 +82,10 @@ def select(
         mse = float(np.mean(mse_k))
         ranked.append(Candidate(name, len(law.parameters), mse, standard_error, pearson))
     if not ranked:
-        rows = ", ".join(str(np.size(response)) for _, response in parts)
+        rows = ", ".join(str(np.size(response)) for _, response in groups)
         raise UserError(
-            f"no form of the law can be chosen: {SHARE:.0%} of the rows ({rows} in each part) do "
-            "not determine any; more sizes or sparsities at each budget are needed"
+            f"no form of the law can be chosen: {FITTED_FRACTION:.0%} of the rows ({rows} in each "
+            "group) do not determine any; more sizes or sparsities at each budget are needed"
         )
     ranked.sort(key=lambda c: (c.mse, c.n_params))
     within = [c for c in ranked if c.mse <= ranked[0].mse + ranked[0].standard_error]
@@ -95,35 +94,35 @@ def select(
 
 
 def held_out(
-    law: LinearLaw, part: Part, seed: int = 0, k: int = 100
+    law: LinearLaw, group: Group, seed: int = 0, k: int = 100
 ) -> tuple[NDArray[np.intp], Array] | None:
-    """Returns the rows of ``part`` that each of ``k`` resamples holds out, and their predictions.
+    """Returns the rows of ``group`` that each of ``k`` resamples holds out, and their predictions.
 
     Both are (k, .), on the scale that the law is fitted on. None where a resample does not
     determine the law.
     """
-    fitted, held = _splits(np.size(part[1]), np.random.default_rng(seed), k)
-    predictions = _held_out(law, part, fitted, held)
+    fitted, held = _splits(np.size(group[1]), np.random.default_rng(seed), k)
+    predictions = _held_out(law, group, fitted, held)
     return None if predictions is None else (held, predictions[0])
 
 
 def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows that are fitted and rows that are held out, of each resample: (k, .) and (k, .)."""
+    """Returns the rows that each resample fits, (k, .), and those that it holds out, (k, .)."""
     if n < 2:
-        raise UserError(f"a part has {n} rows: at least 2 are needed to hold one out")
+        raise UserError(f"a group has {n} rows: at least 2 are needed to hold one out")
     order = rng.random((k, n)).argsort(axis=1)
-    fitted = min(max(round(SHARE * n), 1), n - 1)
+    fitted = min(max(round(FITTED_FRACTION * n), 1), n - 1)
     return order[:, :fitted], order[:, fitted:]
 
 
 def _held_out(
-    law: LinearLaw, part: Part, fitted: NDArray[np.intp], held: NDArray[np.intp]
+    law: LinearLaw, group: Group, fitted: NDArray[np.intp], held: NDArray[np.intp]
 ) -> tuple[Array, Array] | None:
     """Returns predictions and responses (k, .) of held-out rows, on the law's own scale.
 
-    None where a resample does not tell the parameters apart.
+    None where a resample does not identify the parameters.
     """
-    columns, response = part
+    columns, response = group
     X, y = _standardised(law.design(law.columns(columns))), law.on_scale(response)
     if fitted.shape[1] < X.shape[1]:
         return None
@@ -136,7 +135,7 @@ def _held_out(
 
 
 def _standardised(X: Array) -> Array:
-    """Returns columns of that span in better condition: of unit size, centred beside a constant."""
+    """Returns columns of the same span, of unit size, and centred if one of them is constant."""
     constant = (np.ptp(X, axis=0) == 0) & (X[0] != 0)
     if constant.any():
         X = np.where(constant, X, X - X.mean(axis=0))

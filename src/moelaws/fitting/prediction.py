@@ -1,8 +1,8 @@
 """A fitted law at query points: its intervals there, and whether fitted rows surround them.
 
 Each variable is taken on the scale on which laws see it: ln of a positive quantity, -ln(1 - S) of a
-sparsity. The support, the fitted rows' convex hull, is kept as half-spaces, so that one prediction
-needs NumPy alone and is quick.
+sparsity S. The support is the convex hull of the fitted rows. It is kept as half-spaces, so that a
+prediction needs NumPy alone and is quick.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def predict(
 ) -> Prediction:
     """Evaluates the fitted law at ``columns`` (numbers or arrays of one shape (n,)).
 
-    ``params`` are its estimates and ``draws`` (B, P) those of the fit, natural scale; ``level`` is
+    ``params`` are the fit's estimates and ``draws`` (B, P) its draws, natural scale; ``level`` is
     that of the intervals.
     """
     flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
@@ -69,12 +69,12 @@ def _natural(law: FittableLaw, values: Array) -> Array:
     return np.exp(values) if law.log_response else values
 
 
-SLACK = 1e-6  # of each variable's range: the hull's own corners are inside
-MAX_HALF_SPACES = 2000  # kept; of more than these, the box of the ranges alone
+SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside
+MAX_HALF_SPACES = 2000  # of a larger hull only the box of the ranges is kept
 
 
 def support_of(law: Law, columns: Columns) -> Support:
-    """Returns the hull of rows ``columns`` (n,), or the box of their ranges where it has none."""
+    """Returns the hull of rows ``columns`` (n,), or the box of their ranges if there is no hull."""
     from scipy.spatial import ConvexHull, QhullError
 
     ranges = {
@@ -85,7 +85,7 @@ def support_of(law: Law, columns: Columns) -> Support:
     box = Support(ranges, names)
     if len(names) < 2:
         return box
-    # Rows of one budget, say, lie in a plane of the space: the hull is one within that plane.
+    # Rows of one budget, say, lie in a plane, and have a hull only within it.
     centre = x.mean(axis=0)
     _, s, axes = np.linalg.svd(np.linalg.qr(x - centre, mode="r"), full_matrices=True)
     rank = int((s > 1e-6 * s[0]).sum())
@@ -121,9 +121,9 @@ def outside(law: Law, support: Support, columns: Columns) -> Mask:
 
 
 def product_range(law: Law, support: Support, powers: Mapping[str, float]) -> tuple[float, float]:
-    """Returns the least and the largest product of ``powers`` of the variables over the support.
+    """Returns the least and the largest product of ``powers`` of variables over the support.
 
-    The variables are positive; of a sparsity S it is the power of 1 / (1 - S).
+    The variables are positive; for a sparsity S the power is of 1 / (1 - S).
     """
     from scipy.optimize import linprog
 
@@ -153,7 +153,7 @@ def beyond_ranges(support: Support, values: Mapping[str, float]) -> list[str]:
 
 
 def _scaled(law: Law, ranges: Mapping[str, list[float]], columns: Columns) -> tuple[Array, Mask]:
-    """Returns columns as (n, V) from 0 to 1 over their ranges, 0 if constant, and which vary."""
+    """Returns the columns (n, V), scaled from 0 to 1 over their ranges, and which of them vary."""
     scaled, vary = [], []
     for variable in law.variables:
         low, high = _own_scale(variable, np.array(ranges[variable.name]))

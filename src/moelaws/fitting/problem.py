@@ -1,33 +1,53 @@
-"""A law over a table's rows as the engine minimises it, and the optimum that it comes to.
+"""A law over a table's rows as the engine minimises it, and the search for its optimum.
 
-A sum of power laws and a general law keep their working-scale parameters. The powers of ln N in a
-linear law are nearly collinear as they stand: its coordinates are those of an orthonormal design.
+The coordinates of a sum of power laws and of a general law are its working-scale parameters. In a
+linear law the powers of ln N are nearly collinear, so its coordinates are those of an orthonormal
+design.
+
+The search descends from a whole grid of starts, in batches, and prunes them twice. All starts take
+a few steps on some of the rows, and those of the least objective go on. These take some more steps
+on all rows, and the best of them descend to the end. A random sample of all starts also descends to
+the end. If it finds a lower optimum, that is the result, and the report says that pruning lost it.
+
+Arrays: B starts or vectors, n rows, P parameters.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moelaws.fitting.cores import each
-from moelaws.fitting.descent import certify, descend, polish
-from moelaws.fitting.goodness import sigma_huber
-from moelaws.fitting.multistart import Optimum, Progress, batches, far_apart, multistart, starts_of
-from moelaws.fitting.objective import Objective
+from moelaws.fitting.cores import batches, each
+from moelaws.fitting.descent import Certificate, certify, descend, polish
+from moelaws.fitting.diagnostics import Search
+from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
 from moelaws.laws.forms import LinearLaw, LinearModel
+from moelaws.spec.errors import UserError
 
-# Thresholds of the non-smooth objectives, each met by way of the larger ones before it.
+# Thresholds of the non-smooth objectives: the path to the smallest leads through the larger ones.
 LARGEST_DELTA = 1e-3
 SMALLEST_DELTA = 1e-8
 DELTA_RATIO = 3.0
 ITERATIONS = 2000  # of each descent along a path
 
+MAX_UNPRUNED = 400  # up to this number all starts descend to the end
+FIRST = (4, 0.04, 800)  # steps on some of the rows; fraction and least number of those that go on
+SECOND = (12, 0.05, 100)  # the same of the steps on all rows
+SAMPLE = 256  # the largest number of starts that are never pruned
+REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
+NEARLY = 1.5  # largest ratio of another end's objective to the best one's, for it to be reported
+APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
+ENDS = 5  # ends that are kept, the optimum among them
+
+Progress = Callable[[int, int], None]  # done, total
+
 
 @dataclass(frozen=True)
 class Problem:
-    """What a fit minimises."""
+    """A law over the rows that it is fitted to, in the coordinates that a fit minimises over."""
 
     law: FittableLaw
     rows: Observations
@@ -41,22 +61,21 @@ class Problem:
     coordinates: Callable[[Array], Array]  # the reverse
 
     def path(self) -> list[Objective]:
-        """Returns the objectives on the way to the protocol's own, the last: smoother ones first.
+        """Returns objectives that lead from a smooth one to the protocol's own, which is the last.
 
-        For ``huber_scale`` that is the sum of absolute values; the scale is estimated afterwards.
+        For ``huber_scale`` the last is the sum of absolute values; the scale is estimated later.
         """
-        kind = self.protocol.objective
-        if kind == "huber":
-            return [self._objective(self.protocol.delta, 1.0)]
-        if kind == "squared":
-            return [self._objective(np.inf, 2.0)]
-        count = round(np.log(LARGEST_DELTA / SMALLEST_DELTA) / np.log(DELTA_RATIO)) + 1
-        relative = np.geomspace(LARGEST_DELTA, SMALLEST_DELTA, count)
-        deltas = _spread(self.law, self.observed) * relative
-        return [self._objective(delta, 1 / delta) for delta in deltas.tolist()]
-
-    def _objective(self, delta: float, unit: float) -> Objective:
-        return Objective(self.model, self.observed, delta, self.rows.weights, unit)
+        if self.protocol.objective == "huber":
+            steps = [(self.protocol.delta, 1.0)]
+        elif self.protocol.objective == "squared":
+            steps = [(np.inf, 2.0)]
+        else:
+            count = round(np.log(LARGEST_DELTA / SMALLEST_DELTA) / np.log(DELTA_RATIO)) + 1
+            relative = np.geomspace(LARGEST_DELTA, SMALLEST_DELTA, count)
+            deltas = _spread(self.law, self.observed) * relative
+            steps = [(delta, 1 / delta) for delta in deltas.tolist()]
+        weights = self.rows.weights
+        return [Objective(self.model, self.observed, delta, weights, unit) for delta, unit in steps]
 
 
 def problem(
@@ -64,8 +83,8 @@ def problem(
 ) -> Problem:
     """Returns the problem of fitting ``law`` to ``rows``.
 
-    ``last`` is the place of a linear law's parameter that is to be the last coordinate but for a
-    factor, so that bounds can hold it.
+    ``last`` is the index of a linear law's parameter that becomes the last coordinate, up to a
+    factor, so that bounds can fix it.
     """
     observed = law.on_scale(rows.response)
     if not isinstance(law, LinearLaw):
@@ -92,7 +111,7 @@ def problem(
 
 
 def _spread(law: FittableLaw, observed: Array) -> float:
-    """The unit of steps and thresholds: a response that is no logarithm may be in any."""
+    """Returns the unit of steps and thresholds: a response that is no logarithm may have any."""
     return 1.0 if law.log_response else float(observed.std()) or 1.0
 
 
@@ -100,11 +119,169 @@ def _same(theta: Array) -> Array:
     return theta
 
 
+def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
+    """Returns the protocol's grid of starts (B, P), or a seeded sample without repetition."""
+    axes = [np.asarray(protocol.grid[name]) for name in law.names]
+    shape = tuple(len(axis) for axis in axes)
+    index = np.arange(protocol.n_starts)
+    if protocol.n_run < protocol.n_starts:
+        rng = np.random.default_rng(seed)
+        index = np.sort(rng.choice(protocol.n_starts, protocol.n_run, replace=False))
+    places = np.unravel_index(index, shape)
+    return np.stack([axis[i] for axis, i in zip(axes, places, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a multistart ended."""
+
+    phi: Array  # (P,) the optimum, in the objective's coordinates
+    value: float  # the objective at it
+    certificate: Certificate  # whether it is a stationary point
+    search: Search  # what became of the starts
+    ends: Array  # (K, P) the optimum and ends far from it that are nearly as good; best first
+    end_values: Array  # (K,) their objectives
+
+
+def descents(total: int) -> tuple[int, int]:
+    """Returns how many of ``total`` starts survive the first pruning, and how many go to the end.
+
+    The first number is 0 where none are pruned.
+    """
+    if total <= MAX_UNPRUNED:
+        return 0, total
+    second = _survivors(FIRST, total)
+    return second, _survivors(SECOND, second) + _sample_size(total)
+
+
+def multistart(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Optimum:
+    """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
+
+    ``progress`` counts descents, and counts a start again after each pruning that it survives. A
+    UserError says that the objective has no finite value at any of their ends.
+    """
+    rng, total = np.random.default_rng(seed), len(starts)
+    second, whole = descents(total)
+    pruned = total + second if second else 0
+
+    def shown(done: int) -> None:
+        progress(done, pruned + whole)
+
+    survivors, sample = starts, starts[:0]
+    if second:
+        sample = starts[rng.choice(total, _sample_size(total), replace=False)]
+        survivors = _pruned(objective, starts, bounds, rng, shown)
+    last = np.concatenate([survivors, sample])
+    ended = descend_all(objective, last, bounds, progress=lambda done: shown(pruned + done))
+    theta_BP, value_B = ended
+    value_B = np.where(np.isfinite(value_B), value_B, np.nan)
+    if np.isnan(value_B).all():
+        raise UserError(
+            "the law has no finite value for these rows at any of its starts; set other starts "
+            "under protocol.grid"
+        )
+    ends, values = _distinct(objective, theta_BP, value_B, bounds)
+    n = len(survivors)
+    # In a long flat valley only the polish arrives, so a start that came as far as the best counts.
+    furthest = max(float(np.nanmin(value_B)), float(values[0]))
+    close = value_B <= furthest * (1 + REACHED) + 1e-15
+    search = Search(
+        run=total,
+        survived=n,
+        reached=int(close[:n].sum()),
+        sample=len(sample),
+        sample_reached=int(close[n:].sum()),
+        pruning_lost=bool(len(sample)) and not close[:n].any(),
+    )
+    certificate = certify(objective, ends[0], bounds)
+    return Optimum(ends[0], float(values[0]), certificate, search, ends, values)
+
+
+def descend_all(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    iterations: int = 500,
+    progress: Callable[[int], None] = lambda done: None,
+) -> tuple[Array, Array]:
+    """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
+
+    def work(batch: slice) -> tuple[Array, Array]:
+        return descend(objective, starts[batch], bounds, iterations)
+
+    slices = batches(len(starts), objective.model.n)
+    ended = each(work, slices, len(slices), lambda count: progress(slices[count - 1].stop))
+    ends, values = zip(*ended, strict=True)
+    return np.concatenate(ends), np.concatenate(values)
+
+
+def _pruned(
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    rng: np.random.Generator,
+    progress: Callable[[int], None],
+) -> Array:
+    """Returns where the starts that survive both prunings have come to."""
+    (B, P), n = starts.shape, objective.model.n
+    some = objective.rows(np.sort(rng.choice(n, min(n, max(40, 4 * P)), replace=False)))
+    theta, value = descend_all(some, starts, bounds, FIRST[0], progress)
+    theta = theta[_best(value, _survivors(FIRST, B))]
+    theta, value = descend_all(objective, theta, bounds, SECOND[0], lambda done: progress(B + done))
+    return theta[_best(value, _survivors(SECOND, len(theta)))]
+
+
+def _survivors(rung: tuple[int, float, int], count: int) -> int:
+    _, fraction, least = rung
+    return min(count, max(least, int(fraction * count)))
+
+
+def _sample_size(total: int) -> int:
+    """Returns how many starts are not pruned, to see whether pruning lost the optimum."""
+    return min(SAMPLE, max(32, total // 70))
+
+
+def _best(value: Array, count: int) -> NDArray[np.intp]:
+    return np.argsort(np.where(np.isfinite(value), value, np.inf), kind="stable")[:count]
+
+
+def _distinct(
+    objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
+) -> tuple[Array, Array]:
+    """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values."""
+    near = theta_BP[value_B <= np.nanmin(value_B) * NEARLY + 1e-15]
+    chosen = [polish(objective, theta_BP[np.nanargmin(value_B)], bounds)]
+    while len(chosen) < ENDS and len(near):
+        distance = np.abs(near[:, None] - np.array(chosen)[None]).max(axis=2).min(axis=1)
+        if distance.max() < APART:
+            break
+        chosen.append(polish(objective, near[np.argmax(distance)], bounds))
+        near = np.delete(near, np.argmax(distance), axis=0)
+    ends = np.array(chosen)
+    return far_apart(ends, objective.value(ends))
+
+
+def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
+    """Returns ends (K, P) and objectives (K,), best first, without those close to a better one."""
+    order = np.argsort(values, kind="stable")
+    apart = [order[0]]
+    for i in order[1:]:
+        if all(np.abs(ends[i] - ends[j]).max() >= APART for j in apart):
+            apart.append(i)
+    return ends[apart], values[apart]
+
+
 @dataclass(frozen=True)
 class Solution(Optimum):
     """Where a fit ended, by the protocol's own objective."""
 
-    path: list[Objective]  # to the optimum from near it; the last has its minimum there
+    path: list[Objective]  # from a smooth objective to the one whose minimum is the optimum
     sigma: float | None  # scale of the residuals, for ``huber_scale``
 
 
@@ -133,10 +310,10 @@ def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: 
 
 
 def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
-    """Follows the minima of the objectives of ``path`` to those of the last; (B, P).
+    """Returns the minimum (B, P) of the last objective of ``path``, followed from each vector.
 
     Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
-    without them a bootstrap's intervals are too narrow just where a parameter is badly held.
+    without them a bootstrap's intervals are too narrow where rows hardly determine a parameter.
     """
     bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
 
@@ -152,9 +329,9 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
 
 
 def _scale(objective: Objective, ends: Array, problem: Problem) -> tuple[Array, float]:
-    """Moves ``ends`` (K, P) to the Huber likelihood's optima; returns values (K,) and best sigma.
+    """Moves ``ends`` (K, P) to the optima of the Huber likelihood with a fitted scale sigma.
 
-    The threshold is delta sigma, and sigma follows the fit.
+    Returns their values (K,) and the best one's sigma. The threshold, delta sigma, follows the fit.
     """
     delta = problem.protocol.delta
     values, sigmas = np.empty(len(ends)), np.empty(len(ends))
@@ -168,4 +345,4 @@ def _scale(objective: Objective, ends: Array, problem: Problem) -> tuple[Array, 
 
 
 def _likelihood(objective: Objective, phi: Array, delta: float) -> tuple[float, float]:
-    return sigma_huber(objective.residual(phi[None])[0], delta, objective.weights[0])
+    return sigma_huber(objective.evaluate(phi[None]).residual[0], delta, objective.weights[0])

@@ -1,4 +1,4 @@
-"""Intervals of draws, of Student's t, of groups left out in turn, and of ordinary least squares."""
+"""Intervals from draws, Student's t, groups left out in turn, and ordinary least squares."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +11,10 @@ from moelaws.laws.base import Array
 def percentiles(
     draws: Array, level: float, method: Literal["linear", "inverted_cdf"] = "linear"
 ) -> tuple[Array, Array]:
-    """Returns bounds (...) of the central ``level`` of draws (B, ...); NaN where there is none.
+    """Returns bounds (...) of the central ``level`` of draws (B, ...); NaN if B = 0.
 
-    By the method ``inverted_cdf`` the bounds are draws themselves: nothing lies between a number
-    and an infinite draw.
+    By the method ``inverted_cdf`` the bounds are draws, so that none is a mean of a finite and an
+    infinite draw.
     """
     if not len(draws):
         nothing = np.full(draws.shape[1:], np.nan)
@@ -24,21 +24,18 @@ def percentiles(
 
 
 def t_interval(centre: Any, se: Any, freedom: int, level: float) -> tuple[Any, Any]:
-    """Returns the bounds of Student's t about ``centre`` with error ``se``, numbers or arrays.
-
-    NaN without a degree of freedom.
-    """
-    from scipy.special import stdtrit  # a prediction needs percentiles alone, and is quick
+    """Returns bounds of Student's t about ``centre`` with error ``se``; NaN without freedom."""
+    from scipy.special import stdtrit  # a prediction, which needs percentiles alone, is quick
 
     reach = (float(stdtrit(freedom, (1 + level) / 2)) if freedom > 0 else np.nan) * se
     return centre - reach, centre + reach
 
 
 def jackknife(estimates: Array, left_out: Array, level: float) -> tuple[Array, Array]:
-    """Returns bounds (P,) by the estimates (G, P) from all rows but those of one of G groups.
+    """Returns bounds (P,) from estimates (G, P), each of which leaves out one of G groups of rows.
 
     The variance is (G - 1)/G sum_g (estimate_g - estimate)^2, with Student's t of G - 1 degrees of
-    freedom: rows of a group may err together in any way. For few groups it covers better than a
+    freedom, however the rows of a group err together. For few groups it covers better than a
     bootstrap over them, which is too narrow. Source: MacKinnon, Nielsen and Webb 2023, "Fast and
     reliable jackknife and bootstrap methods for cluster-robust inference" (CV3).
     """
@@ -61,8 +58,8 @@ def least_squares(
     """Regresses ``y`` (n,) on ``X`` (n, P), whose columns must be independent.
 
     The ``draws`` are exact for independent normal errors of equal spread: multivariate Student t
-    with n - P - ``absorbed`` degrees of freedom around the coefficients, where so many means, such
-    as those of groups, were taken off X and y before.
+    with n - P - ``absorbed`` degrees of freedom around the coefficients. ``absorbed`` is how many
+    means, such as those of groups, were subtracted from X and y before.
     """
     n, P = X.shape
     coefficients = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], float)
@@ -77,7 +74,7 @@ def least_squares(
 def student_t(root: Array, freedom: int, draws: int, seed: int, scale: float = 1.0) -> Array:
     """Returns draws (draws, P) of the centred multivariate Student t.
 
-    Its shape matrix is ``scale``^2 ``root`` ``root``', with a ``root`` (P, P).
+    Its shape matrix is ``scale``^2 ``root`` ``root``', where ``root`` is (P, P).
     """
     rng = np.random.default_rng(seed)
     normal = rng.standard_normal((draws, len(root))) @ root.T

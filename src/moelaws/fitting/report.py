@@ -1,7 +1,7 @@
-"""FitReport: what a fit estimates, and its files.
+"""What a fit estimates and what a contest of laws finds, as data, and the files of a fit.
 
-``FILE.json`` holds the report; ``FILE.bootstrap.parquet`` beside it the bootstrap's draws. Reading
-a report imports no pandas, so that a prediction from one is quick.
+``FILE.json`` holds a fit's report, and ``FILE.bootstrap.parquet`` beside it the bootstrap's draws.
+Nothing here loads the engine or pandas, so that reading is quick and depends on neither.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from moelaws.files import seal
 from moelaws.files.atomic import finite, read_json, write_json
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def place(where: Mapping[str, float]) -> str:
-    """Returns how messages name a part of a fit: ``C = 1e+20``; empty where it is not split."""
+    """Returns the name of a group in messages, such as ``C = 1e+20``; empty without a split."""
     return ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
 
 
@@ -46,7 +47,7 @@ def _finite(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Estimate(Checked):
-    """One parameter on its natural scale, with its interval (None where there is none)."""
+    """One parameter on its natural scale, with the ends of its interval; None if unknown."""
 
     estimate: Annotated[float, PlainValidator(_finite)]
     low: Number | None
@@ -54,27 +55,23 @@ class Estimate(Checked):
 
 
 @dataclass(frozen=True)
-class FitPart(Checked):
-    """One law fitted to one set of rows: the whole table's, or those of one ``split_by`` value.
-
-    ``delta_method`` has standard errors and intervals for large n, for comparison; ``profile`` has
-    the profile likelihood of those parameters that the entry names. The JSON key of ``support`` is
-    ``hull``.
-    """
+class GroupFit(Checked):
+    """One law fitted to one group of rows: all of a table, or those of one ``split_by`` value."""
 
     where: dict[str, Number]  # the split column's value, such as {"C": 1e11}; empty without split
     n: int  # rows fitted
     objective: Number  # the protocol's, at the estimates
     converged: bool  # whether the estimates are a certified stationary point of the objective
     params: dict[str, Estimate]  # natural scale
-    metrics: dict[str, Number | None]  # errors on the fitted rows, as ``goodness.errors``
-    holdout: dict[str, Number | None] | None  # the same of the held-out rows
+    metrics: dict[str, Number | None]  # ``estimate.errors`` and ``criteria`` of the fitted rows
+    holdout: dict[str, Number | None] | None  # ``estimate.errors`` of the held-out rows
     diagnostics: Diagnostics
     intervals: str = ""  # how the parameters' intervals were made
+    # Standard errors and intervals for large n, for comparison
     delta_method: dict[str, dict[str, Number | None]] = field(default_factory=dict)
-    profile: dict[str, ProfileInterval] = field(default_factory=dict)
+    profile: dict[str, ProfileInterval] = field(default_factory=dict)  # as the entry requests
     residuals: Residuals = field(default_factory=Residuals)
-    support: Support | None = None
+    support: Support | None = None  # its key in JSON is ``hull``
     rollout: list[Rollout] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
     notes: list[str] = field(default_factory=list)  # unit conversions and derivations
@@ -95,67 +92,67 @@ class FitPart(Checked):
 
 @dataclass(frozen=True)
 class FitReport(Checked):
-    """A law fitted to a table, in one part or in one for each value of ``split_by``.
+    """A law fitted to all rows of a table, or to a group of rows for each ``split_by`` value.
 
-    ``draws`` is a data frame with the columns of ``where``, ``draw`` and the parameters; a report
+    ``draws`` is a data frame with the columns of ``where``, ``draw`` and the parameters. A report
     that was read back has the SHA-256 of its file instead, ``draws_digest``.
     """
 
     law: str  # the law's id, with its variant: ``sparsity.isoflop:2-1-1``
     name: str  # of the fit in its study
     source: str  # of the losses: trained, simulated, imported, or several joined by a plus sign
-    split_by: str  # the column that splits the fit; empty for one part
+    split_by: str  # the column that splits the fit; empty for one group
     level: Annotated[float, Field(gt=0, lt=1)]  # of the intervals
-    parts: list[FitPart]  # one for each value of the split column, in rising order
+    parts: list[GroupFit]  # one for each value of the split column, in rising order
     spec: dict[str, Any]  # the fit's entry (``spec.fit.Fit``)
     table: dict[str, Any]  # digest of the used columns' content, and those columns
-    versions: dict[str, str]  # of the packages that the numbers rest on
+    versions: dict[str, str]  # of the packages that computed it
     selection: dict[str, Any] | None = None  # how cross-validation chose the law's variant
     draws: Any = field(default=None, compare=False, repr=False)
     draws_digest: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if any(set(part.where) != {self.split_by} - {""} for part in self.parts):
+        if any(set(fitted.where) != {self.split_by} - {""} for fitted in self.parts):
             raise ValueError(f"a part's where does not say its {self.split_by}")
 
     @property
     def warnings(self) -> list[str]:
-        """Lists every part's warnings, each named by its part."""
+        """Returns the warnings of all groups, each after the name of its group."""
         return [
-            f"{place(part.where)}: {text}" if part.where else text
-            for part in self.parts
-            for text in part.warnings
+            f"{place(fitted.where)}: {text}" if fitted.where else text
+            for fitted in self.parts
+            for text in fitted.warnings
         ]
 
-    def part(self, where: Mapping[str, float]) -> FitPart:
-        """Returns the part for the split column's value in ``where``, one of the fit's own."""
+    def part(self, where: Mapping[str, float]) -> GroupFit:
+        """Returns the fit of the group whose value of the split column is in ``where``."""
         column = self.split_by
         if not column:
             return self.parts[0]
-        known = ", ".join(f"{p.where[column]:.6g}" for p in self.parts)
+        known = ", ".join(f"{fitted.where[column]:.6g}" for fitted in self.parts)
         own = f"fit {self.name} of {self.law}"
         if column not in where:
             raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
-        for part in self.parts:
-            if math.isclose(part.where[column], where[column], rel_tol=1e-6):
-                return part
+        for fitted in self.parts:
+            if math.isclose(fitted.where[column], where[column], rel_tol=1e-6):
+                return fitted
         raise UserError(f"{own}: {column} is {where[column]:.6g}; it must be one of {known}")
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON data; one that is not split has its part's keys at the top."""
-        parts = [part.to_json() for part in self.parts]
+        """Returns the report as JSON data; without a split, its group's keys are at the top."""
+        groups = [fitted.to_json() for fitted in self.parts]
         keys = ("law", "name", "source", "split_by", "level", "selection")
         data: dict[str, Any] = finite({key: getattr(self, key) for key in keys})
         if self.split_by:
-            data["parts"] = parts
+            data["parts"] = groups
         else:
-            data |= {key: value for key, value in parts[0].items() if key != "where"}
+            data |= {key: value for key, value in groups[0].items() if key != "where"}
         return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
 
 
 _HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
-# Field of a part -> its key in JSON.
-_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(FitPart)}
+# Field of a group's fit -> its key in JSON.
+_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(GroupFit)}
 
 
 def draws_path(path: Path) -> Path:
@@ -184,12 +181,12 @@ def read_fit(path: Path) -> FitReport:
     """Returns the report that :func:`write_fit` wrote; a UserError says what is wrong with it."""
     data = read_json(path)
     try:
-        parts = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
+        groups = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
-        own = [{name: part[key] for name, key in _KEYS.items()} for part in parts]
-        for part in own:
-            part["support"] = part["support"] or None
-        return TypeAdapter(FitReport).validate_python(head | {"parts": own})
+        groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]
+        for group in groups:
+            group["support"] = group["support"] or None
+        return TypeAdapter(FitReport).validate_python(head | {"parts": groups})
     except ValidationError as error:
         first = error.errors()[0]
         keys = list(first["loc"])
@@ -207,14 +204,14 @@ def read_fit(path: Path) -> FitReport:
 
 
 def estimates_table(report: FitReport) -> pd.DataFrame:
-    """Returns a row a part: the split column's value and the estimates, for a law over those.
+    """Returns a row for each group, with the split column's value and the estimates.
 
-    So the second stage of a fit in two (``allocation.ratio:stage2_alpha``) reads the first's
-    report as its table.
+    The second stage of a fit in two stages (``allocation.ratio:stage2_alpha``) reads the first
+    stage's report as this table.
     """
     import pandas as pd
 
-    rows = [part.where | part.estimates() for part in report.parts]
+    rows = [fitted.where | fitted.estimates() for fitted in report.parts]
     return pd.DataFrame(rows).assign(source=report.source)
 
 
@@ -230,16 +227,19 @@ def is_report(path: Path) -> bool:
 
 
 def read_draws(path: Path) -> pd.DataFrame:
-    """Returns draws of the report at ``path``, or at their own: split column, draw, parameters."""
+    """Returns the draws of the report at ``path``, or at their own path.
+
+    The columns are the split column, ``draw`` and the parameters.
+    """
     frame: pd.DataFrame = _draws_table(path).to_pandas()
     return frame
 
 
-def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
-    """Returns the draws (B, P) of one ``part`` of the ``report`` at ``path``.
+def part_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
+    """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
-    The parameters are in the part's order. No pandas is imported, so that an interval of one
-    prediction is quick. A file of another fit is refused.
+    The parameters are in the group's order. No pandas is imported, so that an interval of one
+    prediction is quick. A UserError refuses the draws of another fit.
     """
     import numpy as np
 
@@ -248,11 +248,10 @@ def part_draws(path: Path, report: FitReport, part: FitPart) -> Array:
             f"{draws_path(path)} holds the draws of another fit than {path}; make the fit again"
         )
     table = _draws_table(path)
-    names = list(part.params)
-    # By way of lists: Arrow's own way to NumPy imports pandas.
-    drawn = np.array([table[name].to_pylist() for name in names]).T
+    # Lists stand between Arrow and NumPy, since Arrow's own way imports pandas.
+    drawn = np.array([table[name].to_pylist() for name in group.params]).T
     own = np.ones(len(drawn), dtype=bool)
-    for column, value in part.where.items():
+    for column, value in group.where.items():
         own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9, atol=0)
     return drawn[own]
 
@@ -264,3 +263,65 @@ def _draws_table(path: Path) -> Any:
     if not file.is_file():
         raise UserError(f"{file}: no such file; the fit that writes it was not run")
     return read_parquet(file)
+
+
+class Score(TypedDict):
+    """How well a law predicts held-out rows, as JSON data of a contest.
+
+    A law without draws has no intervals. An infinite end of an interval is null, whatever its sign.
+    """
+
+    n: int  # rows
+    rmse: float
+    r2: float | None
+    rmse_excess: float  # over the best law's
+    rank: int
+    rmse_interval: NotRequired[list[float | None]]
+    rank_interval: NotRequired[list[int]]
+    first: NotRequired[float]  # how often the law is the best one
+    rmse_excess_interval: NotRequired[list[float | None]]
+    told_apart: NotRequired[bool]  # whether it is worse than the best law beyond chance
+
+
+class LawScore(Score):
+    """The score of one law at one split."""
+
+    law: str
+    equation: str
+    columns: dict[str, str]  # variable -> the table's column that it is read from
+    derived: list[str]  # variables that no column holds, such as "C = 6 N_active D"
+    parameters: int
+    converged: bool  # at every step
+
+
+class Step(TypedDict):
+    """The rows of one round of fits."""
+
+    holdout: str  # in words, which rows were held out
+    fitted: int
+    judged: int
+
+
+class SplitScores(TypedDict):
+    """The laws at one split, best first, and the refused ones with the reason."""
+
+    name: str
+    use: str
+    steps: list[Step]
+    blocks: int  # of held-out rows that err together (resample_by); 0 if each row errs alone
+    laws: list[LawScore]
+    refused: dict[str, str]
+
+
+class ContestScores(TypedDict):
+    """All that `moelaws contest` writes."""
+
+    study: str
+    title: str
+    contest: str
+    source: str
+    runs: str  # what imported runs are called
+    entry: dict[str, Any]  # of the study, as ``spec.fit.Contest`` dumps it
+    seed: int
+    splits: list[SplitScores]
+    made_of: dict[str, Any]

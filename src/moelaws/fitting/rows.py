@@ -1,4 +1,4 @@
-"""From a table to the arrays that a law is fitted to: mapping, selection, checks."""
+"""The arrays that a law is fitted to: a table's rows, selected, grouped and checked for a fit."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -31,10 +31,10 @@ LOSS_UNITS = ("nats/token", "bits/byte")
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Observations):
-    """The rows of one part of a fit.
+    """The rows of one group of a fit.
 
-    The fitted rows are sorted, so that the table's order is nothing. Their weights are relative to
-    the standard errors that the fit names. What the entry does not ask for is None.
+    The fitted rows are sorted, so that the table's order has no effect. Their weights follow from
+    the standard errors that the fit names. What the entry does not request is None.
     """
 
     where: dict[str, float]  # the split column's value; empty where the fit is not split
@@ -42,15 +42,15 @@ class Rows(Observations):
     held_response: Array
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
     notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
-    groups: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
+    blocks: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
     held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
-    rollout: Array | None = None  # (n,) of the fitted rows, what a roll-out cuts at
+    rollout: Array | None = None  # (n,) of the fitted rows, the values that a roll-out cuts
 
 
 def split_rows(
     law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str] = {}
 ) -> list[Rows]:
-    """Returns the rows of each part of the fit, checked.
+    """Returns the rows of each group of the fit, checked.
 
     Rows whose status is not ``completed`` are left out; ``units`` are those that the table itself
     declares, by column.
@@ -62,7 +62,7 @@ def split_rows(
     reader = _Reader(law, table, spec, units, read_variables(law, table, spec, units))
     left_out: dict[str, int] = {}
     used = reader.used(left_out)
-    reader.refuse_twice(used)
+    reader.refuse_repeated_runs(used)
     held = reader.select(spec.holdout, whole=False)
     if spec.holdout and not (used & held).any():
         raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
@@ -70,7 +70,13 @@ def split_rows(
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
-    groups = _determined(groups, held, len(law.parameters), left_out)
+    needed = len(law.parameters)
+    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
+    if enough:  # one group that lost its runs, such as a budget, does not prevent the other fits
+        for where, group in groups:
+            if (group & ~held).sum() < needed:
+                _count(left_out, f"fewer than {needed} rows at {place(where)}", group)
+        groups = enough
     check_values(reader.given, table, used, spec, units)
     return [reader.rows(where, group & ~held, group & held, left_out) for where, group in groups]
 
@@ -78,7 +84,7 @@ def split_rows(
 def selected_rows(
     table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
 ) -> tuple[Mask, Mask]:
-    """Returns masks over the table's rows: those fitted and held out in the part ``where``."""
+    """Returns masks over the table's rows: those fitted and held out in the group ``where``."""
     reader = _Reader(law, table, spec, {}, read_variables(law, table, spec))
     used = reader.used({})
     for column, value in where.items():
@@ -112,12 +118,9 @@ def _plain(column: pd.Series) -> list[object]:
     return [str(value) for value in column]
 
 
-_Groups = list[tuple[dict[str, float], Mask]]  # the split column's value, and its rows
-
-
 @dataclass(frozen=True)
 class _Reader:
-    """A table as one fit's entry reads it; all masks are over the table's rows (n,)."""
+    """A table as one fit's entry reads it; every mask is over the table's rows, (n,)."""
 
     law: FittableLaw
     table: pd.DataFrame
@@ -126,7 +129,7 @@ class _Reader:
     given: Variables
 
     def used(self, left_out: dict[str, int]) -> Mask:
-        """Returns which rows completed, are of the sweep and are selected; counts the others."""
+        """Returns the completed rows of the sweep that are selected, and counts those left out."""
         used = np.ones(len(self.table), dtype=bool)
         if "status" in self.table.columns:
             status = self.table["status"].astype(str)
@@ -141,15 +144,15 @@ class _Reader:
         _count(left_out, f"not in rows: {self.spec.rows}", used & ~selected)
         return used & selected
 
-    def refuse_twice(self, used: Mask) -> None:
-        """Refuses a run_id that stands in two of the rows used; empty ones are no ids."""
+    def refuse_repeated_runs(self, used: Mask) -> None:
+        """Refuses a run_id that two of the rows used have; rows without one are allowed."""
         if "run_id" not in self.table.columns:
             return
         ids = self.table["run_id"]
-        again = ids[used].dropna()
-        again = again[again.duplicated()]
-        if len(again):
-            run = again.iloc[0]
+        known = ids[used].dropna()
+        repeated = known[known.duplicated()]
+        if len(repeated):
+            run = repeated.iloc[0]
             rows = np.flatnonzero(used & (ids == run).to_numpy(dtype=bool)) + 1
             raise UserError(
                 f"rows {rows[0]} and {rows[1]}: column run_id is {run} in both; a table may hold "
@@ -157,7 +160,7 @@ class _Reader:
             )
 
     def select(self, expression: str, whole: bool = True) -> Mask:
-        """Returns ``spec.rows.select``; an empty expression selects all rows, or none."""
+        """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""
         if not (whole or expression.strip()):
             return np.zeros(len(self.table), dtype=bool)
         mask = np.asarray(select(self.numeric(), expression), dtype=bool)
@@ -166,7 +169,7 @@ class _Reader:
     def numeric(self) -> dict[str, Array]:
         """Returns what a row expression may name: the variables and the numeric columns.
 
-        Where a column has a variable's name but another one stands for it, the column is meant.
+        A name of a variable that is mapped to another column means the column of that name.
         """
         values, columns = self.given.values, self.given.sources.columns
         own = {name: x for name, x in values.items() if columns.get(name, name) == name}
@@ -177,8 +180,8 @@ class _Reader:
         }
         return values | numeric | own
 
-    def split(self, used: Mask, left_out: dict[str, int]) -> _Groups:
-        """Returns the rows of each value of the split column, in rising order."""
+    def split(self, used: Mask, left_out: dict[str, int]) -> list[tuple[dict[str, float], Mask]]:
+        """Returns the values of the split column, in rising order, and the rows of each."""
         column = self.spec.split_by
         if not column:
             return [({}, used)]
@@ -188,7 +191,7 @@ class _Reader:
         return [({column: float(value)}, used & (split == value)) for value in values]
 
     def standard_errors(self, fitted: Mask) -> Array | None:
-        """Returns each row's standard error on the objective's scale but for a factor."""
+        """Returns each row's standard error on the objective's scale, up to a factor."""
         column, response = self.spec.weights, self.law.response
         if not column:
             return None
@@ -222,9 +225,10 @@ class _Reader:
         return column.astype(str).to_numpy(dtype=object)
 
     def rollout(self) -> Array | None:
-        """Returns what a roll-out cuts at in each row, read as a hold-out reads it.
+        """Returns the values that a roll-out cuts, read as a hold-out reads them.
 
-        What is not known before a training is refused: the response, and other measures of a loss.
+        A UserError refuses values that are not known before a training: the response, and other
+        measures of a loss.
         """
         name = self.spec.rollout
         if not name:
@@ -243,7 +247,7 @@ class _Reader:
     def rows(
         self, where: dict[str, float], fitted: Mask, held: Mask, left_out: dict[str, int]
     ) -> Rows:
-        """Returns the rows of the part ``where``, the fitted ones sorted."""
+        """Returns the rows of the group ``where``, the fitted ones sorted."""
         n, needed = int(fitted.sum()), len(self.law.parameters)
         at = f" at {place(where)}" if where else ""
         if n < needed:
@@ -255,19 +259,24 @@ class _Reader:
         values = self.given.values
         names = [v.name for v in self.law.variables if v.name in values]
         response = values[self.law.response.name]
-        se, blocks = self.standard_errors(fitted), self.blocks(fitted)
+        se, names_of_blocks = self.standard_errors(fitted), self.blocks(fitted)
         rollout = self.rollout()
-        weights = None if se is None else _weights(se[fitted])
-        groups = None if blocks is None else np.unique(blocks[fitted], return_inverse=True)[1]
-        if groups is not None and not groups.any():
+        weights: Array | None = None
+        blocks: NDArray[np.intp] | None = None
+        if se is not None:  # weights (s / se)^2 of mean 1, to the last digit in any order of rows
+            weights = (se[fitted].min() / se[fitted]) ** 2
+            weights = np.asarray(weights / np.sort(weights).mean())
+        if names_of_blocks is not None:
+            blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
+        if blocks is not None and not blocks.any():
             raise UserError(
                 f"resample_by {self.spec.resample_by}: all {n} rows{at} are one block; at "
                 "least 2 are needed to draw from"
             )
-        least = [x for x in (groups, weights) if x is not None]
-        # By the response first: the bootstrap draws rows by their place, and laws that are compared
-        # share the response alone.
-        order = np.lexsort([*least, *(values[name][fitted] for name in names), response[fitted]])
+        last = [x for x in (blocks, weights) if x is not None]
+        # The response is the first key: the bootstrap draws rows by their position, and laws that
+        # are compared have only the response in common.
+        order = np.lexsort([*last, *(values[name][fitted] for name in names), response[fitted]])
         return Rows(
             columns={name: values[name][fitted][order] for name in names},
             response=response[fitted][order],
@@ -277,30 +286,10 @@ class _Reader:
             held_response=response[held],
             left_out=left_out,
             notes=self.given.notes,
-            groups=None if groups is None else groups[order],
-            held_blocks=None if blocks is None else blocks[held],
+            blocks=None if blocks is None else blocks[order],
+            held_blocks=None if names_of_blocks is None else names_of_blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],
         )
-
-
-def _determined(groups: _Groups, held: Mask, needed: int, left_out: dict[str, int]) -> _Groups:
-    """Returns the parts with rows enough for the parameters; all where none has (refused).
-
-    A budget that lost runs must not take the others' fits with it.
-    """
-    enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
-    if not enough:
-        return groups
-    for where, group in groups:
-        if (group & ~held).sum() < needed:
-            _count(left_out, f"fewer than {needed} rows at {place(where)}", group)
-    return enough
-
-
-def _weights(se: Array) -> Array:
-    """Returns (s / se)^2 of mean 1, to the last digit in any order of the rows."""
-    weights = (se.min() / se) ** 2
-    return np.asarray(weights / np.sort(weights).mean())
 
 
 def _count(left_out: dict[str, int], reason: str, mask: Mask) -> None:

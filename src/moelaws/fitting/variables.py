@@ -15,10 +15,10 @@ from moelaws.spec.fit import Fit
 
 @dataclass(frozen=True)
 class Variables:
-    """A law's variables and response over all rows of a table, and those they are derived from."""
+    """A law's variables and response over all rows of a table, and what they are derived from."""
 
     values: dict[str, Array]  # variable -> (n,) in its own unit; NaN where the table has no value
-    sources: Sources  # which column stands for which, and what is derived
+    sources: Sources  # the columns and derivations behind the variables
     factors: dict[str, float]  # variable -> what its column was multiplied by for its unit
     notes: tuple[str, ...]  # unit conversions and derivations, as they are printed
 
@@ -26,10 +26,10 @@ class Variables:
 def read_variables(
     law: FittableLaw, table: pd.DataFrame, spec: Fit, units: Mapping[str, str] = {}
 ) -> Variables:
-    """Reads the law's variables out of ``table`` by the fit's mapping and units.
+    """Returns the law's variables in ``table``, read by the fit's mapping and units.
 
-    ``units`` maps columns to the unit that the table itself declares. A column that is missing or
-    holds no numbers, a mapping or a unit that is not allowed, are UserErrors.
+    ``units`` maps columns to the unit that the table itself declares. A UserError refuses a column
+    that is missing or holds no numbers, and a mapping or a unit that is not allowed.
     """
     origins = column_sources(law, table, spec)
     factors = unit_factors(origins, spec.units, units)
@@ -47,10 +47,10 @@ def read_variables(
 
 
 def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
-    """Returns where the law's variables come from in ``table``; an empty column stands for none.
+    """Returns where the law's variables come from in ``table``, empty columns left aside.
 
-    Tables of imported runs have every column of a study's table, and most are empty: these must not
-    keep a variable from being derived. A mapped column is taken as it is.
+    Tables of imported runs have every column of a study's table, and most are empty: a variable is
+    then derived instead. A mapped column is taken even where it is empty.
     """
     mapped = set(spec.mapping.values())
     filled = {n: n in mapped or bool(table[n].notna().any()) for n in map(str, table.columns)}
@@ -59,7 +59,7 @@ def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
 
 
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
-    """Returns a column as floats; an empty cell is NaN, one that is no number a UserError."""
+    """Returns a column as floats, with NaN for empty cells; a UserError refuses other texts."""
     require_column(table, column, role)
     cells = table[column]
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -75,7 +75,7 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
 
 
 def require_column(table: pd.DataFrame, column: str, role: str) -> None:
-    """Refuses a table without ``column``, which is to be its ``role``."""
+    """Refuses a table without ``column``, whose ``role`` the message names."""
     if column not in table.columns:
         raise UserError(f"no column {column!r} for {role}; there are {listed(table.columns)}")
 
@@ -83,10 +83,10 @@ def require_column(table: pd.DataFrame, column: str, role: str) -> None:
 def check_values(
     given: Variables, table: pd.DataFrame, kept: Mask, spec: Fit, units: Mapping[str, str]
 ) -> None:
-    """Refuses what is outside a variable's domain in the ``kept`` rows, or in the wrong unit.
+    """Refuses values in the ``kept`` rows outside a variable's domain, or in the wrong unit.
 
-    ``units`` are those that the table itself declares, by column: of these no size is doubted. The
-    UserError names row, run, column or derivation, value and what is allowed.
+    ``units`` are those that the table itself declares, by column; the size of such values is not
+    doubted. The UserError names row, run, column or derivation, value and what is allowed.
     """
     for name, variable in given.sources.variables.items():
         column = given.sources.columns.get(name)
@@ -113,13 +113,13 @@ def check_values(
 
 
 def row_name(table: pd.DataFrame, row: int) -> str:
-    """Returns how a message names a row: counted from 1, with its run where the table has one."""
+    """Returns the name of a row in messages: its number from 1, and its run if it has one."""
     run = f" (run {table['run_id'].iloc[row]})" if "run_id" in table.columns else ""
     return f"row {row + 1}{run}"
 
 
 def _check_unit(variable: Variable, column: str, values: Array) -> None:
-    """Refuses values that can only be in another unit, which the user did not give."""
+    """Refuses values of a size that only another unit explains, where the user gave no unit."""
     name, values = variable.name, values[np.isfinite(values)]
     positive = values[values > 0]
     if not len(positive):
@@ -146,4 +146,4 @@ class Observations:
 
     columns: dict[str, Array]  # variable -> (n,)
     response: Array  # (n,) in its natural unit
-    weights: Array | None = None  # (n,) of the squared residuals on the objective's scale, mean 1
+    weights: Array | None = None  # (n,) of squared residuals on the objective's scale, of mean 1

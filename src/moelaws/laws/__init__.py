@@ -1,9 +1,9 @@
 """Scaling laws, one a module: each defines ``LAW``, and other forms of it in ``VARIANTS``.
 
-The law ``family.name`` is the module ``name`` of the study ``family``'s folder ``laws``, or, for
-laws of the wider field, ``family/name.py`` or ``name.py`` here; its other forms are named
-``family.name:variant``. Laws are found by their files and imported only when asked for; adding one
-is adding its module.
+The law ``family.name`` is the module ``name`` in the folder ``laws`` of the study ``family``. A law
+of the wider field is ``family/name.py`` or ``name.py`` here. Its other forms are named
+``family.name:variant``. A law is listed by its file and imported only when it is needed, so that to
+add a law is to add its module.
 """
 
 import pkgutil
@@ -16,7 +16,7 @@ from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import folder, module_of, packages
 
-# Modules of this folder that are no law.
+# Modules of this folder that are not laws
 _SHARED = {"base", "forms", "mapping", "protocol", "reduced", "roots", "terms", "vocabulary"}
 
 
@@ -62,13 +62,13 @@ def get(ref: str) -> Law:
 
 
 def variants(law_id: str) -> Mapping[str, Law]:
-    """Returns the other forms of a law by name; empty for a law that has one alone."""
+    """Returns the other forms of a law by name; empty for a law of one form."""
     forms: Mapping[str, Law] = getattr(import_module(module(law_id)), "VARIANTS", {})
     return forms
 
 
 def fittable(ref: str) -> FittableLaw:
-    """Returns the law of that id, which is fitted and no formula."""
+    """Returns the law of that id; a UserError refuses a formula, which has nothing to fit."""
     law = get(ref)
     if not isinstance(law, FittableLaw):
         forms = [law.ref for law in variants(law.id).values() if isinstance(law, FittableLaw)]
@@ -78,7 +78,7 @@ def fittable(ref: str) -> FittableLaw:
 
 
 def module(ref: str) -> str:
-    """Returns the module of the law, for those who depend on its code."""
+    """Returns the name of the module that holds the law."""
     law_id = ref.partition(":")[0]
     if law_id not in ids():
         near = get_close_matches(law_id, ids(), 1)

@@ -1,9 +1,9 @@
-"""What a law declares: variables, results, equation, errata; and, where it is fitted, how.
+"""What a law declares: variables, results, equation, errata and, if it is fitted, how.
 
-A law's module holds one such declaration as ``LAW``, and other forms of it, such as the printed one
-of a misprinted equation, in ``VARIANTS`` by name. Parameters have two scales: the natural one,
-on which they are published and reported (A), and the working one, on which they are fitted (ln A
-for a positive coefficient, the value itself for an exponent).
+A law's module holds one such declaration as ``LAW``. Other forms of the law, such as the printed
+form of a misprinted equation, are in ``VARIANTS`` by name. Parameters have two scales: the natural
+one, on which they are published and reported (A), and the working one, on which they are fitted
+(ln A for a positive coefficient, the value itself for an exponent).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Domain:
     holds: Callable[[Array], Mask]
 
 
-# No quantity comes near 1e100, whose fourth power would be no float64 any more.
+# No quantity comes near 1e100, whose fourth power is too large for a float64.
 POSITIVE = Domain("a number above 0 and below 1e100", lambda x: (x > 0) & (x < 1e100))
 NOT_NEGATIVE = Domain("at least 0 and below 1e100", lambda x: (x >= 0) & (x < 1e100))
 AT_LEAST_1 = Domain("at least 1 and below 1e100", lambda x: (x >= 1) & (x < 1e100))
@@ -43,16 +43,13 @@ FRACTION = Domain("above 0 and at most 1", lambda x: (x > 0) & (x <= 1))
 
 @dataclass(frozen=True)
 class Variable:
-    """A quantity that a table or a user supplies, or that a law results in.
-
-    ``default`` stands in where it is not given; NaN where a formula has results without it.
-    """
+    """A quantity that a table or a user supplies, or that a law results in."""
 
     name: str
     unit: str
     description: str
     domain: Domain = POSITIVE
-    default: float | None = None
+    default: float | None = None  # its value if not given; NaN if a formula has results without it
 
 
 @dataclass(frozen=True)
@@ -97,19 +94,19 @@ class FitProtocol:
     The objective is over residuals on the law's scale (ln L for a loss): ``huber``, the sum of
     Huber losses; ``huber_scale``, the negative Huber log-likelihood whose scale sigma is fitted
     too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values. The starts are
-    the product of the ``grid``; a law fills in the starts of its parameters where it is empty.
+    all combinations of the ``grid``; an empty grid is filled with the starts of the parameters.
     """
 
     objective: Objective
     delta: float = 1e-3  # the Huber threshold, in units of the residual (sigma for huber_scale)
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # on the working scale
     sample: int | None = None  # how many starts are run, a seeded sample; None for all
-    holdout: str = ""  # the paper's own, for reference: a fit holds out what its user asks for
+    holdout: str = ""  # the paper's, for reference: a fit holds out what its entry says
     source: str = ""  # where the paper states all this
 
     @property
     def n_starts(self) -> int:
-        """Counts the starts of the whole grid; 1 where a law has none and needs none."""
+        """Counts the starts of the whole grid; 1 for a law that needs none."""
         return math.prod(len(values) for values in self.grid.values())
 
     @property
@@ -120,17 +117,17 @@ class FitProtocol:
 
 @dataclass(frozen=True)
 class Derivation:
-    """How ``result`` follows from ``needs``; ``text`` is what is printed of it."""
+    """How a variable follows from others."""
 
     result: str
     needs: tuple[str, ...]
-    text: str
+    text: str  # as it is printed
     function: Callable[..., Array]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Law(ABC):
-    """A relation between quantities of the field; its kind says how it is computed."""
+    """A relation between quantities of the field."""
 
     id: str
     title: str
@@ -139,24 +136,24 @@ class Law(ABC):
     latex: str
     variables: tuple[Variable, ...]
     errata: tuple[str, ...] = ()
-    derivations: tuple[Derivation, ...] = ()  # of its variables, beside those of the vocabulary
+    derivations: tuple[Derivation, ...] = ()  # of its variables, in addition to the vocabulary's
     variant: str = ""  # the form's name among the module's VARIANTS; empty for LAW itself
     kind: ClassVar[str] = "general"  # how it is computed, in words
 
     @property
     def ref(self) -> str:
-        """Names this law and form: ``allocation.loss`` or ``allocation.loss:sqlog``."""
+        """Returns the name of law and form: ``allocation.loss`` or ``allocation.loss:sqlog``."""
         return f"{self.id}:{self.variant}" if self.variant else self.id
 
     @property
     @abstractmethod
     def results(self) -> tuple[Variable, ...]:
-        """Declares what the law results in."""
+        """Returns the quantities that the law results in."""
 
     @property
     @abstractmethod
     def published(self) -> Mapping[str, float] | None:
-        """Gives the paper's coefficients, natural scale; None where it prints none."""
+        """Returns the paper's coefficients, natural scale; None where it prints none."""
 
     @abstractmethod
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
@@ -167,7 +164,7 @@ class Law(ABC):
         """
 
     def columns(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """Takes the law's variables out of ``values`` or defaults, as float arrays of one shape."""
+        """Returns the law's variables out of ``values`` or defaults, as floats of one shape."""
         given = {v.name: values.get(v.name, v.default) for v in self.variables}
         missing = [name for name, value in given.items() if value is None]
         if missing:
@@ -181,16 +178,13 @@ class Law(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Formula(Law):
-    """A relation that is computed and never fitted, such as an optimum in closed form.
-
-    ``function`` takes the variables as arrays of one shape and gives each result by its name;
-    where a variable that may be left out is NaN, so are the results that need it.
-    """
+    """A relation that is computed and never fitted, such as an optimum in closed form."""
 
     kind = "formula"
     outputs: tuple[Variable, ...]
+    # Variables, arrays of one shape -> results by name; NaN where a variable that it needs is NaN
     function: Callable[[Columns], Mapping[str, Any]]
-    constants: Mapping[str, float] = field(default_factory=dict)  # published ones that it rests on
+    constants: Mapping[str, float] = field(default_factory=dict)  # published values that it uses
 
     @property
     def results(self) -> tuple[Variable, ...]:
@@ -201,29 +195,26 @@ class Formula(Law):
         return self.constants
 
     def evaluate(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> dict[str, Array]:
-        """Returns every result by name; ``params`` is not used, for constants are its own."""
+        """Returns every result by name; ``params`` is not used, since a formula has constants."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
         outputs = {name: np.asarray(x, float) for name, x in self.function(values).items()}
         return {r.name: np.array(np.broadcast_to(outputs[r.name], shape)) for r in self.outputs}
 
 
-# What a model keeps of its predictions at a batch: arrays whose last axis but one is the batch.
+# What a model keeps of its predictions at a batch: arrays whose second last axis is the batch.
 State = tuple[Array, ...]
 
 
 class Model(Protocol):
-    """A law over fixed rows, for batches of parameter vectors, on its objective's scale.
-
-    B parameter vectors (working scale), n rows, P parameters.
-    """
+    """A law over n fixed rows for B working-scale vectors of P parameters, on its own scale."""
 
     n: int
     n_params: int
     # (P, P): a step's length is step' metric step, such as the mean square change of ln L.
     metric: Array
     # Whether the prediction is the logarithm of a sum. Its second derivatives are then those of the
-    # sum, relative to it, less the outer product of the Jacobian; the engine has that one at hand.
+    # sum, relative to it, less the outer product of the Jacobian, which the engine computes anyway.
     log_of_sum: bool
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
@@ -233,27 +224,24 @@ class Model(Protocol):
         """Returns d prediction / d parameter, (B, P, n); best a view of (P, B, n)."""
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """Sums psi times second derivatives over rows, (B, P, P).
+        """Returns the sum over rows of psi times second derivatives, (B, P, P).
 
-        These are of the prediction, or of the sum where the prediction is a ``log_of_sum``. None
-        are needed of a vector whose psi is 0 in all rows.
+        The derivatives are of the prediction, or of the sum if the prediction is a ``log_of_sum``.
+        A vector whose psi is 0 in all rows needs none.
         """
 
     def rows(self, index: NDArray[np.intp]) -> Model:
-        """Returns the same over some of the rows."""
+        """Returns the model over some of the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittableLaw(Law):
-    """A parametric formula for one response, which a table's rows determine.
-
-    ``log_response``: residuals are of the logarithm of the response; else of itself.
-    """
+    """A parametric formula for one response, whose parameters a fit estimates."""
 
     response: Variable
     parameters: tuple[Parameter, ...]
     protocol: FitProtocol
-    log_response: bool = True
+    log_response: bool = True  # whether residuals are of the response's logarithm
 
     def __post_init__(self) -> None:
         if not self.protocol.grid:
@@ -278,8 +266,7 @@ class FittableLaw(Law):
 
     def predict(self, params: Mapping[str, float], columns: Mapping[str, Any]) -> Array:
         """Returns the response in its natural unit; arguments and errors as of ``evaluate``."""
-        one: Array = self.predict_batch(self.vector(params)[None], columns)[0]
-        return one
+        return np.asarray(self.predict_batch(self.vector(params)[None], columns)[0])
 
     def predict_batch(self, theta_BP: Array, columns: Mapping[str, Any]) -> Array:
         """Returns the response of each working-scale vector: (B, *shape of the columns)."""
@@ -295,21 +282,21 @@ class FittableLaw(Law):
         return np.asarray(np.log(response) if self.log_response else response, float)
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        """Maps a term's coefficient to its share (n,) of the prediction; no terms, no entries."""
+        """Returns coefficient -> its term's fraction (n,) of the prediction, for a sum of terms."""
         return {}
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs parameters that these rows cannot tell apart, whatever the responses."""
+        """Returns pairs of parameters that these rows cannot tell apart, whatever the responses."""
         return []
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Lists the parameters' names, in the order of every parameter vector."""
+        """Returns the parameters' names, in the order of every parameter vector."""
         return tuple(p.name for p in self.parameters)
 
     @property
     def bounds(self) -> Array:
-        """Gives the bounds on the working scale, shape (P, 2)."""
+        """Returns the bounds on the working scale, shape (P, 2)."""
         return np.array([[p.working(p.low), p.working(p.high)] for p in self.parameters])
 
     def vector(self, params: Mapping[str, float]) -> Array:

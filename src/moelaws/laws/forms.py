@@ -16,9 +16,9 @@ from moelaws.laws.base import Array, Columns, FittableLaw, State
 from moelaws.laws.terms import Feature, Term, one, parameters_of, symbol
 from moelaws.laws.vocabulary import LOSS
 
-# A term whose logarithm is that far below the largest one adds nothing to a prediction. It is kept
-# there because the square of its share is still a normal number; subnormal arithmetic is slow.
-LOWEST_LOG_SHARE = -300.0
+# A term whose logarithm is so far below the largest one adds nothing to a prediction. Logarithms
+# are cut here, where the square of a weight is still a normal number: subnormal ones are slow.
+MIN_LOG_WEIGHT = -300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,11 @@ class PowerLawSum(FittableLaw):
         return PowerLawModel(terms, len(position))
 
     def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-        _, (share_TBn,) = self.model(columns).evaluate(self.vector(params)[None])
-        return {t.coefficient.name: x for t, x in zip(self.terms, share_TBn[:, 0], strict=True)}
+        _, (weight_TBn,) = self.model(columns).evaluate(self.vector(params)[None])
+        return {t.coefficient.name: x for t, x in zip(self.terms, weight_TBn[:, 0], strict=True)}
 
     def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs exponents with coefficients where an exponent's feature is one in all rows."""
+        """Returns exponents, each with its coefficient, whose feature is constant over the rows."""
         values = self.columns(columns)
         return [
             (power.exponent.name, term.coefficient.name)
@@ -55,11 +55,11 @@ class PowerLawSum(FittableLaw):
 
 
 def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: Any) -> PowerLawSum:
-    """Returns the sum of ``terms`` as a law of the loss, with all that follows from them.
+    """Returns the sum of ``terms`` as a law of the loss.
 
-    The terms give parameters, starts, variables and texts; ``order`` is that of the parameters'
-    names where it is not that of the terms. ``stated`` are the law's other fields, and what it
-    states otherwise than the terms give it.
+    The terms give parameters, starts, variables and texts. ``order`` holds the parameters' names
+    if their order is not that of the terms. ``stated`` holds the law's other fields, and those that
+    replace what the terms give.
     """
     parameters = parameters_of(terms)
     ordered = tuple(parameters[name] for name in order or parameters)
@@ -67,7 +67,7 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
 
 
 def power_law(term: Term, **stated: Any) -> LinearLaw:
-    """Returns one term as a law, which is a straight line in logarithms; ``stated`` as above."""
+    """Returns one term as a law, a straight line in logarithms; ``stated`` as above."""
     features: dict[str, Feature] = {p.exponent.name: p.feature for p in term.powers}
     return LinearLaw(
         parameters=tuple(replace(p, starts=()) for p in term.parameters),
@@ -89,10 +89,10 @@ def _texts(terms: Sequence[Term], stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def log_sum_exp(z_TBn: Array) -> Array:
-    """Returns ln of the sum of exp(z) over the terms (B, n); ``z_TBn`` becomes their shares."""
+    """Returns ln of the sum of exp(z) over terms (B, n); ``z_TBn`` becomes the softmax weights."""
     top = z_TBn.max(axis=0)
     z_TBn -= top
-    np.maximum(z_TBn, LOWEST_LOG_SHARE, out=z_TBn)
+    np.maximum(z_TBn, MIN_LOG_WEIGHT, out=z_TBn)
     np.exp(z_TBn, out=z_TBn)
     total = z_TBn.sum(axis=0)
     z_TBn /= total
@@ -100,10 +100,10 @@ def log_sum_exp(z_TBn: Array) -> Array:
 
 
 class PowerLawModel:
-    """ln of a sum of log-linear terms over fixed rows: a ``Model`` whose state is the shares.
+    """The logarithm of a sum of log-linear terms over fixed rows.
 
-    ``terms`` holds each term's design: the indices of its parameters (k,) and their factors in
-    the term's logarithm (k, n).
+    Its state is the terms' softmax weights. ``terms`` holds each term's design: the indices of its
+    parameters (k,) and their factors in the term's logarithm (k, n).
     """
 
     log_of_sum = True
@@ -115,7 +115,7 @@ class PowerLawModel:
         self._design = np.zeros((self.n_terms, n_params, self.n))
         for t, (index, x_kn) in enumerate(terms):
             self._design[t, index] = x_kn
-        # Mean square change of the terms' logarithms, however small a share the terms have.
+        # Mean square change of the terms' logarithms, however small their weights are
         self.metric = np.einsum("tpn,tqn->pq", self._design, self._design) / self.n
 
     def rows(self, index: NDArray[np.intp]) -> PowerLawModel:
@@ -123,37 +123,37 @@ class PowerLawModel:
         return PowerLawModel(terms, self.n_params)
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:
-        """Returns ln prediction (B, n) and each term's share of the prediction (T, B, n)."""
+        """Returns ln prediction (B, n) and each term's weight in the prediction (T, B, n)."""
         z_TBn = theta_BP @ self._design
         return log_sum_exp(z_TBn), (z_TBn,)
 
     def jacobian(self, state: State) -> Array:
-        (share_TBn,) = state
-        jacobian_PBn: Array = np.empty((self.n_params, *share_TBn.shape[1:]))
+        (weight_TBn,) = state
+        jacobian_PBn: Array = np.empty((self.n_params, *weight_TBn.shape[1:]))
         written = set()
-        for share_Bn, (index, x_kn) in zip(share_TBn, self._terms, strict=True):
+        for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
             for p, x_n in zip(index.tolist(), x_kn, strict=True):
                 if p in written:  # by another term, which has the same parameter
-                    jacobian_PBn[p] += share_Bn * x_n
+                    jacobian_PBn[p] += weight_Bn * x_n
                 else:
-                    np.multiply(share_Bn, x_n, out=jacobian_PBn[p])
+                    np.multiply(weight_Bn, x_n, out=jacobian_PBn[p])
                     written.add(p)
         return jacobian_PBn.swapaxes(0, 1)
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """Returns the second moments of the terms' design under their shares."""
-        (share_TBn,) = state
+        """Returns the second moments of the terms' design under their weights."""
+        (weight_TBn,) = state
         moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
-        for share_Bn, (index, _), outer in zip(share_TBn, self._terms, self._outer, strict=True):
+        for weight_Bn, (index, _), outer in zip(weight_TBn, self._terms, self._outer, strict=True):
             k = len(index)
-            block = ((share_Bn * psi_Bn) @ outer).reshape(-1, k, k)
+            block = ((weight_Bn * psi_Bn) @ outer).reshape(-1, k, k)
             moment[:, index[:, None], index[None]] += block
         return moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearLaw(FittableLaw):
-    """Linear in its working-scale parameters, on the response itself or on its logarithm."""
+    """A law linear in its working-scale parameters, of the response or of its logarithm."""
 
     kind = "linear"
     features: Mapping[str, Feature]  # parameter -> what it multiplies
@@ -201,13 +201,10 @@ ValueAndJacobian = Callable[[Array, Columns], tuple[Array, Array]]
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralLaw(FittableLaw):
-    """A law whose module supplies value and Jacobian; second derivatives are differences of it.
-
-    ``only_with`` names, for a variable, the parameters that tell nothing where it is constant:
-    others can stand for them.
-    """
+    """A law whose module supplies value and Jacobian; second derivatives are differences of it."""
 
     function: ValueAndJacobian
+    # Variable -> parameters that others make up for in rows where the variable is constant
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def model(self, columns: Columns) -> GeneralModel:
@@ -242,10 +239,10 @@ class GeneralModel:
         return curvature
 
     def _differences(self, theta_BP: Array, psi_Bn: Array) -> Array:
-        """Takes central differences of the exact gradient: an error of 1e-10 or so, relatively."""
+        """Returns central differences of the exact gradient, with a relative error near 1e-10."""
         B, P = theta_BP.shape
         curvature = np.empty((B, P, P))
-        # The 2 P neighbours of as many vectors together as make few calls, of arrays in cache.
+        # Vectors are taken together, each with its 2 P neighbours, while the arrays stay in cache.
         together = max(1, 2**18 // (2 * P * P * self.n))
         for at in range(0, B, together):
             theta, psi = theta_BP[at : at + together], psi_Bn[at : at + together]

@@ -1,4 +1,4 @@
-"""Which column of a table stands for which variable of a law, and which variables are derived."""
+"""Which column of a table holds which variable of a law, and which variables are derived."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from moelaws.spec.errors import UserError, listed
 
 @dataclass(frozen=True)
 class Sources:
-    """Where each variable of a fit comes from: a column (as what others need) or a derivation."""
+    """Where the variables of a fit come from, and those that others are derived from."""
 
     columns: dict[str, str]  # variable -> the table's column
-    derivations: tuple[Derivation, ...]  # of the rest, in their order
-    variables: dict[str, Variable]  # name -> declaration of every one of them
+    derivations: tuple[Derivation, ...]  # of the other variables, in their order
+    variables: dict[str, Variable]  # name -> declaration, of all of them
 
 
 def check_comparable(laws: Sequence[FittableLaw], mapping: Mapping[str, str]) -> None:
-    """Refuses laws that cannot be compared with each other, and a mapping of none of them."""
+    """Refuses laws that cannot be compared, and a mapping of variables that none of them has."""
     refs = [law.ref for law in laws]
     if len(set(refs)) < len(refs):
         raise UserError(f"laws: {', '.join(refs)}: one is named twice")
@@ -46,9 +46,9 @@ def sources(
 ) -> Sources:
     """Returns where the law's variables come from in a table of ``available`` columns.
 
-    A mapped column comes before one that has the variable's own name, that before a derivation,
-    and that before the variable's default, which is not in the result. Columns without a value are
-    not among the available ones; ``empty`` names them for messages alone.
+    A mapped column precedes one of the variable's own name. This precedes a derivation, which
+    precedes the variable's default; a default is not in the result. Columns without values are not
+    available, and ``empty`` names them only for messages.
 
     Raises:
         UserError: for a mapping of an unknown variable, a mapped column that is not there, or
@@ -99,10 +99,10 @@ def sources(
 def unit_factors(
     origins: Sources, units: Mapping[str, str], declared: Mapping[str, str]
 ) -> dict[str, float]:
-    """Returns what a variable's column is multiplied by, of those whose unit the fit states.
+    """Returns the factors of the columns of variables whose unit the fit states.
 
-    ``units`` maps variables to words or numbers as ``vocabulary.factor`` takes them, ``declared``
-    columns to the unit that their table declares, which must be of the same quantity.
+    ``units`` maps variables to words or numbers, as ``vocabulary.factor`` takes them. ``declared``
+    maps columns to the unit that their table declares, which must be of the same quantity.
     """
     for name in units:
         if name not in origins.columns:

@@ -11,21 +11,21 @@ from moelaws.spec.errors import UserError
 
 
 class _Traits(Frozen):
-    """What a fit may override of any law's protocol; a linear law has one optimum and no starts."""
+    """The traits that a fit may override of any law; a linear law has one optimum and no starts."""
 
     objective: Objective = "huber"
     delta: Positive = 1e-3
 
 
 class _Search(_Traits):
-    """The same of a law with starts: how many are run, all for null, and values of parameters."""
+    """The traits that a fit may override of a law with starts; without ``sample`` all are run."""
 
     sample: Count | None = None
     grid: dict[str, tuple[Real, ...]] = {}
 
 
 def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what concerns ``law`` of overrides for several: a linear one has no starts."""
+    """Returns the overrides for several laws that concern ``law``: a linear one has no starts."""
     starts = ("sample", "grid") if isinstance(law, LinearLaw) else ()
     return {key: value for key, value in overrides.items() if key not in starts}
 
@@ -33,8 +33,8 @@ def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, A
 def overridden(law: FittableLaw, overrides: Mapping[str, Any], name: str) -> FitProtocol:
     """Returns the law's protocol with the overrides of the fit ``name``.
 
-    Their ``grid``, on the working scale, replaces the starts of the parameters that it names alone.
-    A UserError names an unknown key or parameter, or a value that is not allowed.
+    A ``grid``, on the working scale, replaces the starts of only those parameters that it names. A
+    UserError names an unknown key or parameter, or a value that is not allowed.
     """
     where = f"fit {name}: protocol"
     schema = _Traits if isinstance(law, LinearLaw) else _Search

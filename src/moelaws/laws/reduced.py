@@ -1,7 +1,7 @@
-"""A law where some of its variables are constant: what is left of it that a fit can tell apart.
+"""The form of a law that rows determine in which some of its variables are constant.
 
 A term whose variables are all constant is a constant, and merges into the irreducible loss. So
-Chinchilla's law takes part where all runs saw the same tokens, as L = A/N^alpha + E.
+Chinchilla's law can be fitted to runs of the same number of tokens, as L = A/N^alpha + E.
 """
 
 from collections.abc import Collection
@@ -17,10 +17,10 @@ NAME = "reduced"  # of the variant
 
 
 def reduced(law: FittableLaw, constant: Collection[str]) -> FittableLaw:
-    """Returns ``law`` without the parameters that rows of ``constant`` variables leave open.
+    """Returns ``law`` without the parameters that rows of ``constant`` variables do not determine.
 
-    It has fewer parameters and the name ``law:reduced``; it is the law itself where nothing is
-    merged, or where its kind does not tell what could be.
+    It is named ``law:reduced``. Returns the law itself if no parameter is lost, or if its kind does
+    not say which could be.
     """
     merged = law
     if isinstance(law, PowerLawSum):
@@ -46,7 +46,7 @@ def _merged(law: PowerLawSum, constant: Collection[str]) -> PowerLawSum:
     for term in law.terms:
         powers = tuple(p for p in term.powers if p.base.variable.name not in constant)
         key = frozenset((p.base.text, p.exponent.name, p.inverse) for p in powers)
-        if key not in terms or powers == term.powers:  # a term that is whole gives the name
+        if key not in terms or powers == term.powers:  # a whole term names the merged one
             terms[key] = replace(term, powers=powers)
     return power_law_sum(
         id=law.id,

@@ -11,8 +11,8 @@ from moelaws.laws.base import Array
 def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
     """Returns where ``function`` turns from negative to positive between ``low`` and ``high``.
 
-    ``low`` and ``high`` broadcast to the shape of the result; ``function`` takes and gives arrays
-    of that shape. NaN where it is not negative at ``low`` and positive at ``high``.
+    ``low`` and ``high`` broadcast to the shape of the result, which ``function`` takes and returns.
+    NaN where the function is not negative at ``low`` and positive at ``high``.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     crosses = (function(low) < 0) & (function(high) > 0)
@@ -20,7 +20,7 @@ def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayL
 
 
 def bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Returns the same without the check: an end, where there is no such crossing."""
+    """Returns ``rising_root`` without the check: an end, where there is no such crossing."""
     for _ in range(100):
         middle = 0.5 * (low + high)
         below = function(middle) < 0

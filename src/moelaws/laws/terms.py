@@ -15,7 +15,7 @@ Feature = Callable[[Columns], Array]
 Range = tuple[float, float]
 Starts = tuple[float, ...]
 
-# The starts of the sparsity paper's Table 2, of ln of a coefficient and of an exponent.
+# The starts in the sparsity paper's Table 2, of ln of a coefficient and of an exponent
 LOGS = (0.0, 10.0, 20.0)
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 MINUS_QUARTERS = (-1.25, -1.0, -0.75, -0.5, -0.25, 0.0)
@@ -30,7 +30,7 @@ _GREEK = {
 
 @dataclass(frozen=True)
 class Base:
-    """What an exponent is the power of: a variable, or a function of one."""
+    """The base of a power: a variable, or a function of one."""
 
     variable: Variable
     text: str
@@ -64,7 +64,7 @@ class Term:
 
     @property
     def equation(self) -> str:
-        """Writes the term as text, such as ``d/((1-S)^delta * N^gamma)``."""
+        """Returns the term as text, such as ``d/((1-S)^delta * N^gamma)``."""
         above, below = self._factors(lambda base, exponent: f"{base}^{exponent}")
         numerator = "*".join([self.coefficient.name, *above])
         if len(below) > 1:
@@ -80,7 +80,7 @@ class Term:
         return rf"\frac{{{numerator}}}{{{' '.join(below)}}}" if below else numerator
 
     def _factors(self, write: Callable[[str, str], str]) -> tuple[list[str], list[str]]:
-        """Writes the powers: those above the fraction bar, and those below it."""
+        """Returns the powers as text: those above the fraction bar, and those below it."""
         written = [(write(p.base.text, p.exponent.name), p.inverse) for p in self.powers]
         return [text for text, below in written if not below], [t for t, below in written if below]
 
@@ -95,9 +95,9 @@ def term(
 ) -> Term:
     """Returns a term of a loss in nats/token, with its factors ``powers``.
 
-    ``what`` is the term in words; descriptions are "coefficient of ..." and, of a power that has
-    none of its own, "exponent of ...". The other arguments are the coefficient's: its published
-    value and bounds on the natural scale, starts of its logarithm.
+    ``what`` is the term in words; the descriptions become "coefficient of ..." and, for a power
+    that has none, "exponent of ...". The other arguments are the coefficient's: its published
+    value and bounds on the natural scale, and starts of its logarithm.
     """
     unit, described = "nats/token", []
     for power in powers:
@@ -125,9 +125,9 @@ def over(
     bounds: Range = (0.0, 4.0),
     starts: Starts = QUARTERS,
 ) -> Power:
-    """Returns the factor ``1 / base^name`` of a term: the loss falls where ``name`` is positive.
+    """Returns the factor ``1 / base^name`` of a term, which falls where ``name`` is positive.
 
-    Arguments as of :class:`Parameter`; without a description the term gives one.
+    The other arguments are those of :class:`Parameter`; the term gives a missing description.
     """
     exponent = Parameter(name, "1", *bounds, description, "linear", published, starts)
     base = base if isinstance(base, Base) else Base(base, base.name, log(base.name))
@@ -142,7 +142,7 @@ def times(
     bounds: Range = (-4.0, 0.0),
     starts: Starts = MINUS_QUARTERS,
 ) -> Power:
-    """Returns the factor ``base^name`` of a term; arguments as of :func:`over`."""
+    """Returns the factor ``base^name`` of a term; the arguments are those of :func:`over`."""
     return replace(over(base, name, published, description, bounds, starts), inverse=False)
 
 
@@ -152,7 +152,7 @@ def one_minus(variable: Variable) -> Base:
 
 
 def parameters_of(terms: Iterable[Term]) -> dict[str, Parameter]:
-    """Returns name -> parameter of the terms, each at its first place, declared once."""
+    """Returns name -> parameter of the terms, which must declare a common one equally."""
     parameters: dict[str, Parameter] = {}
     for parameter in (p for t in terms for p in t.parameters):
         if parameters.setdefault(parameter.name, parameter) != parameter:
@@ -173,5 +173,5 @@ def log(name: str) -> Feature:
 
 
 def one(columns: Columns) -> Array:
-    """Gives the feature of an intercept, or of ln of a coefficient."""
+    """Returns the feature of an intercept, or of ln of a coefficient."""
     return np.ones_like(next(iter(columns.values())))

@@ -1,8 +1,8 @@
-"""The variables of the field's tables, their units, and what follows from what.
+"""The variables of the field's tables, their units, and how they follow from one another.
 
-A table rarely holds every variable of a law, but often what determines it: tokens follow from
+A table rarely holds every variable of a law, but often those that determine it: tokens follow from
 compute and parameters, sparsity from the counts of experts. Such a derivation is used only where
-the variable itself is not given, and is named in what is printed.
+the variable itself is not given, and reports name it.
 """
 
 import math
@@ -51,7 +51,7 @@ def variable(name: str, description: str = "") -> Variable:
     return replace(shared, description=description) if description else shared
 
 
-# Of two derivations of one variable the first that can be used is.
+# If several derivations of a variable are possible, the first is used.
 DERIVATIONS = (
     Derivation("S", ("E", "k"), "S = (E - k) / E", lambda E, k: (E - k) / E),
     Derivation("N_active", ("N", "S"), "N_active = (1 - S) N", lambda N, S: (1 - S) * N),
@@ -70,15 +70,14 @@ def plan(
 ) -> tuple[Derivation, ...]:
     """Returns the derivations, in their order, that give ``targets`` from ``available``.
 
-    A law's ``own`` derivations count too. What is available is never derived; what cannot be
-    derived is left out. A derivation does not rest on its own result, so that no chain runs in a
-    circle.
+    A law's ``own`` derivations count too. Variables that are available are never derived, and those
+    that cannot be derived are left out. No chain of derivations needs its own result.
     """
     steps: list[Derivation] = []
     known = set(available)
 
     def reach(name: str, above: frozenset[str]) -> list[Derivation] | None:
-        """Returns the further steps to ``name``; None where there is no way."""
+        """Returns the further steps that derive ``name``; None if it cannot be derived."""
         if name in known:
             return []
         for derivation in (*DERIVATIONS, *own):
@@ -100,31 +99,31 @@ def plan(
 def derive(
     given: Mapping[str, Array], targets: Iterable[str], own: Sequence[Derivation] = ()
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """Derives the columns ``targets`` and all that lead to them; returns them and their texts.
+    """Returns the columns ``targets`` with all that lead to them, derived, and their texts.
 
     ``given`` has values of one shape in the units of ``VOCABULARY``; a law may have derivations of
-    its ``own``. What is given or cannot be derived is not in the result.
+    its ``own``. Columns that are given or cannot be derived are not in the result.
     """
     derived: dict[str, Array] = {}
     notes: dict[str, str] = {}
     for step in plan(given, targets, own):
         values = [derived[name] if name in derived else given[name] for name in step.needs]
-        with np.errstate(all="ignore"):  # rows that nobody uses may hold anything
+        with np.errstate(all="ignore"):  # rows that are not used may hold anything
             derived[step.result] = np.asarray(step.function(*values), float)
         notes[step.result] = step.text
     return derived, notes
 
 
 def ways(name: str, own: Sequence[Derivation] = ()) -> str:
-    """Says what ``name`` can be derived from, as the end of a message; empty if from nothing."""
+    """Returns what ``name`` can be derived from, as the end of a message; empty if nothing."""
     texts = [" and ".join(d.needs) for d in (*DERIVATIONS, *own) if d.result == name]
     return f"; it can be derived from {', or from '.join(texts)}" if texts else ""
 
 
 def same_quantity(variable: Variable) -> bool:
-    """Tells whether a law's variable is the vocabulary's of that name: laws reuse letters."""
+    """Tells whether a law's variable is the vocabulary's of that name, since laws reuse letters."""
     units = {VOCABULARY[variable.name].unit if variable.name in VOCABULARY else "", variable.unit}
-    return len(units) == 1 or units == {"1", "experts"}  # a count is a pure number to some
+    return len(units) == 1 or units == {"1", "experts"}  # some laws take a count as a pure number
 
 
 _COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
@@ -138,9 +137,9 @@ _WORDS: Mapping[str, Mapping[str, float]] = {
 
 
 def factor(variable: Variable, word: str) -> float:
-    """Returns what a column in the unit ``word`` is multiplied by to be in the variable's own.
+    """Returns the factor that converts a column in the unit ``word`` to the variable's unit.
 
-    ``word`` is a number above 0, the variable's own unit, or a word of that unit: M (millions of
+    ``word`` is a number above 0, the variable's own unit, or a word for another: M (millions of
     parameters or tokens), PF-days, percent, bits (a loss in bits per token).
     """
     words = {**_WORDS.get(variable.unit, {}), variable.unit: 1.0}
@@ -158,7 +157,7 @@ def factor(variable: Variable, word: str) -> float:
     return number
 
 
-# Quantities of different units: a column of one is never a variable of another.
+# Units of different quantities: a column in one of them is never a variable in another.
 _QUANTITIES = {
     *("parameters", "tokens", "FLOP", "FLOP/token", "bytes", "s", "layers", "steps"),
     *("nats/token", "bits/token", "bits/byte"),
@@ -172,10 +171,10 @@ def refuse_unit(
     word: str | None,
     statement: str = "--unit {name}={word}",
 ) -> None:
-    """Refuses a column whose declared unit is another quantity than the variable's.
+    """Refuses a column whose declared unit is of another quantity than the variable's.
 
-    Also refused is a ``word`` that would convert a column which declares the variable's own unit.
-    ``statement`` is how the user states a unit, for the message, which says what to do instead.
+    It also refuses a ``word`` that would convert a column in the variable's own unit. The message
+    shows how to state a unit by the ``statement``.
     """
     if not {declared, variable.unit} <= _QUANTITIES:
         return
@@ -198,7 +197,7 @@ def refuse_unit(
     )
 
 
-# In a table that declares no units some row is above this: a hundred billion are 1e5 million.
+# Of a table that declares no units some row must be above this: a hundred billion are 1e5 million.
 SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
 USUAL_UNITS = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
 MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is

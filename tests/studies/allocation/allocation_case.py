@@ -9,9 +9,9 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import NearOptima, Starts
+from moelaws.fitting.estimate import errors
 from moelaws.fitting.fit import fit
-from moelaws.fitting.goodness import errors
-from moelaws.fitting.report import Estimate, FitPart, FitReport
+from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from moelaws.studies.allocation.laws import loss
@@ -116,5 +116,5 @@ def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
         near_equivalent=NearOptima(1.5, []),
     )
     holdout = errors(L[held], value[held], 1e-3)
-    result = FitPart({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
+    result = GroupFit({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
     return as_fitted(spec, [result], draws, str(rows["source"].iloc[0]))

@@ -13,7 +13,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import Estimate, FitPart, write_fit
+from moelaws.fitting.report import Estimate, GroupFit, write_fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from repository import REPOSITORY
@@ -135,7 +135,7 @@ def held_out(root, loss, holdout, spread=1e-4):
     frame, fits = table(loss, 0.003), {}
     for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
         params = {k: Estimate(v, None, None) for k, v in law.published.items()}
-        result = FitPart({}, len(frame), 0.0, True, params, {}, None, OPTIMUM)
+        result = GroupFit({}, len(frame), 0.0, True, params, {}, None, OPTIMUM)
         around = law.vector(law.published)
         drawn = np.random.default_rng(5).normal(around, spread, (100, len(around)))
         draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))

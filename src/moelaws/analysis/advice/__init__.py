@@ -1,11 +1,11 @@
 """Advice: how should a budget be spent, by all laws at once?
 
-plans.py       what a plan is, the constraints, and the least point of a function over plans
-regret.py      candidate laws, and what a plan costs where one that did not choose it is the truth
+plans.py       what a plan is, the constraints, and the minimum of a function over plans
+regret.py      candidate laws, and the regret of a plan if a law that did not choose it is the truth
 build.py       a configuration of whole experts and layers
 sources.py     the laws and fits of config/advice.yaml and of --fits
-advise.py      all of it together
-sweeps.py      which small sweep would tell most
+advise.py      the whole answer
+sweeps.py      the small sweep that would narrow the regret most
 page.py        the answer as tables, sentences and JSON; outlook.py the page of a tier
 """
 

@@ -14,7 +14,7 @@ from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.advice import AdviserEntry, SetterEntry, Shape
 from moelaws.spec.errors import UserError
 
-USUAL_R = 1.0  # where no law says r
+USUAL_R = 1.0  # where no law sets r
 ROBUST, CONFIGURATION, YOURS = "robust", "configuration", "your plan"
 
 
@@ -22,27 +22,27 @@ ROBUST, CONFIGURATION, YOURS = "robust", "configuration", "your plan"
 class Recommendation:
     """A plan, and what it costs under each candidate law."""
 
-    name: str  # the law's that recommends it, or what else the plan is
+    name: str  # of the law that recommends the plan, or what the plan is
     plan: Plans
     regret: dict[str, Regret]  # candidate law -> regret under it
-    worst: float  # over the laws that count, nats/token: the interval's upper end with draws
+    worst: float  # regret over the laws that count, nats/token; with draws the interval's upper end
     beyond: dict[str, dict[str, float]]  # candidate law -> column -> decades beyond its runs
-    at_limits: list[str]  # constraints that the plan has come to, in words
+    at_limits: list[str]  # constraints that the plan reaches, in words
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # over a fit's draws
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer: the candidate laws with their best plans, and what follows from them."""
+    """The answer: the best plans of the candidate laws, and what follows from them."""
 
     minimax: Minimax
     recommendations: list[Recommendation]  # of the candidate laws and the advisers, in their order
     robust: Recommendation  # the plan of the least worst-case regret
-    configuration: Configuration | None  # the model to build near it; None where none can be
-    as_configured: Recommendation | None  # its own row of regrets
+    configuration: Configuration | None  # the model to build near it; None if there is none
+    as_configured: Recommendation | None  # the configuration as a plan
     not_built: str  # why there is no configuration
     compared: Recommendation | None  # the user's own plan
-    set: dict[str, float]  # variable -> what its law sets it to at the robust plan
+    set: dict[str, float]  # variable -> the value that its law sets at the robust plan
     far: dict[str, dict[str, float]]  # law that is no candidate -> column -> decades beyond it
     left_out: dict[str, str]  # law -> why it takes no part
 
@@ -56,13 +56,13 @@ class Advice:
 
     @property
     def rows(self) -> list[Recommendation]:
-        """Returns all plans with their regrets: laws', robust, configuration, the user's own."""
+        """Returns all plans: those of the laws, robust, the configuration, the user's own."""
         last = (self.robust, self.as_configured, self.compared)
         return [*self.recommendations, *(row for row in last if row)]
 
     @property
     def all_extrapolate(self) -> bool:
-        """Tells whether the robust plan lies beyond what every law was fitted on."""
+        """Tells whether the robust plan lies beyond the runs of every law."""
         return all(self.robust.beyond.get(law.name) for law in self.laws)
 
 
@@ -76,18 +76,18 @@ def advise(
     compare: Plans | None = None,
     farthest: float = math.inf,
 ) -> Advice:
-    """Returns what the laws recommend within the limits, and the regret of each choice.
+    """Returns the plans that the laws recommend within the limits, and the regret of each.
 
     Args:
         candidates: laws of the loss, each taken as the truth in turn.
-        limits: the budget and what else a plan keeps to.
-        shape: what configurations have in common.
-        advisers: laws of the tokens alone.
+        limits: the budget and the other constraints of a plan.
+        shape: what all configurations have in common.
+        advisers: laws that say only how many tokens to train.
         setters: laws that set one variable at the robust plan; those of ``G`` and ``r_star`` set
             granularity and active experts of the configuration where the limits leave them free.
-        compare: a plan of the user's own, which keeps to the limits.
-        farthest: decades by which a candidate may extrapolate to its own best plan; one that would
-            go farther takes no part, as long as two are left and one of them knows of sparsity.
+        compare: a plan of the user's own, which must keep to the limits.
+        farthest: decades by which a candidate may extrapolate to its own best plan. One that would
+            go farther takes no part, if two are left and one of them knows of sparsity.
     """
     near, left_out = _near(candidates, limits, farthest)
     minimax = Minimax(near, limits)
@@ -112,7 +112,7 @@ def advise(
         as_configured = _row(minimax, CONFIGURATION, own, spent)
     except UserError as error:
         not_built = str(error)
-    if as_configured and as_configured.plan.S == 0:  # no law of experts sets anything of it
+    if as_configured and as_configured.plan.S == 0:  # a dense model has neither G nor r*
         values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
     far |= {e.law: robust.plan.beyond(e.fitted_on) for e in setters if e.variable in values}
     return Advice(
@@ -130,7 +130,7 @@ def advise(
 
 
 def value_set(entry: SetterEntry, plan: Plans) -> float:
-    """Returns what a law of one variable sets for one plan; NaN if of experts, for a dense one."""
+    """Returns the value that a law of one variable sets for one plan; NaN if the plan has none."""
     law = laws.get(entry.law)
     params, columns = law.published or {}, {n: float(x) for n, x in plan.columns().items()}
     if not entry.largest:
@@ -143,7 +143,7 @@ def value_set(entry: SetterEntry, plan: Plans) -> float:
 
 
 def advised(entry: AdviserEntry, limits: Constraints) -> Plans:
-    """Returns the plan of a law that says how many tokens to train, where the limits allow it."""
+    """Returns the plan of a law that says how many tokens to train, if the limits allow it."""
     law, S = laws.get(entry.law), limits.nearest(entry.S)
     if limits.served_tokens:
         raise UserError("it knows no tokens that are served")
@@ -160,10 +160,10 @@ def advised(entry: AdviserEntry, limits: Constraints) -> Plans:
 def _near(
     candidates: Sequence[CandidateLaw], limits: Constraints, farthest: float
 ) -> tuple[list[CandidateLaw], dict[str, str]]:
-    """Returns the laws that extrapolate no farther, and why others take no part.
+    """Returns the laws that extrapolate no farther, and why the others take no part.
 
-    All take part where less than two would be left, or none of them knew of sparsity: a law that
-    cannot speak of it must not decide on it alone.
+    All take part if fewer than two would be left, or none that knows of sparsity: laws that say
+    nothing of it must not decide on it alone.
     """
     near, left_out = [], {}
     for law in candidates:

@@ -24,11 +24,11 @@ from moelaws.spec.advice import Shape
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import DenseFFN, Model, MoE
 
-_MOST_ACTIVE = 64  # experts a token
-_WIDEST = 2**17  # wider than any that was trained
-_NEAR = 1.6  # active parameters of the models that are looked at, over the plan's, at most
-_NODE = 8  # GPUs that share the activations of one sequence, as those of a node can
-TRAINING_BYTES = 18.0  # a parameter: fp32 weight, gradient and two moments, and a bf16 copy
+_MAX_ACTIVE = 64  # active experts of a token
+_WIDEST = 2**17  # wider than any model that was trained
+_NEAR = 1.6  # largest ratio of a model's active parameters to the plan's, or of the plan's to those
+_NODE = 8  # GPUs of a node, which can share the activations of one sequence
+TRAINING_BYTES = 18.0  # for each parameter: fp32 weight, gradient and two moments, and a bf16 copy
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Configuration:
     model: Model
     parameters: Parameters
     tokens: float  # that the budget trains, with all matrix products counted
-    # On each GPU: its part of weights, gradients and optimizer states, and of the activations of a
-    # sequence, which the GPUs of a node share.
+    # Of each GPU: for its fraction of weights, gradients and optimizer states, and of a sequence's
+    # activations, which the GPUs of a node share
     gpu_bytes: float
 
     @classmethod
@@ -63,25 +63,14 @@ class Configuration:
         """Returns FLOPs of feed-forward layers over attention's (allocation, App C corrected)."""
         return _ratio(self.model)
 
-    @property
-    def flops_over_plan(self) -> float:
-        """Returns the training FLOPs over the 6 N_active D that a plan counts."""
-        return self.flops["all"] / (6 * self.parameters.active * self.tokens)
-
-    @property
-    def routed_fraction(self) -> float:
-        """Returns the fraction of the active parameters that are routed experts."""
-        routed = self.parameters.routed_experts - self.parameters.inactive_experts
-        return routed / self.parameters.active
-
 
 def built(
     minimax: Minimax, plan: Plans, shape: Shape, G: float, r: float
 ) -> tuple[Configuration, Plans]:
     """Returns the configuration near ``plan`` of the least worst-case regret, and it as a plan.
 
-    ``shape`` is what all configurations have in common, ``G`` the granularity of the experts and,
-    where k is free, ``r`` the FLOPs of the experts over those of attention to come near to. A
+    ``shape`` is what all configurations have in common, and ``G`` the granularity of the experts.
+    Where k is free, ``r`` is the ratio of FLOPs of experts to attention to come near to. A
     UserError says that no such configuration keeps to the limits.
     """
     limits = minimax.limits
@@ -106,8 +95,7 @@ def _models(plan: Plans, limits: Constraints, shape: Shape, G: float, r: float) 
     for d in range(shape.width_multiple, _WIDEST, shape.width_multiple):
         k = limits.k or (_active_experts(d, G, r, shape) if S else 1)
         smallest = math.inf
-        # At most six numbers of layers for a width.
-        ratios = np.geomspace(*shape.width_per_layer, 6)
+        ratios = np.geomspace(*shape.width_per_layer, 6)  # gives at most six depths for a width
         for n_layers in sorted({max(2, round(d / ratio)) for ratio in ratios}):
             for E in _expert_counts(k, S, limits):
                 model = model_of(d, n_layers, (E, k), G, shape)
@@ -120,10 +108,10 @@ def _models(plan: Plans, limits: Constraints, shape: Shape, G: float, r: float) 
 
 
 def _active_experts(d: int, G: float, r: float, shape: Shape) -> int:
-    """Returns the k whose FLOPs of experts over attention come nearest to ``r``."""
-    # The ratio is the same at every depth, and a straight line over k.
+    """Returns the k at which the FLOPs of experts over attention's are nearest to ``r``."""
+    # The ratio does not depend on depth, and is a straight line over k.
     one, two = (_ratio(model_of(d, 2, (256, k), G, shape)) for k in (1, 2))
-    return min(max(round(1 + (r - one) / (two - one)), 1), _MOST_ACTIVE)
+    return min(max(round(1 + (r - one) / (two - one)), 1), _MAX_ACTIVE)
 
 
 def _ratio(model: Model) -> float:
@@ -132,9 +120,9 @@ def _ratio(model: Model) -> float:
 
 
 def _expert_counts(k: int, S: float, limits: Constraints) -> list[int]:
-    """Returns numbers of experts around those of sparsity S; 0, a dense model, among them.
+    """Returns numbers of experts around that of sparsity S, and 0 for a dense model.
 
-    More of them make up for the parameters that are no experts, as far as limits allow.
+    Larger ones make up for the parameters outside experts, as far as the limits allow.
     """
     ceiling = k / (1 - limits.max_sparsity) * (1 + 1e-9)
     counts = set(limits.experts)
@@ -147,7 +135,7 @@ def _expert_counts(k: int, S: float, limits: Constraints) -> list[int]:
 
 
 def model_of(d: int, n_layers: int, experts: tuple[int, int], G: float, shape: Shape) -> Model:
-    """Returns a model of ``experts`` routed and active ones a layer; dense where there are none."""
+    """Returns a model with ``experts``, routed and active ones a layer; dense without any."""
     E, k = experts
     heads = max(1, d // shape.head_width)
     group = max(n for n in range(1, shape.query_groups + 1) if heads % n == 0)
@@ -166,7 +154,7 @@ def model_of(d: int, n_layers: int, experts: tuple[int, int], G: float, shape: S
 
 
 def as_plans(models: Sequence[Model], tokens: Sequence[float]) -> Plans:
-    """Returns models with their training tokens as laws see them."""
+    """Returns models and their training tokens as plans, which laws read."""
     counts = [count_parameters(model) for model in models]
     mixtures = [m.ffn if isinstance(m.ffn, MoE) else None for m in models]
     fields = {

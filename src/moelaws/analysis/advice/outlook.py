@@ -10,7 +10,7 @@ from moelaws.analysis.advice.regret import LEVEL
 from moelaws.analysis.advice.speed import Speed
 from moelaws.tables.column import Column
 
-EPOCHS = 4  # of the text of the runs, at most
+EPOCHS = 4  # the largest number of passes over the text of the runs
 
 COLUMNS = (
     Column("budget", "float", "FLOP", "compute of the plans: 6 N_active D"),
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict[str, Any]]:
-    """Yields a row a budget, plan and law that is taken as the truth, with the ``COLUMNS``."""
+    """Yields a row, with the ``COLUMNS``, for each budget, plan and law taken as the truth."""
     for answer in answers:
         for row in answer.rows:
             plan = row.plan.values()
@@ -52,7 +52,7 @@ def page(
 ) -> str:
     """Returns the Markdown of the answers, by their factors over the largest budget of the sweep.
 
-    ``left_out`` says of fits why they take no part; ``speed`` is that of the sweep's runs.
+    ``left_out`` says why fits take no part; ``speed`` is that of the sweep's runs.
     """
     text: list[Block] = [
         f"# What these runs advise ({tier} tier)",

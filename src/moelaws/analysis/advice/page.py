@@ -16,9 +16,9 @@ from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.spec.model import Model, MoE
 
 if TYPE_CHECKING:
-    from moelaws.analysis.advice.speed import Speed  # reads tables by pandas, which is slow
+    from moelaws.analysis.advice.speed import Speed  # it imports pandas, which is slow
 
-_EMBEDDED = 0.5  # of the active parameters: above it a configuration is hardly a model
+_EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Items:
-    """Sentences; each has a ``mark`` before it in a terminal and a dash on a page."""
+    """Sentences in a list: after a ``mark`` in a terminal, after a dash on a page."""
 
     mark: str
     sentences: Sequence[str]
@@ -60,9 +60,9 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
 
 
 def blocks(answer: Advice, speed: Speed | None, device: Device | None = None) -> Iterator[Block]:
-    """Yields the plans, their regrets, the configuration and what limits the trust in all this.
+    """Yields the plans, their regrets, the configuration and what limits the trust in them.
 
-    ``speed`` gives the hours of plans, and ``device`` those of the configuration.
+    ``speed`` gives the hours of the plans, and ``device`` those of the configuration.
     """
     yield _plans(answer, speed)
     if speed:
@@ -115,7 +115,7 @@ def _plans(answer: Advice, speed: Speed | None) -> Table:
 
 
 def _extrapolated(answer: Advice, row: Recommendation) -> str:
-    """Returns how far a law's own plan lies beyond the runs behind the law, in the farthest way."""
+    """Returns how far a law's own plan lies beyond the law's runs, in the farthest column."""
     distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
     name = max(distances, key=distances.__getitem__, default="")
     return f"{_decades(distances[name])} of {name}" if name else ""
@@ -150,7 +150,7 @@ def shape_in_words(model: Model) -> str:
 
 
 def _settings(answer: Advice) -> str:
-    """Returns what the laws of one variable set; empty where there are none."""
+    """Returns the values that laws of one variable set, in words; empty if there are none."""
     c = answer.configuration
     words = {
         "lr": "peak learning rate {:.3g}",
@@ -163,18 +163,19 @@ def _settings(answer: Advice) -> str:
 
 
 def notes(answer: Advice) -> Iterator[str]:
-    """Yields what limits the trust: the configuration, the laws, the plans, what was left out."""
+    """Yields what limits the trust in configuration, laws and plans, and what was left out."""
     robust, own = answer.robust, answer.as_configured
     if not (answer.configuration and own):
         yield f"There is no configuration: {answer.not_built}."
     else:
         if own.worst > robust.worst + 0.01:
-            c = answer.configuration
+            c, p = answer.configuration, answer.configuration.parameters
+            routed = (p.routed_experts - p.inactive_experts) / p.active
             yield (
                 "The configuration costs more than the robust plan. A plan takes all parameters to "
                 "be experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
-                f"configuration {100 * c.routed_fraction:.0f} % of the active parameters are routed"
-                f" experts, and a token costs {c.flops_over_plan:.2f} times that."
+                f"configuration {100 * routed:.0f} % of the active parameters are routed experts, "
+                f"and a token costs {c.flops['all'] / (6 * p.active * c.tokens):.2f} times that."
             )
         embedded = float(own.plan.embeddings / own.plan.N_active)
         if embedded > _EMBEDDED:
@@ -220,7 +221,7 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
 
 
 def _defaults(answer: Advice) -> Iterator[str]:
-    """Yields what the plans and the configuration have without any law's advice."""
+    """Yields the values in plans and configuration that no law sets."""
     without = [law.name for law in answer.laws if law.S is not None]
     without += [row.name for row in answer.recommendations[len(answer.laws) :]]
     for row in answer.recommendations:
@@ -239,7 +240,7 @@ def _defaults(answer: Advice) -> Iterator[str]:
 
 
 def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> Iterator[Block]:
-    """Yields what small sweeps would tell."""
+    """Yields the small sweeps, and how far each would narrow the regret."""
     now, then = answer.robust.worst, sweeps[0].worst
     if answer.all_extrapolate:
         yield "Every law extrapolates here."

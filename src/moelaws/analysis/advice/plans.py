@@ -1,7 +1,7 @@
-"""Plans: how a budget may be spent, as laws see it, and which of them the constraints allow.
+"""Plans: how a budget may be spent, as laws see it, and which plans the constraints allow.
 
-A plan here is a size, a sparsity and a number of tokens, continuous all three; ``build`` makes a
-model of whole experts and layers of one.
+A plan here is a size, a sparsity and a number of tokens, all continuous. ``build`` makes a model of
+whole experts and layers of it.
 """
 
 from __future__ import annotations
@@ -17,29 +17,28 @@ from numpy.typing import ArrayLike
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
 
-# Tokens an active parameter of the plans that are looked at, far beyond any that was trained.
-_FEWEST, _MOST = 0.1, 1e5
-_SIZES, _SPARSITIES = 121, 33  # of the first look
-_ZOOMS, _FINE = 16, 9  # of the further ones, each around the best point of the one before
-USUAL_G = 8.0  # granularity, where nothing says it
+# Least and most tokens for each active parameter of a plan, far beyond any that were trained.
+_MIN_RATIO, _MAX_RATIO = 0.1, 1e5
+_SIZES, _SPARSITIES = 121, 33  # of the first grid
+_ZOOMS, _FINE = 16, 9  # finer grids, each around the best point of the one before, and their points
+USUAL_G = 8.0  # granularity, where no law sets it
 
 
 @dataclass(frozen=True)
 class Plans:
-    """Plans as arrays of one shape."""
+    """One or more plans, as arrays of one shape."""
 
     N: Array  # total parameters
     N_active: Array  # parameters that a token passes
     D: Array  # training tokens
     S: Array  # sparsity of the routed experts, (E - k) / E; 0 for a dense model
     G: Array  # granularity 2 d_model / d_expert
-    embeddings: Array  # parameters of the embeddings; 0 of a plan that is no built model
+    embeddings: Array  # parameters of the embeddings; 0 unless the plan is a built model
 
     def columns(self) -> dict[str, Array]:
-        """Returns what laws may read of the plans, by the names of the tables' columns.
+        """Returns the columns that laws may read, with the names that tables give them.
 
-        ``expansion`` is E / k = 1 / (1 - S): the experts of a law that activates one of them.
-        ``C`` is 6 N_active D.
+        ``expansion`` is E / k = 1 / (1 - S), the number of experts in laws that activate one.
         """
         C = 6 * self.N_active * self.D
         return {
@@ -63,9 +62,9 @@ class Plans:
         }
 
     def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """Returns how many decades one plan lies beyond the fitted runs, by column where it does.
+        """Returns column -> decades by which one plan lies beyond the fitted runs.
 
-        Of a sparsity they are decades of 1 / (1 - S).
+        Those of a sparsity are decades of 1 / (1 - S).
         """
         columns, distances = self.columns(), {}
         for name, ends in fitted_on.items():
@@ -80,21 +79,21 @@ class Plans:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a plan has to keep to.
+    """The limits of a plan.
 
-    A UserError refuses experts without k, or none that the ceiling on sparsity allows.
+    A UserError refuses experts without k, or if none is allowed by the ceiling on sparsity.
     """
 
-    compute: float  # FLOPs: 6 N_active D and, where T tokens are served, 2 N_active T with it
+    compute: float  # FLOPs: 6 N_active D and, if T tokens are served, also 2 N_active T
     served_tokens: float = 0.0  # T, over the model's life
     max_parameters: Mapping[str, float] = field(default_factory=dict)  # by the limit's name
-    max_tokens: float = math.inf  # training tokens at hand times the epochs that are allowed
-    max_sparsity: float = 0.98  # the sparsest mixture that is looked at; 0 for dense models alone
+    max_tokens: float = math.inf  # available training tokens times the epochs that are allowed
+    max_sparsity: float = 0.98  # of mixtures; 0 for dense models only
     experts: tuple[int, ...] = ()  # numbers of routed experts that the stack supports; () for all
     gpus: int = 1  # that share the weights and optimizer states of one training
     gpu_memory: float = math.inf  # bytes of each, which also hold the activations of a sequence
-    k: int | None = None  # active routed experts of a mixture; None where other choices set it
-    G: float | None = None  # granularity 2 d_model / d_expert; None where a law sets it
+    k: int | None = None  # active routed experts of a mixture; None if other choices set it
+    G: float | None = None  # granularity 2 d_model / d_expert; None if a law sets it
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -114,7 +113,7 @@ class Constraints:
 
     @property
     def sparsities(self) -> tuple[float, ...]:
-        """Returns the sparsities of the experts within the ceiling, and dense; empty for all."""
+        """Returns the allowed sparsities, 0 among them; empty if all up to the ceiling are."""
         if not self.experts or self.k is None:
             return ()
         every = {1 - self.k / E for E in self.experts if self.k < E}
@@ -126,11 +125,11 @@ class Constraints:
 
     @property
     def largest(self) -> float:
-        """Returns the most total parameters that all limits allow."""
+        """Returns the largest number of total parameters that all limits allow."""
         return min(self.max_parameters.values(), default=math.inf)
 
     def tokens(self, N_active: ArrayLike) -> Array:
-        """Returns the tokens that the budget trains at a size; not above 0 where it trains none."""
+        """Returns the tokens that the budget trains at a size; 0 or less if it trains none."""
         paid = self.compute / (6 * np.asarray(N_active, float))
         return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
 
@@ -139,7 +138,7 @@ class Constraints:
         return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
 
     def binding(self, plan: Plans) -> list[str]:
-        """Returns the limits that one plan has come to, in words."""
+        """Returns the limits that one plan reaches, in words."""
         limits = {name: (plan.N, ceiling) for name, ceiling in self.max_parameters.items()}
         limits["the tokens at hand"] = (plan.D, self.max_tokens)
         if self.sparsities:
@@ -147,21 +146,21 @@ class Constraints:
         elif self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
         binding = [name for name, (value, end) in limits.items() if value >= end * (1 - 1e-4)]
-        # Beyond these ends nothing is looked at: the law has no best size at this budget.
+        # At the ends of the search the law has no best size for this budget.
         ratio = float(plan.D / plan.N_active)
-        if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_FEWEST, _MOST)):
+        if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_MIN_RATIO, _MAX_RATIO)):
             binding.append(f"the search: {ratio:.2g} tokens a parameter")
         return binding
 
 
 class Space:
-    """The plans that keep to the constraints: all of a size and a sparsity, in [0, 1] each.
+    """The plans that keep to the constraints, by positions of size and sparsity in [0, 1].
 
-    The budget is spent whole: the tokens follow from the size, but for a limit of tokens.
+    The tokens follow from the size, since a plan spends the whole budget, up to a limit of tokens.
     """
 
     def __init__(self, limits: Constraints, sparsities: tuple[float, ...] = ()) -> None:
-        """Takes limits, which some plan must keep to, and the ``sparsities`` if not all count."""
+        """Takes the limits, which some plan must keep to, and ``sparsities`` if not all count."""
         self.limits = limits
         self._sparsest = -math.log1p(-limits.max_sparsity)
         sparsities = sparsities or limits.sparsities
@@ -169,7 +168,7 @@ class Space:
         self.continuous = not sparsities  # whether sparsities between those of a grid are plans
         self.n_sparsities = len(sparsities) or _SPARSITIES
         C = limits.compute / 6
-        widest = max(math.sqrt(C / _FEWEST), 3 * C / limits.max_tokens)
+        widest = max(math.sqrt(C / _MIN_RATIO), 3 * C / limits.max_tokens)
         if limits.served_tokens:  # beyond this size serving takes the whole budget
             widest = min(widest, (1 - 1e-9) * 3 * C / limits.served_tokens)
         if widest < 1:
@@ -180,12 +179,12 @@ class Space:
             )
         if limits.largest < 1:
             raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
-        self._ln_low, self._ln_high = math.log(math.sqrt(C / _MOST)), math.log(widest)
+        self._ln_low, self._ln_high = math.log(math.sqrt(C / _MAX_RATIO)), math.log(widest)
 
     def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
         """Returns the plans at positions in [0, 1], which broadcast.
 
-        Where sparsities are chosen, the position of one is its index over their number less one.
+        The position of one of several given sparsities is its index over their number less one.
         """
         u, v = np.broadcast_arrays(np.asarray(size, float), np.asarray(sparsity, float))
         if self._steps is None:
@@ -205,10 +204,10 @@ class Space:
         return size, sparsity
 
     def least(self, objective: Callable[[Plans], Array]) -> Plans:
-        """Returns the plan of the least ``objective``: the best of a grid, looked at closer.
+        """Returns the plan of the least ``objective``, by a grid and finer ones around its best.
 
-        Each further look spans two steps of the one before in either direction. An objective
-        without a value at any plan is a UserError.
+        Each finer grid spans two steps of the one before in either direction. A UserError says that
+        the objective has no value at any plan.
         """
         size, sparsity = self._best(objective, *self.grid())
         step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)
@@ -246,5 +245,5 @@ def _log10(column: str, value: float) -> float:
     return math.log10(value) if value > 0 else -math.inf
 
 
-# What laws may read of a plan, by the names of the tables' columns.
+# The columns that laws may read of a plan
 COLUMNS = tuple(ideal(1.0, 0.0, 1.0, Constraints(1.0)).columns())

@@ -1,8 +1,8 @@
-"""Candidate laws, each of which is taken as the truth in turn, and what a plan then costs: regret.
+"""Candidate laws, each taken as the truth in turn, and the regret of a plan under each.
 
-The losses of different laws do not compare: tokenizers and texts differ. What compares is how much
-worse a plan is than the best plan *by the same law*: in nats, and as the factor of compute that the
-best plan needs less for the same loss.
+The losses of different laws do not compare, since tokenizers and texts differ. What compares is how
+much worse a plan is than the best plan *by the same law*: in nats, and as the factor by which the
+best plan needs less compute for the same loss.
 """
 
 import math
@@ -18,8 +18,8 @@ from moelaws.laws.base import Array, FittableLaw
 from moelaws.spec.errors import UserError
 
 LEVEL = 0.9  # of the intervals over a fit's draws
-_STEPS, _DECADES = 8, 6  # computes a decade, and decades below the budget, of the best losses
-_AT_ONCE = 2_000_000  # losses of draws that are held at once
+_STEPS, _DECADES = 8, 6  # computes in a decade, and decades below the budget, of the least losses
+_AT_ONCE = 2_000_000  # losses of draws that are held in memory at once
 _SIZES = 61  # of the grid on which each draw's best plan is sought
 _OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_nonemb"}
 
@@ -28,21 +28,21 @@ _OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_none
 class CandidateLaw:
     """A law of the loss that may be the truth, and whose variables a plan has.
 
-    Regret under a law that its runs do not determine is shown and does not count as the worst.
+    The regret under a law that its runs do not determine is shown, but is no worst case.
     """
 
-    name: str  # what it is called where several are compared
+    name: str
     law: FittableLaw  # of the loss, in nats/token
     params: Mapping[str, float]  # natural scale
-    coefficients: str = "published"  # where they come from: else a fit's file
+    coefficients: str = "published"  # their source: published, or a fit's file
     mapping: Mapping[str, str] = field(default_factory=dict)  # variable -> a plan's other column
     factors: Mapping[str, float] = field(default_factory=dict)  # variable -> the column's factor
     renamed: Mapping[str, str] = field(default_factory=dict)  # user's own column -> a plan's
-    S: float | None = None  # of its own recommendation, where its law does not speak of sparsity
+    S: float | None = None  # of its own recommendation, if the law says nothing of sparsity
     draws: Array = field(default_factory=lambda: np.empty((0, 0)))  # (B, P), natural scale
-    # Column of a plan -> (least, most) of the runs behind the coefficients; 0 if not known.
+    # Column of a plan -> least and largest value of the runs behind the coefficients; 0 if unknown
     fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    source: str = "published"  # of these runs: else trained or imported
+    source: str = "published"  # of these runs: published, trained or imported
     warnings: tuple[str, ...] = ()  # what limits the trust in the coefficients, in sentences
     determined: bool = True  # whether the runs determine the coefficients
 
@@ -71,7 +71,7 @@ class CandidateLaw:
         return np.array([self.law.vector(row) for row in rows])
 
     def columns(self, plans: Plans) -> dict[str, Array]:
-        """Returns the law's variables; those of a plan without tokens stand for another's."""
+        """Returns the law's variables; a plan without tokens gets those of another plan."""
         trained, columns = plans.D > 0, plans.columns()
         return {
             variable: self.factors.get(variable, 1.0)
@@ -81,8 +81,7 @@ class CandidateLaw:
 
     def loss(self, plans: Plans) -> Array:
         """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
-        one: Array = self._losses(self.law.vector(self.params)[None], plans)[0]
-        return one
+        return np.asarray(self._losses(self.law.vector(self.params)[None], plans)[0])
 
     def losses_of_draws(self, plans: Plans) -> Array:
         """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
@@ -106,10 +105,10 @@ class CandidateLaw:
 
 
 def drawn_optima(law: CandidateLaw, limits: Constraints) -> tuple[Plans, Array]:
-    """Returns each draw's best plan and its loss (B,), nats/token, within some 1e-5 nats.
+    """Returns each draw's best plan and its loss (B,) in nats/token, within about 1e-5.
 
-    It is the best plan of a grid, moved to the vertex of parabolas through it. A UserError names a
-    law of which a draw gives no loss for any plan.
+    It is the best plan of a grid, moved to the vertex of parabolas through it. A UserError names
+    the law if one of its draws gives no loss for any plan.
     """
     space = law.space(limits)
     losses = law.losses_of_draws(space.plans(*space.grid(_SIZES)))
@@ -134,7 +133,7 @@ def drawn_optima(law: CandidateLaw, limits: Constraints) -> tuple[Plans, Array]:
 
 
 def _vertex(before: Array, here: Array, after: Array) -> tuple[Array, Array]:
-    """Returns where the parabola through three equal steps has its vertex, and how much lower."""
+    """Returns the vertex, in steps, of parabolas through three values, and how much lower it is."""
     with np.errstate(invalid="ignore", divide="ignore"):
         bend = before - 2 * here + after
         shift = 0.5 * (before - after) / bend
@@ -145,18 +144,18 @@ def _vertex(before: Array, here: Array, after: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Regret:
-    """What one plan costs under one law."""
+    """The regret of one plan under one law."""
 
     nats: float  # loss of the plan less the least loss within the constraints
-    # What the plan spends over the least compute that gives its loss by the best plan; NaN beyond
-    # the six decades that are looked at.
+    # The plan's compute over the least compute at which the best plan has the same loss; NaN if
+    # above the six decades that are searched
     compute_factor: float
     low: float = math.nan  # of ``nats``, over the fit's draws; NaN without draws
     high: float = math.nan
 
     @property
     def worst(self) -> float:
-        """Returns what counts where the worst case is sought: the interval's end, if any."""
+        """Returns the nats that count as the worst case: the interval's end, if there is one."""
         return self.nats if np.isnan(self.high) else max(self.nats, self.high)
 
     def __str__(self) -> str:
@@ -167,7 +166,7 @@ class Regret:
 
 
 class Truth:
-    """A candidate law that is taken as the truth: its best plan, and what other plans lose."""
+    """A candidate law that is taken as the truth: its best plan, and the regret of others."""
 
     def __init__(self, law: CandidateLaw, limits: Constraints) -> None:
         self.law, self.limits, self.best = law, limits, law.best(limits)
@@ -177,7 +176,7 @@ class Truth:
         self.drawn = drawn_optima(law, limits) if len(law.draws) else None
 
     def regret(self, plan: Plans, spent: float) -> Regret:
-        """Returns what one plan costs, which spends so many FLOPs."""
+        """Returns the regret of one plan that costs ``spent`` FLOPs."""
         excess, drawn = self._excess(plan)
         least = self._least_compute(self.least + float(excess))
         factor = math.nan if math.isnan(least) else max(1.0, spent / least)
@@ -187,14 +186,14 @@ class Truth:
         return Regret(float(excess), factor, float(low), float(high))
 
     def worst(self, plans: Plans) -> Array:
-        """Returns the regret of plans in nats, of a law with draws the end of its interval."""
+        """Returns the regret of plans in nats; with draws, the upper end of its interval."""
         excess, drawn = self._excess(plans)
         if drawn is None:
             return excess
         return np.maximum(excess, np.quantile(drawn, 0.5 + LEVEL / 2, axis=0))
 
     def _excess(self, plans: Plans) -> tuple[Array, Array | None]:
-        """Returns regret at the estimates and, where there are draws, theirs (B, ...)."""
+        """Returns the regret at the estimates and, if there are draws, at each draw (B, ...)."""
         excess = np.maximum(self.law.loss(plans) - self.least, 0.0)
         if self.drawn is None:
             return excess, None
@@ -203,14 +202,14 @@ class Truth:
 
     @cached_property
     def _ladder(self) -> tuple[Array, Array]:
-        """log10 of computes up to the budget, over it, and the least loss at each, falling."""
+        """Returns log10 of computes over the budget, up to 0, and the least loss at each."""
         steps, losses = np.arange(-_STEPS * _DECADES, 1) / _STEPS, []
         for step in steps:
             limits = replace(self.limits, compute=self.limits.compute * 10.0**step)
             try:
                 space = self.law.space(limits)
                 losses.append(float(np.nanmin(self.law.loss(space.plans(*space.grid())))))
-            except UserError:  # serving takes so small a budget whole
+            except UserError:  # serving takes the whole of so small a budget
                 losses.append(math.inf)
         return steps, np.append(np.minimum.accumulate(losses)[:-1], self.least)
 
@@ -240,17 +239,17 @@ class Minimax:
 
     @property
     def counting(self) -> list[int]:
-        """Returns which laws count for the worst case: those determined, or all if none is."""
+        """Returns the indices of laws that count as worst cases: determined ones, else all."""
         determined = [i for i, law in enumerate(self.laws) if law.determined]
         return determined or list(range(len(self.laws)))
 
     def regrets(self, plan: Plans, spent: float | None = None) -> list[Regret]:
-        """Returns what one plan costs under each law; ``spent`` FLOPs, by default by its sizes."""
+        """Returns one plan's regret under each law; ``spent`` is its cost, by default by sizes."""
         spent = float(self.limits.cost(plan)) if spent is None else spent
         return [truth.regret(plan, spent) for truth in self.truths]
 
     def worst(self, plans: Plans) -> Array:
-        """Returns the largest ``Truth.worst`` over the laws that count; NaN where one is."""
+        """Returns the largest ``Truth.worst`` of the laws that count; NaN where one is NaN."""
         return np.asarray(np.max([self.truths[i].worst(plans) for i in self.counting], axis=0))
 
     def robust(self) -> Plans:

@@ -1,4 +1,4 @@
-"""The candidate laws: those of config/advice.yaml, and the fits of a user's own runs."""
+"""The candidate laws: those of config/advice.yaml, and fits to a user's own runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from moelaws.spec.errors import UserError
 
 # Column -> its power in N_active / N; of S it is that of 1 / (1 - S).
 _DENSER = {"S": -1.0, "A": 1.0, "expansion": -1.0}
-EXPERTS = "E"  # a table's column, of which a plan has E / k alone
-# N is no column of a study's table: a user's own N is what the file's entry takes the law's N for.
+EXPERTS = "E"  # a table's column; a plan has only E / k
+# N is no column of a study's table. A user's N means what the file's entry maps the law's N to.
 KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
 
@@ -39,10 +39,10 @@ def fitted_laws(
     """Returns the candidate laws of fits, and resolved path -> why another fit takes no part.
 
     Args:
-        paths: reports of fits, and folders of them, each with a report at least.
-        config: the file, which says which laws take part.
-        top_k: returns the active experts of the runs behind a fit, by its file and report, for
-            laws that count experts.
+        paths: reports of fits, and folders that hold at least one.
+        config: the file, which names the laws that take part.
+        top_k: returns the active experts of the runs behind a fit, from its file and report; laws
+            that count experts need it.
     """
     files: dict[Path, None] = {}
     for path in paths:
@@ -63,7 +63,7 @@ def fitted_laws(
 
 
 def _named(candidates: Sequence[CandidateLaw]) -> list[CandidateLaw]:
-    """Returns the laws of fits, each by the shortest end of its path that no other has."""
+    """Returns the laws of fits, each named by the shortest end of its path that no other has."""
     paths = [Path(law.coefficients).with_suffix("").parts for law in candidates]
     names = []
     for own in paths:
@@ -75,7 +75,7 @@ def _named(candidates: Sequence[CandidateLaw]) -> list[CandidateLaw]:
 
 
 def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) -> CandidateLaw:
-    """Returns the law of one fit; a UserError says why it can be none."""
+    """Returns the candidate law of one fit; a UserError says why it is none."""
     entry = next((entry for entry in config.candidate_laws if entry.law == report.law), None)
     if entry is None:
         known = ", ".join(entry.law for entry in config.candidate_laws)
@@ -113,17 +113,18 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         warnings=tuple(report.warnings),
         determined=fitted.converged and not fitted.diagnostics.at_bounds,
     )
-    # Of total parameters, say: a sparsity of the file's would not be that of its least loss.
+    # A law that a fit gave total parameters, say, recommends a sparsity of its own, not the file's.
     return replace(candidate, S=None) if candidate.knows_sparsity else candidate
 
 
 def _mapping(
     entry: CandidateEntry, named: Mapping[str, str], k: int | None
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """Returns variable -> column of a plan, and variable -> what that column is multiplied by.
+    """Returns variable -> column of a plan, and variable -> the factor of that column.
 
-    ``named`` is variable -> column of the fitted table. One that no study's table has is the user's
-    own name, and stands for what the file's ``entry`` maps the variable to; experts are counted.
+    ``named`` is variable -> column of the fitted table. A column that no study's table has is named
+    by the user, and means what the file's ``entry`` maps the variable to. A plan has E / k instead
+    of E, so that its factor is k.
     """
     mapping, factors = dict(named), {}
     for variable, column in named.items():
@@ -146,9 +147,9 @@ def _compute(
     mapping: Mapping[str, str],
     factors: Mapping[str, float],
 ) -> tuple[float, float] | None:
-    """Returns the least and the most compute of a fit's runs, 6 N_active D.
+    """Returns the least and the largest compute of a fit's runs, 6 N_active D.
 
-    It is known where the law reads tokens and an active size, or a total size and a sparsity.
+    It is known if the law reads tokens and an active size, or tokens, a total size and a sparsity.
     """
     reads = {column: name for name, column in mapping.items()}
     if support is None or "D" not in reads:

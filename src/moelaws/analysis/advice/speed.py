@@ -1,4 +1,4 @@
-"""How long plans train: by the speed of a user's own runs, which depends on size and sparsity."""
+"""The training time of plans, by the speed of a user's own runs over size and sparsity."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError, located
 
 _COLUMNS = ("N_active", "S", "tokens_per_second")
-_REWEIGHTED = 30  # least squares, each weighted by the residuals of the one before
-_FEWEST = 8  # runs, for a speed over size and sparsity
+_REWEIGHTED = 30  # rounds of least squares, each weighted by the residuals of the one before
+_MIN_RUNS = 8  # for a speed over size and sparsity
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Speed:
 
     device: str  # that the runs were trained on
     runs: int  # how many were measured
-    coefficients: Array  # of ln FLOP/s: at 1 and a dense model, over ln N_active, over -ln(1 - S)
-    ends: Array  # least and most of ln N_active and of -ln(1 - S) that were measured, (2, 2)
+    coefficients: Array  # (3,) of ln FLOP/s: a constant, over ln N_active, over -ln(1 - S)
+    ends: Array  # (2, 2) least and largest measured ln N_active and -ln(1 - S)
 
     def hours(self, plan: Plans) -> float:
-        """Returns the hours of one device; beyond the measured runs their nearest speed counts."""
+        """Returns the hours of one device; beyond the measured runs the nearest speed counts."""
         ln_speed = self.coefficients @ np.array([1.0, *np.clip(_place(plan), *self.ends.T)])
         return float(6 * plan.N_active * plan.D / np.exp(ln_speed) / 3600)
 
@@ -71,16 +71,16 @@ def _require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
 def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
     """Returns the speed of completed ``runs``, all of one ``device``, which may have no name.
 
-    ln FLOP/s over ln N_active and -ln(1 - S) tells how much slower a mixture is than a dense model
-    of the same active size. It has the least absolute deviations, so that some runs that shared
+    ln FLOP/s is linear in ln N_active and -ln(1 - S), so that a mixture is slower than a dense
+    model of the same active size. Its absolute deviations are least, so that some runs which shared
     their device with other work hardly count. A missing column or too few runs are a UserError.
     """
     _require(runs, _COLUMNS)
     runs = runs[(runs["tokens_per_second"] > 0) & (runs["N_active"] > 0) & (runs["S"] < 1)]
-    if len(runs) < _FEWEST:
+    if len(runs) < _MIN_RUNS:
         raise UserError(
             f"{len(runs)} completed runs have a measured speed (tokens_per_second), and "
-            f"{_FEWEST} are needed"
+            f"{_MIN_RUNS} are needed"
         )
     x = np.column_stack([np.log(runs["N_active"]), -np.log1p(-runs["S"])])
     ln_speed = np.log(6 * (runs["N_active"] * runs["tokens_per_second"]).to_numpy(float))
@@ -92,7 +92,7 @@ def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
 
 
 def _device(table: Path, run_id: str, unknown: str) -> str:
-    """Returns the device of a run on record in the same ``results/``; ``unknown`` without it."""
+    """Returns the device of a run recorded in the same ``results/``; ``unknown`` if it is not."""
     root = next((folder for folder in table.absolute().parents if folder.name == "results"), None)
     record = Results(root).run(run_id) / "provenance.json" if root else None
     if record is None or not record.is_file():

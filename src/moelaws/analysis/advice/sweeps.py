@@ -1,8 +1,8 @@
-"""Which small sweep would tell most: proposed grids, what they cost, and what refits would give.
+"""Which small sweep would narrow the regret most: proposed grids, their cost and expected regret.
 
-Each candidate law in turn is the truth: the sweep's losses are simulated by it, refitted with
-resampled rows from the true coefficients, and the regret of each refit's plan is taken under the
-truth. This takes a second; `moelaws plan` makes all fits of a study from all their starts.
+Each candidate law is taken as the truth in turn. It simulates the losses of the sweep. Refits to
+resampled rows start from the true coefficients, and the regret of each refit's plan is taken under
+the truth. This takes a second; `moelaws plan` makes all fits of a study from all their starts.
 """
 
 import math
@@ -28,7 +28,7 @@ from moelaws.spec.model import Model
 from moelaws.spec.study import Study
 from moelaws.tables.schema import COLUMNS
 
-_SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes of a budget, over the laws' mean best there
+_SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
 _DRAWS, _STEPS = 50, 40  # refits, and steps of each from the truth
 _WIDEST = 8192
 
@@ -37,24 +37,23 @@ Sizes = tuple[tuple[int, int], ...]  # (layers, width) of each
 
 @dataclass(frozen=True)
 class SmallSweep:
-    """A proposed sweep, and what it is expected to give."""
+    """A proposed sweep, and the regret to expect after it."""
 
     name: str  # its budgets, in FLOPs
     budgets: tuple[float, ...]  # rising
     shapes: Mapping[float, Sizes]  # budget -> (layers, width) of its sizes
     runs: int  # how many
     flops: float  # of training all, by the sparsity paper's convention
-    # Candidate law -> nats that the plan of a refit costs at most in 95 of 100 refits, if that law
-    # is the truth; and the largest of these over the laws that count.
+    # Candidate law -> regret in nats that 95 of 100 refits do not exceed if that law is the truth
     regret: Mapping[str, float]
-    worst: float
+    worst: float  # the largest of these over the laws that count
 
 
 def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
-    """Returns the proposed sweeps of the file, the one that tells most first.
+    """Returns the proposed sweeps of the file, the one of least expected regret first.
 
-    A budget at which less than three models of the settings can be trained is left out, and a
-    sweep of less than two budgets with it.
+    A budget that can train fewer than three models of the settings is left out, and so is a sweep
+    of fewer than two budgets.
     """
     unit = 2 * entry.head_width
     shapes = [(max(2, round(d / entry.width_per_layer)), d) for d in range(unit, _WIDEST, unit)]
@@ -65,16 +64,16 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
         sizes = tuple(shapes[i] for i in _trainable(minimax, entry, active, C))
         if len(sizes) >= 3:
             budgets[fraction] = (C, sizes)
-    unlike: dict[tuple[float, ...], SmallSweep] = {}
+    sweeps: dict[tuple[float, ...], SmallSweep] = {}  # by budgets
     for fractions in entry.candidates:
         shapes_of = dict(budgets[fraction] for fraction in sorted(fractions) if fraction in budgets)
         if len(shapes_of) >= 2:
-            unlike[tuple(shapes_of)] = _sweep(minimax, entry, shapes_of)
-    return sorted(unlike.values(), key=lambda sweep: sweep.worst)
+            sweeps[tuple(shapes_of)] = _sweep(minimax, entry, shapes_of)
+    return sorted(sweeps.values(), key=lambda sweep: sweep.worst)
 
 
 def _trainable(minimax: Minimax, entry: SweepEntry, active: Array, C: float) -> list[int]:
-    """Returns which sizes lie around the laws' best at a budget, and can be trained with it."""
+    """Returns the sizes around the laws' best at a budget that the budget can train."""
     limits = replace(minimax.limits, compute=C, served_tokens=0.0)
     try:
         best = [math.log(law.best(limits).N_active) for law in minimax.laws]
@@ -124,11 +123,11 @@ def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
 
 
 def _regret(truth: Truth, runs: Plans, noise: float) -> float:
-    """Returns the end of the interval of what the plan of a refit costs under the truth."""
+    """Returns the regret under the truth that 95 of 100 refits' plans do not exceed."""
     refitted = replace(truth.law, draws=_refits(truth.law, runs, noise))
     try:
         plans, _ = drawn_optima(refitted, truth.limits)
-    except UserError:  # a refit went where its law gives no loss: such a sweep tells nothing
+    except UserError:  # a refit ended where its law gives no loss, so the sweep tells nothing
         return math.inf
     excess = truth.law.loss(plans) - truth.least
     return float(np.quantile(np.maximum(excess, 0.0), 0.5 + LEVEL / 2))
@@ -137,8 +136,8 @@ def _regret(truth: Truth, runs: Plans, noise: float) -> float:
 def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
     """Returns draws (B, P), natural scale, of refits to resampled losses of simulated ``runs``.
 
-    The losses are the law's own with ``noise`` of ln L. Refits start from its own coefficients and
-    minimise squares of ln L.
+    The losses are the law's, with ``noise`` of ln L. Refits start from its coefficients and
+    minimise the squares of ln L.
     """
     law, rng = candidate.law, np.random.default_rng(0)
     model = law.model(candidate.columns(runs))
@@ -151,7 +150,7 @@ def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
 
 
 def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
-    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table feeds."""
+    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table allows."""
     entry = config.sweep
     fits, simulation = [], None
     for candidate in config.candidate_laws:

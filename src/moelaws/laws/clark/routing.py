@@ -14,16 +14,16 @@ from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.vocabulary import LOSS, variable
 
 _LN10 = float(np.log(10.0))
-# Where routing stops helping, as the paper's text has it (sec 5): variant -> base parameters.
+# Where routing stops helping, by the paper's text (sec 5): variant -> base parameters
 STATED_CUTOFFS: Mapping[str, float] = {"": 9.37e11, "rl-r": 8.5e10, "hash": 8.3e10}
 
 
 def effective_experts(E: ArrayLike, E_start: ArrayLike, E_max: ArrayLike) -> Array:
-    """E_hat, the saturating number of experts: ``E_start`` at E = 1, ``E_max`` at infinity.
+    """Returns E_hat, the saturating number of experts: ``E_start`` at E = 1, ``E_max`` at infinity.
 
-    1/E_hat = 1/(E - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max. Where ``E_start`` is not below
-    ``E_max`` it has saturated from the start and is ``E_max``. Arguments broadcast. Source: Clark
-    et al. 2022, Eq 1; Ludziejewski et al. 2025, Eq 4.
+    1/E_hat = 1/(E - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max. It is ``E_max`` at all E if ``E_start``
+    is not below that. Arguments broadcast. Source: Clark et al. 2022, Eq 1; Ludziejewski et al.
+    2025, Eq 4.
     """
     E, E_start, E_max = (np.asarray(x, float) for x in (E, E_start, E_max))
     x = np.maximum(1 / E_start - 1 / E_max, 0.0)
@@ -31,9 +31,9 @@ def effective_experts(E: ArrayLike, E_start: ArrayLike, E_max: ArrayLike) -> Arr
 
 
 def effective_parameters(params: Mapping[str, ArrayLike], N: ArrayLike, E: ArrayLike) -> Array:
-    """The size of the dense model whose loss is that of base size ``N`` with ``E`` experts.
+    """Returns the size of the dense model whose loss is that of base size ``N`` with ``E`` experts.
 
-    It is where Eq 1 at one expert gives the same loss. Arguments broadcast. Source: Clark et al.
+    At that size Eq 1 with one expert gives the same loss. Arguments broadcast. Source: Clark et al.
     2022, the effective parameter count; their repository's ``effective_param_count``.
     """
     names = ("a", "b", "c", "E_start", "E_max")
@@ -44,7 +44,7 @@ def effective_parameters(params: Mapping[str, ArrayLike], N: ArrayLike, E: Array
 
 
 def log10_cutoff(params: Mapping[str, ArrayLike]) -> Array:
-    """log10 of the base size from which more experts no longer lower the loss: -b/c.
+    """Returns log10 of the base size from which more experts no longer lower the loss: -b/c.
 
     Infinite where routing helps more as models grow (c <= 0). Source: Clark et al. 2022, sec 5.
     """
@@ -53,7 +53,7 @@ def log10_cutoff(params: Mapping[str, ArrayLike]) -> Array:
 
 
 def log_effective_experts(ln_start: Array, ln_max: Array, E: Array) -> tuple[Array, Array, Array]:
-    """ln E_hat and its derivatives by ln E_start and by ln E_max, all of the broadcast shape."""
+    """Returns ln E_hat and its derivatives by ln E_start and ln E_max, of the broadcast shape."""
     E_hat = effective_experts(E, np.exp(ln_start), np.exp(ln_max))
     u, w = np.exp(-ln_start), np.exp(-ln_max)
     x = u - w
@@ -62,7 +62,7 @@ def log_effective_experts(ln_start: Array, ln_max: Array, E: Array) -> tuple[Arr
 
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
-    """ln L (B, n) and its derivatives (B, P, n)."""
+    """Returns ln L (B, n) and its derivatives (B, P, n)."""
     a, b, c, d, ln_start, ln_max = theta_BP.T[:, :, None]
     N = np.log(columns["N_active"])[None] / _LN10
     ln_E, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])
@@ -88,7 +88,7 @@ _PARAMETERS = (
 
 
 def _law(variant: str, router: str, published: tuple[float, ...]) -> GeneralLaw:
-    """Eq 1 with the values of a router, in the order of the parameters."""
+    """Returns Eq 1 with the values of a router, in the order of the parameters."""
     values = dict(zip((p.name for p in _PARAMETERS), published, strict=True))
     return GeneralLaw(
         id="clark.routing",

@@ -9,7 +9,7 @@ from moelaws.laws.vocabulary import variable
 
 _N = variable("N", "total parameters without embeddings")
 _D = variable("D")
-# Its unit is not that of the leverage paper's G, so that it is never derived as that one.
+# Its unit differs from that of the leverage paper's G, so that it is never derived like that one.
 _G = Variable("G", "d_ff/d_expert", "granularity d_ff / d_expert = 4 d_model / d_expert")
 
 _PROTOCOL = FitProtocol(
@@ -23,7 +23,7 @@ _PROTOCOL = FitProtocol(
 
 
 def _dense(a: float, alpha: float, b: float, beta: float) -> tuple[Term, Term, Term]:
-    """The terms that both forms have, with their published values."""
+    """Returns the terms that both forms have, with their published values."""
     logs, exponents = (1.0, 3.0, 5.0), (0.05, 0.15, 0.4)
     size = over(_N, "alpha", alpha, "exponent of N", starts=exponents)
     data = over(_D, "beta", beta, "exponent of D", starts=exponents)

@@ -18,7 +18,7 @@ from moelaws.laws.vocabulary import LOSS, variable
 
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
-    """ln L (B, n) and its derivatives (B, P, n)."""
+    """Returns ln L (B, n) and its derivatives (B, P, n)."""
     ln_a, alpha, delta, gamma, ln_b, beta, omega, zeta, ln_start, ln_max, ln_c = theta_BP.T[
         :, :, None
     ]
@@ -28,9 +28,9 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     data = ln_b + omega * y + (beta + zeta * y) * ln_D
     z = np.stack(np.broadcast_arrays(size, data, ln_c))
     top = z.max(axis=0)
-    share = np.exp(z - top)
-    total = share.sum(axis=0)
-    p, q, r = share / total  # the terms' shares of the loss
+    exponential = np.exp(z - top)
+    total = exponential.sum(axis=0)
+    p, q, r = exponential / total  # the terms' weights in the loss
     by_y = p * (delta + gamma * ln_N) + q * (omega + zeta * ln_D)
     of_size = (p, p * ln_N, p * y, p * y * ln_N)
     of_data = (q, q * ln_D, q * y, q * y * ln_D)
@@ -39,7 +39,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
 
 
 def at_experts(params: Mapping[str, float], E: ArrayLike) -> dict[str, Array]:
-    """m, mu, n, nu and c of L = m N_active^mu + n D^nu + c, each of the shape of ``E`` experts.
+    """Returns m, mu, n, nu and c of L = m N_active^mu + n D^nu + c, each of the shape of ``E``.
 
     Source: Ludziejewski et al. 2025, Eq 5: m = a Eh^delta, mu = alpha + gamma ln Eh, and
     n = b Eh^omega, nu = beta + zeta ln Eh.
@@ -65,7 +65,7 @@ class Optimum:
 
     @property
     def ratio(self) -> Array:
-        """Tokens an active parameter."""
+        """Returns the tokens for each active parameter."""
         return self.D / self.N_active
 
 
@@ -156,7 +156,7 @@ LAW = GeneralLaw(
 
 
 def _at(E: int, m: float, mu: float, n: float, nu: float) -> PowerLawSum:
-    """The law at a fixed number of experts, a Chinchilla law in active parameters."""
+    """Returns the law at a fixed number of experts, a Chinchilla law in active parameters."""
     size = times(_N, "mu", mu, "exponent of N_active", starts=_EXPONENTS)
     data = times(_D, "nu", nu, "exponent of D", starts=_EXPONENTS)
     return power_law_sum(

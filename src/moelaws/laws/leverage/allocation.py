@@ -11,18 +11,9 @@ from moelaws.laws.forms import LinearLaw, power_law
 from moelaws.laws.leverage.hyperparameters import over_compute
 from moelaws.laws.vocabulary import variable
 
-MOE = {
-    "M_coefficient": 0.1915,
-    "M_exponent": 0.5095,
-    "D_coefficient": 5.2232,
-    "D_exponent": 0.4905,
-}
-DENSE = {
-    "M_coefficient": 0.0655,
-    "M_exponent": 0.5422,
-    "D_coefficient": 15.2582,
-    "D_exponent": 0.4578,
-}
+_NAMES = ("M_coefficient", "M_exponent", "D_coefficient", "D_exponent")
+MOE = dict(zip(_NAMES, (0.1915, 0.5095, 5.2232, 0.4905), strict=True))
+DENSE = dict(zip(_NAMES, (0.0655, 0.5422, 15.2582, 0.4578), strict=True))
 
 _C = variable("C", "training compute M D, without logits")
 _RESULTS = {

@@ -37,7 +37,7 @@ _TABLE_12 = (
 
 
 def over_compute(C: Variable, unit: str, coefficient: float, exponent: float) -> Term:
-    """The term ``coefficient * C^exponent`` in ``unit``, with its published values."""
+    """Returns the term ``coefficient * C^exponent`` in ``unit``, with its published values."""
     unit = f"{'' if unit == '1' else unit + ' '}FLOP^-exponent"
     return Term(
         Parameter("coefficient", unit, 1e-40, 1e40, "value at 1 FLOP", "log", coefficient),

@@ -13,7 +13,7 @@ from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures.tabular import Tabular
-from moelaws.fitting.report import FitPart
+from moelaws.fitting.report import GroupFit
 from moelaws.laws.protocol import overridden
 from moelaws.studies.sparsity.laws import loss
 
@@ -137,7 +137,7 @@ def surfaces(inputs: FittedInputs) -> Tabular:
 
 
 def _errors(
-    law: str, runs: str, metrics: Mapping[str, Any], result: FitPart | None = None
+    law: str, runs: str, metrics: Mapping[str, Any], result: GroupFit | None = None
 ) -> dict[str, Any]:
     return {
         "Law": law,

@@ -16,7 +16,7 @@ import pandas as pd
 from moelaws.analysis.derive import table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.fitting.report import FitPart
+from moelaws.fitting.report import GroupFit
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
@@ -39,7 +39,7 @@ PUBLISHED_LAWS = {
 class Estimates:
     """What a fit to one set of rows estimates: its parameters, with draws (B,) of each."""
 
-    result: FitPart
+    result: GroupFit
     params: Mapping[str, float]
     draws: Mapping[str, Array]
     level: float

@@ -15,7 +15,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import FitPart
+from moelaws.fitting.report import GroupFit
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
@@ -94,7 +94,7 @@ def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
         yield _curve(result, own_draws, own_rows, report.level)
 
 
-def _curve(result: FitPart, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
+def _curve(result: GroupFit, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
     known = result.diagnostics
     delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
     own, rows = draws[list(LAW.names)], rows.reset_index(drop=True)

@@ -7,17 +7,19 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from fitting_case import fitted_part, objective_of
+from fitting_case import fitted_group, objective_of
 
 from moelaws import laws
-from moelaws.fitting import multistart as search
+from moelaws.fitting import problem as search
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.descent import certify, normalised
-from moelaws.fitting.multistart import descend_all, multistart, starts_of
 from moelaws.fitting.objective import Objective
+from moelaws.fitting.problem import descend_all, multistart, starts_of
 from moelaws.laws.forms import GeneralModel
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError
+
+LAW = laws.fittable("chinchilla")
 
 
 def _starts(law, sample=None, seed=0):
@@ -25,17 +27,16 @@ def _starts(law, sample=None, seed=0):
 
 
 def test_starts_are_the_whole_grid_or_a_sample_of_it():
-    law = laws.fittable("chinchilla")
-    grid = _starts(law)
+    grid = _starts(LAW)
     assert grid.shape == (4500, 5)
     assert len(np.unique(grid, axis=0)) == 4500
-    for place, name in enumerate(law.names):
-        assert set(grid[:, place]) == set(law.protocol.grid[name])
-    some = _starts(law, sample=200, seed=3)
+    for place, name in enumerate(LAW.names):
+        assert set(grid[:, place]) == set(LAW.protocol.grid[name])
+    some = _starts(LAW, sample=200, seed=3)
     assert len(np.unique(some, axis=0)) == 200
     assert {tuple(x) for x in some} <= {tuple(x) for x in grid}
-    assert (some == _starts(law, sample=200, seed=3)).all()
-    assert (some != _starts(law, sample=200, seed=4)).any()
+    assert (some == _starts(LAW, sample=200, seed=3)).all()
+    assert (some != _starts(LAW, sample=200, seed=4)).any()
     assert _starts(laws.fittable("sparsity.loss"), sample=50).shape == (50, 10)
 
 
@@ -63,10 +64,9 @@ def test_pruning_finds_what_all_starts_run_to_the_end_find(dense):
 
 def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
     """A ladder that keeps one start by its first objective, among starts that mislead it."""
-    law = laws.fittable("chinchilla")
-    objective = objective_of(law, dense())
-    grid = _starts(law, sample=300)
-    ends, values = descend_all(objective, grid, law.bounds)
+    objective = objective_of(LAW, dense())
+    grid = _starts(LAW, sample=300)
+    ends, values = descend_all(objective, grid, LAW.bounds)
     best = values.min()
     wrong, right = ends[values > 2 * best], grid[values <= best * (1 + 1e-6)]
     assert len(wrong), "every start leads to the optimum: these rows mislead nobody"
@@ -76,7 +76,7 @@ def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
     starts = starts[:1000]
     monkeypatch.setattr(search, "FIRST", (0, 0.0, 1))
     monkeypatch.setattr(search, "SECOND", (0, 0.0, 1))
-    result = multistart(objective, starts, law.bounds)
+    result = multistart(objective, starts, LAW.bounds)
     assert (result.search.survived, result.search.reached) == (1, 0)
     assert result.search.pruning_lost
     assert result.search.sample_reached > 0
@@ -85,10 +85,9 @@ def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
 
 
 def test_the_seed_decides_all_and_the_optimum_hangs_on_none(dense):
-    law = laws.fittable("chinchilla")
-    objective = objective_of(law, dense(sizes=8, tokens=8))
+    objective = objective_of(LAW, dense(sizes=8, tokens=8))
     results = [
-        multistart(objective, _starts(law, 600, seed), law.bounds, seed) for seed in (1, 1, 2)
+        multistart(objective, _starts(LAW, 600, seed), LAW.bounds, seed) for seed in (1, 1, 2)
     ]
     assert (results[0].phi == results[1].phi).all()
     assert results[0].search == results[1].search
@@ -98,13 +97,12 @@ def test_the_seed_decides_all_and_the_optimum_hangs_on_none(dense):
 
 
 def test_a_point_beside_the_optimum_is_not_certified(dense):
-    law = laws.fittable("chinchilla")
-    objective = objective_of(law, dense())
-    optimum = multistart(objective, _starts(law, 60), law.bounds)
-    assert certify(objective, optimum.phi, law.bounds).converged
+    objective = objective_of(LAW, dense())
+    optimum = multistart(objective, _starts(LAW, 60), LAW.bounds)
+    assert certify(objective, optimum.phi, LAW.bounds).converged
     for place in range(5):
         moved = optimum.phi + 0.01 * (np.arange(5) == place)
-        beside = certify(objective, moved, law.bounds)
+        beside = certify(objective, moved, LAW.bounds)
         assert not beside.converged
         assert beside.decrease > 1e-6
         assert np.isfinite(beside.condition)
@@ -112,10 +110,9 @@ def test_a_point_beside_the_optimum_is_not_certified(dense):
 
 def test_the_mean_in_place_of_the_sum_has_the_same_optimum(dense):
     """Absolute tolerances would stop early at an objective that is 1/n of another."""
-    law = laws.fittable("chinchilla")
-    objective, starts = objective_of(law, dense()), _starts(law, 100)
-    total = multistart(objective, starts, law.bounds)
-    mean = multistart(objective.at(1e-3, 1 / objective.model.n), starts, law.bounds)
+    objective, starts = objective_of(LAW, dense()), _starts(LAW, 100)
+    total = multistart(objective, starts, LAW.bounds)
+    mean = multistart(objective.at(1e-3, 1 / objective.model.n), starts, LAW.bounds)
     assert mean.phi == pytest.approx(total.phi, rel=1e-6)
     assert mean.value * objective.model.n == pytest.approx(total.value, rel=1e-12)
 
@@ -146,7 +143,7 @@ def test_of_ends_that_came_to_one_place_the_best_stays():
         pytest.param(1500, ":sqlog", marks=pytest.mark.slow),
     ],
 )
-def test_the_allocation_law_is_found_from_its_grid(sample, variant):
+def test_the_allocation_law_is_recovered_from_its_grid(sample, variant):
     """Its exponential term is no power law: a model of its own."""
     law = laws.fittable(f"allocation.loss{variant}")
     rng = np.random.default_rng(0)
@@ -169,15 +166,23 @@ def test_the_allocation_law_is_found_from_its_grid(sample, variant):
     assert np.abs(predicted / truth - 1).max() < 0.004
 
 
-def test_a_batch_over_many_rows_stays_small(dense):
-    table = dense(sizes=150, tokens=100)
-    law = laws.fittable("chinchilla")
-    objective, starts = objective_of(law, table), _starts(law, sample=100)
+def peak_memory(work, *arguments):
     tracemalloc.start()
-    descend_all(objective, starts, law.bounds, iterations=2)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    try:
+        work(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_rows_take_memory_in_proportion(dense):
+    table = dense(sizes=150, tokens=100)
+    objective, starts = objective_of(LAW, table), _starts(LAW, sample=100)
+    peak = peak_memory(descend_all, objective, starts, LAW.bounds, 2)
     assert peak < 50e6  # 100 starts at once would take 200 MB
+    columns = {name: table[name].to_numpy() for name in ("N", "D")}
+    peak = peak_memory(require_determined, LAW, LAW.published, columns, columns)
+    assert peak < 100 * 8 * 15_000  # a hundred numbers a row; a square matrix has 15,000
 
 
 @pytest.mark.parametrize("writeable", [True, False])
@@ -228,12 +233,12 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     rng = np.random.default_rng(39)
     n = rng.integers(4, 9)
     table = pd.DataFrame({"A": np.geomspace(0.01, 1, n), "EL": np.exp(rng.normal(0, 0.05, n))})
-    part = fitted_part(law, table, bootstrap=1)
-    estimates = part.estimates()
+    group = fitted_group(law, table, bootstrap=1)
+    estimates = group.estimates()
     assert estimates["A_start"] < estimates["A_max"]
-    assert np.isfinite(part.objective)
+    assert np.isfinite(group.objective)
     flat = float(np.sum(np.log(table["EL"]) ** 2))  # a_A = 0: EL = 1
-    assert part.objective <= flat * (1 + 1e-9)
+    assert group.objective <= flat * (1 + 1e-9)
 
 
 def test_a_hessian_of_rounding_errors_has_eigenvalues():
@@ -252,19 +257,3 @@ def test_a_hessian_of_rounding_errors_has_eigenvalues():
     scaled, diagonal = normalised(hessian)
     assert np.isfinite(np.linalg.eigh(scaled)[0]).all()
     assert (diagonal > 0).all()
-
-
-ROWS = 12_000
-
-
-def test_many_rows_take_memory_in_proportion(dense):
-    law = laws.fittable("chinchilla")
-    table = dense(sizes=ROWS // 100, tokens=100)
-    columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    tracemalloc.start()
-    try:
-        require_determined(law, law.published, columns, columns)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 100 * 8 * ROWS  # a hundred numbers a row; a square matrix has 12,000
