@@ -98,6 +98,14 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(finite(data), allow_nan=False, default=_plain))
 
 
+def print_answer(as_json: bool, data: Any, text: object) -> None:
+    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``."""
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(str(text))
+
+
 def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path | None:
     """Returns an ``option``'s file; refuses, before any work, one that cannot be written."""
     if path is None or not suffixes:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import FILE, json_option, option, print_json
+from moelaws.cli.common import FILE, json_option, option, print_answer
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_text
 
@@ -43,9 +43,5 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
         "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
     )
     write_text(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
-    if as_json:
-        print_json(
-            {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
-        )
-    else:
-        click.echo(f"{out}: digest of the whole {whole}")
+    about = {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
+    print_answer(as_json, about, f"{out}: digest of the whole {whole}")

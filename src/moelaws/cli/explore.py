@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from moelaws.cli.common import json_option, out_option, print_json
-from moelaws.cli.project import project_options, simulated_option
+from moelaws.cli.project import source_options
 from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -20,18 +20,15 @@ EVERY = 60.0  # seconds between the beginnings of two writings
 
 
 @click.command(name="explore")
-@project_options
-@simulated_option
+@source_options
 @out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
 @json_option
-def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
+def command(project: Project, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
-    if simulated:
-        project = project.model_copy(update={"source": "simulated"})
     out, data = write_page(project, out)
     size = out.stat().st_size / 1e6
     if as_json:

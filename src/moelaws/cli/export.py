@@ -14,6 +14,7 @@ from moelaws.cli.common import (
     gathered,
     json_option,
     option,
+    print_answer,
     print_json,
     results_option,
     with_options,
@@ -58,18 +59,8 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     tree = Results(results)
     written = export(tree, find_record(tree, run).run_id, to)
     size = sum(written.files.values())
-    if as_json:
-        print_json(
-            {
-                "run_id": written.run_id,
-                "folder": str(to),
-                "architecture": written.architecture,
-                "files": written.files,
-                "bytes": size,
-            }
-        )
-    else:
-        click.echo(f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB")
+    text = f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB"
+    print_answer(as_json, {**vars(written), "folder": str(to), "bytes": size}, text)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.speed import completed_runs, of_runs
 from moelaws.analysis.inputs import row_mask
-from moelaws.cli.common import FILE, json_option, option, out_option, print_json
+from moelaws.cli.common import FILE, json_option, option, out_option, print_answer
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import save
@@ -92,10 +92,7 @@ def command(
     save(draw(answers), out.with_suffix(".pdf"))
     left_out = {path.stem: reason for path, reason in unusable.items()}
     write_text(out, page(answers, project.tier, left_out, speed))
-    if as_json:
-        print_json({"page": str(out)})
-    else:
-        click.echo(str(out))
+    print_answer(as_json, {"page": str(out)}, out)
 
 
 def _active(runs: pd.DataFrame, report: FitReport) -> int | None:

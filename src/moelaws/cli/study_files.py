@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.common import FILE, gathered, option, pairs, table_option
-from moelaws.cli.project import simulated_option
-from moelaws.files.layout import Results, TierFolder
+from moelaws.cli.project import tier_folder
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
@@ -36,15 +35,6 @@ class StudyFiles:
     fits: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
     speed: Path | None = None
-    simulated: bool = False
-
-    def is_simulated(self, project: Project) -> bool:
-        """Whether the losses are simulated, by an option or by the project."""
-        return self.simulated or project.source == "simulated"
-
-    def folder(self, project: Project) -> TierFolder:
-        """Returns the folder in which the workflow puts what it makes at the project's tier."""
-        return Results().tier(project.tier, self.is_simulated(project))
 
     def inputs(
         self, study: Study, kind: str, entries: Sequence[Reader], project: Project
@@ -52,7 +42,7 @@ class StudyFiles:
         """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together."""
         from moelaws.analysis.inputs import Inputs, read_runs
 
-        folder, key = self.folder(project), study.study
+        folder, key = tier_folder(project), study.study
         fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
         derived = {name: folder.derived(key, name) for entry in entries for name in entry.derived}
         fits |= _given("--fit", self.fits, fits)
@@ -73,8 +63,7 @@ class StudyFiles:
         return FittedInputs(**vars(inputs), fits=fits)
 
 
-# Adds ``--table``, ``--fit``, ``--derived``, ``--speed`` and ``--simulated``; the command receives
-# ``files``.
+# Adds ``--table``, ``--fit``, ``--derived`` and ``--speed``; the command receives ``files``.
 file_options = gathered(
     "files",
     StudyFiles,
@@ -90,7 +79,6 @@ file_options = gathered(
         "The measured speeds of the study's configurations; results/... by default.",
         FILE,
     ),
-    simulated_option,
 )
 
 
@@ -105,11 +93,13 @@ def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) ->
     return {name: Path(file) for name, file in files.items()}
 
 
-def study_with(kind: str, name: str) -> Study:
-    """Returns the one study that has an entry ``name`` of a kind, such as figures.
+def study_with(kind: str, name: str, given: str | None = None) -> Study:
+    """Returns the study ``given``, or the one that has an entry ``name`` of a kind like figures.
 
     Where several have one, it is that of the studies that the configuration chooses.
     """
+    if given:
+        return load_study(given)
     studies = [load_study(key) for key in study_names()]
     names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}
     owners = [study for study in studies if name in names[study.study]]

@@ -10,6 +10,7 @@ from moelaws.cli.common import (
     json_option,
     option,
     out_option,
+    print_answer,
     print_json,
     print_table,
 )
@@ -77,8 +78,5 @@ def _list_bundled(out: Path | None, as_json: bool) -> None:
     """Prints the bundled tasks that can be asked here."""
     if out:
         raise UserError(f"name what to write, such as {HELD_OUT}; moelaws tasks --help lists it")
-    names = [f"{OLMO}{name}" for name in available()]
-    if as_json:
-        print_json({"sources": [HELD_OUT, *names]})
-    else:
-        click.echo("\n".join([HELD_OUT, *names]))
+    sources = [HELD_OUT, *(f"{OLMO}{name}" for name in available())]
+    print_answer(as_json, {"sources": sources}, "\n".join(sources))
