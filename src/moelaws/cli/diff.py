@@ -54,7 +54,6 @@ def _print_difference(first: str, other: str, difference: dict[str, Any]) -> Non
 
 
 def _loss_difference(run_ids: list[str]) -> dict[str, Any]:
-
     try:
         losses = paired_losses(Results(), run_ids)
     except UnpairedError as error:

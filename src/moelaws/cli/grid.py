@@ -127,7 +127,7 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     if kept := kept_runs(sweep):
         held = {run: 1 + len(steps) for run, steps in kept.items()}
         size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)
-        click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
+        click.echo(f"weights of {counted(len(kept), 'run')} are kept, {size:.2g} GB")
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:
         runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))

@@ -32,7 +32,6 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
     """
-
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}
     for word, name in (("--lr", lr), ("--batch", batch)):

@@ -15,7 +15,7 @@ from moelaws.spec.words import counted
 
 @dataclass(frozen=True)
 class Selection:
-    """Which runs are meant."""
+    """Which runs a command is about."""
 
     status: str | None
     stale: bool
@@ -23,17 +23,17 @@ class Selection:
     where: str
 
     def holds(self, record: Record, code: str) -> bool:
-        """Tells whether a run has the state and the tags, by the digest of today's code."""
+        """Tells whether a run is selected; ``code`` is the digest of today's training code."""
         if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
             return False
         own = record.annotations.tags
-        asked = [tag.partition("=") for tag in self.tags]
-        return all(own.get(n) == v if equals else n in own for n, equals, v in asked)
+        required = [tag.partition("=") for tag in self.tags]
+        return all(own.get(n) == v if equals else n in own for n, equals, v in required)
 
 
 @dataclass(frozen=True)
 class View:
-    """How they are listed."""
+    """How the runs are listed."""
 
     sort: str | None
     descending: bool
@@ -114,15 +114,13 @@ def command(
     A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
     show RUN` lists them), or the last word of a key, such as tokens.
     """
-
     results, code = Results(), training_code()
     records = [find_record(results, run) for run in chosen] or all_records(results)
     listing = Listing.of([r for r in records if selection.holds(r, code)], code)
     listing = listing.where(selection.where)
     if again:
         of_all = bool(chosen) or selection.stale
-        found = listing.records
-        retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
+        retried = [r for r in listing.records if r.status in UNSUCCESSFUL or (of_all and r.summary)]
         for record in retried:
             retry(results, record)
         click.echo(

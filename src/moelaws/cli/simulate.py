@@ -33,6 +33,7 @@ from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Simulation as SimulationEntry
+from moelaws.spec.words import counted
 from moelaws.tables.parquet import write_table
 from moelaws.tables.simulate import Simulation, design, simulate, simulation_entry
 from moelaws.workflow.code import of_simulation
@@ -120,7 +121,7 @@ def command(
     print_table(
         ("", *keys),
         [(name, *(values[key] for key in keys)) for name, values in ranges.items()],
-        f"{path}: {runs} simulated runs of {study.study}, {project.tier}",
+        f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}",
     )
 
 

@@ -83,7 +83,7 @@ def command(
         measured += _of_study(study, sweep, overrides)
     if not measured:
         raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
-    with holding(gpus, 1, lambda line: click.echo(line, err=True)):
+    with holding(gpus, 1):
         rows = measure([run.config for run in measured], device, repeats, seed)
     if out:
         write_rows(out, rows, made_of(filter(None, files), digest(of_speed())))

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -131,13 +131,13 @@ def command(
     )  # fmt: skip
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
-        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+        with holding(gpus, number) as held:
             os.environ.update(worker_environments(held, 1, 1)[0])
             _show(_train(orders[0], setup, as_json), as_json)
         return
     waiting = [order for order in orders if not _is_done(order, tree)]
     if waiting:
-        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+        with holding(gpus, number) as held:
             _train_all(waiting, setup, worker_environments(held, workers, runs_per_gpu))
     if marker:
         write_marker(marker, orders, tree)
@@ -156,7 +156,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         SystemExit: after a signal, and where a run failed.
     """
     import moelaws.training.run  # noqa: F401  # loads torch, once for all
-    from moelaws.records.provenance import collect
+    from moelaws.records.provenance import GPU_SHARE, collect
     from moelaws.training.pool import Pool
 
     collect()  # what it finds of code and machine stays known to each run's process
@@ -175,7 +175,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         lacked = [order for order in orders if _lacked_memory(order, tree)]
         for order in lacked:
             click.echo(f"{order.config.run_id}: trying again without others beside it", err=True)
-        again = Pool(train, [{**worker, "MOELAWS_GPU_SHARE": "1.0"} for worker in alone], log_of)
+        again = Pool(train, [{**worker, GPU_SHARE: "1.0"} for worker in alone], log_of)
         failed |= again.run(lacked)
         pool.stopped = again.stopped
     for order in orders:
@@ -306,17 +306,10 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
         across_nodes([*command, "-", *words], setup.nodes, text)
     node = node_of(os.environ)
     check_number(setup.device, setup.devices // node.count)
-    with _written(text) as path:
-        return together([*command, path, *words], setup.devices, node)
-
-
-@contextmanager
-def _written(text: str) -> Iterator[str]:
-    """Yields the path of a temporary file that holds ``text``."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(text)
         file.flush()
-        yield file.name
+        return together([*command, file.name, *words], setup.devices, node)
 
 
 def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
