@@ -4,6 +4,7 @@ import functools
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import click
 
-from moelaws.files.atomic import finite
+from moelaws.files.atomic import finite, read_json
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
 
 Command = Callable[..., Any]
 FILE = click.Path(path_type=Path)
@@ -26,7 +29,7 @@ def option(
 ) -> Callable[[Command], Command]:
     """Returns the decorator of an option that shows its default.
 
-    ``names`` are the option's and, behind a space, the parameter's that receives it.
+    ``names`` is the option's name; another name of the parameter may follow behind a space.
     """
     if default is not None:
         more = {"default": default, "show_default": default not in ("", ()), **more}
@@ -104,6 +107,22 @@ def print_answer(as_json: bool, data: Any, text: object) -> None:
         print_json(data)
     else:
         click.echo(str(text))
+
+
+def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
+    """Returns the JSON that a word of the command line names, behind the place where it stands.
+
+    The word is a file, - for standard input, or the id of a run on record or its beginning.
+    """
+    from moelaws.records.runs import find_record  # with the records it loads pyarrow
+
+    if word == "-":
+        where = "standard input"
+        return where, parse_json(sys.stdin.buffer.read(), where)
+    path = Path(word)
+    if not path.suffix and not path.exists():
+        path = results.run(find_record(results, word).run_id) / "config.json"
+    return path, read_json(path)
 
 
 def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path | None:

@@ -9,6 +9,7 @@ import click
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.cli.project import project_options
+from moelaws.cli.study_files import report_warnings
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
@@ -84,7 +85,7 @@ def _print(
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
     if problem := too_long_for(sweep.runs, project_sources(project)):
-        click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
+        report_warnings([f"this sweep cannot be run as it is: {problem}"])
 
 
 def _configuration(sweeps: list[Sweep], prefix: str) -> str:
@@ -136,12 +137,10 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
             f"{device.own_memory / 1e9:g} GB: {runs}"
         )
     if device.own_memory and memory * 1e9 > device.own_memory:
-        click.echo(
-            f"moelaws: warning: a run wants more than the {device.own_memory / 1e9:.0f} GB of each "
-            "GPU, on as many as it has balance groups (sequences of a dense model): "
-            "lower balance_group (batch, where it is not set), context or the model's size",
-            err=True,
-        )
+        limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
+        advice = "lower balance_group (batch, where it is not set), context or the model's size"
+        number = "on as many as it has balance groups (sequences of a dense model)"
+        report_warnings([f"a run wants more than {limit}, {number}: {advice}"])
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
