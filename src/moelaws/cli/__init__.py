@@ -147,7 +147,7 @@ def end_as(action: Callable[[], Any]) -> NoReturn:
     except UserError as error:
         message = str(error)
     except OSError as error:  # a read-only folder, a path that is a directory, a full disk
-        message = ": ".join(filter(None, (error.filename, error.strerror or str(error))))
+        message = ": ".join(str(x) for x in (error.filename, error.strerror or error) if x)
     except MemoryError as error:
         message = f"not enough memory: {error}; ask for less at a time"
     click.echo(f"moelaws: {message}", err=True)

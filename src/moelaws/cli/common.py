@@ -109,6 +109,13 @@ def print_answer(as_json: bool, data: Any, text: object) -> None:
         click.echo(str(text))
 
 
+def warn(*warnings: str, limit: int = 8) -> None:
+    """Prints warnings on standard error, the first ``limit`` of them."""
+    more = len(warnings) - limit
+    for text in (*warnings[:limit], *([f"and {more} more like these"] if more > 0 else [])):
+        click.echo(f"moelaws: warning: {text}", err=True)
+
+
 def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
     """Returns the JSON that a word of the command line names, behind the place where it stands.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_answer, study_option
+from moelaws.cli.common import json_option, out_option, print_answer, study_option, warn
 from moelaws.cli.project import source_options, tier_folder
-from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
+from moelaws.cli.study_files import StudyFiles, file_options, study_with
 from moelaws.files.layout import TierFolder
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
@@ -49,7 +49,7 @@ def _command(
         inputs = files.inputs(study, key, [study.entry(key, name)], project)
         out = out or path(tier_folder(project), study.study, name)
         warnings: list[str] = resolve("moelaws", code)(study, name, inputs, out)
-        report_warnings(warnings)
+        warn(*warnings)
         written = [str(out.with_suffix(suffix)) for suffix in suffixes]
         about = {verb: name, "study": study.study, "files": written, "warnings": warnings}
         print_answer(as_json, about, "\n".join(written))

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
-from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import report_warnings
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
@@ -85,7 +84,7 @@ def _print(
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
     if problem := too_long_for(sweep.runs, project_sources(project)):
-        report_warnings([f"this sweep cannot be run as it is: {problem}"])
+        warn(f"this sweep cannot be run as it is: {problem}")
 
 
 def _configuration(sweeps: list[Sweep], prefix: str) -> str:
@@ -140,7 +139,7 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
         limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
         advice = "lower balance_group (batch, where it is not set), context or the model's size"
         number = "on as many as it has balance groups (sequences of a dense model)"
-        report_warnings([f"a run wants more than {limit}, {number}: {advice}"])
+        warn(f"a run wants more than {limit}, {number}: {advice}")
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:

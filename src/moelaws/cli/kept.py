@@ -16,6 +16,7 @@ from moelaws.cli.common import (
     print_json,
     print_table,
     results_option,
+    warn,
 )
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -169,8 +170,7 @@ def _scored(
         scored = {row["task"] for row in rows}
         if left_out := [task for task in by_task(items) if task not in scored]:
             context = f"the model's context of {config.model.context} tokens"
-            problem = f"left out, for a choice is longer than {context}: {', '.join(left_out)}"
-            click.echo(f"moelaws: warning: {problem}", err=True)
+            warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
     if out:
         files = [tree.kept(run_id), *(Path(source) for source in sources if is_file(source))]
         origin = seal.made_of(files, digest(closure("moelaws.probing.bench"))) if config else None
@@ -181,7 +181,7 @@ def _scored(
 def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None) -> None:
     if rows:
         columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-        print_table(columns, [_line(row) for row in rows])
+        print_table(columns, map(_cells, rows))
     else:
         click.echo(f"run {run_id} is {status}: it has no weights")
     if out:
@@ -199,11 +199,7 @@ def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
     return status, parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))
 
 
-def _line(row: dict[str, Any]) -> tuple[object, ...]:
-    def measured(name: str, digits: int) -> str:
-        value, error = row[name], row[f"{name}_se"]
-        return f"{value:.{digits}f} +- {error:.{digits}f}"
-
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     chance = f"{row['chance']:.2f}" if row["chance"] else "-"
-    accuracy, bits = measured("accuracy", 3), measured("bits_per_byte", 3)
-    return row["task"], row["step"], row["items"], chance, accuracy, bits
+    means = (f"{row[n]:.3f} +- {row[f'{n}_se']:.3f}" for n in ("accuracy", "bits_per_byte"))
+    return row["task"], row["step"], row["items"], chance, *means

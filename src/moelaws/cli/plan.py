@@ -92,11 +92,18 @@ def command(
         _print(fit, every)
     click.echo()
     for cost in costs:
-        _print_cost(cost)
+        disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
+        click.echo(
+            f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, "
+            f"{cost.flops:.3g} FLOPs: about {cost.hours:,.3g} {cost.device.name} hours, "
+            f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
+        )
+        if cost.device.basis:
+            click.echo(cost.device.basis)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
-    """Yields what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
+    """Yields what the runs that ``rows`` chooses, or else all, cost on a CPU and on a GPU."""
     runs = sweep.runs
     if rows:
         chosen = set(design(sweep, rows)["run_id"])
@@ -150,14 +157,3 @@ def _cells(c: Coefficient) -> tuple[object, ...]:
 
 def _of_another_law(coefficient: Coefficient) -> bool:
     return not coefficient.simulated and coefficient.reference is not None
-
-
-def _print_cost(cost: Budget) -> None:
-    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-    click.echo(
-        f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, {cost.flops:.3g} FLOPs: "
-        f"about {cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
-        + (f" ({disk})" if disk else "")
-    )
-    if cost.device.basis:
-        click.echo(cost.device.basis)

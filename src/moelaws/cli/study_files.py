@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from moelaws.cli.common import FILE, gathered, option, pairs, table_option
 from moelaws.cli.project import tier_folder
 from moelaws.records.code import digest
@@ -116,11 +114,3 @@ def study_with(kind: str, name: str, given: str | None = None) -> Study:
         )
     known = ", ".join(name for each in names.values() for name in each) or "none"
     raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
-
-
-def report_warnings(warnings: Sequence[str], limit: int = 8) -> None:
-    """Prints warnings on standard error, the first ``limit`` of them."""
-    for text in warnings[:limit]:
-        click.echo(f"moelaws: warning: {text}", err=True)
-    if len(warnings) > limit:
-        click.echo(f"moelaws: warning: and {len(warnings) - limit} more like these", err=True)

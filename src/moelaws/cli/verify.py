@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json, print_table
-from moelaws.cli.study_files import report_warnings
+from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.files.layout import Results, recovery
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
@@ -81,7 +80,7 @@ def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
             try:
                 sweep = expand_study(study, project.model_copy(update={"tier": tier}))
             except UserError as error:
-                report_warnings([f"no run is called orphaned: {error}"])
+                warn(f"no run is called orphaned: {error}")
                 return {study.study: study for study in studies}, None
             runs |= {run.run_id for run in sweep.runs}
     return {study.study: study for study in studies}, frozenset(runs)
