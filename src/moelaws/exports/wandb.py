@@ -23,19 +23,6 @@ from moelaws.files.leftovers import discard, sweep, temporary
 from moelaws.files.lock import one_at_a_time
 
 MAX_TAG = 64  # characters of a tag that W&B takes
-# With these wandb asks no host and notes nothing of this process.
-SETTINGS = wandb.Settings(
-    mode="offline",
-    console="off",
-    silent=True,
-    disable_code=True,
-    disable_git=True,
-    save_code=False,
-    x_disable_machine_info=True,
-    x_disable_meta=True,
-    x_disable_stats=True,
-    x_save_requirements=False,
-)
 
 
 @contextmanager
@@ -54,7 +41,7 @@ def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
 
 
 def _put(folder: Path, hidden: Path, run: TrackedRun) -> None:
-    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of what was there of the run."""
+    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of any earlier export."""
     began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
     study, written = folder / run.place.study, _write(run, hidden)
     study.mkdir(exist_ok=True)
@@ -75,7 +62,19 @@ def _write(run: TrackedRun, hidden: Path) -> Path:
         tags=[label for label in labels if label],
         config={**run.parameters, **run.tags, **{f"tags.{name}": tags[name] for name in tags}},
         dir=hidden,
-        settings=SETTINGS,
+        # With these wandb asks no host and notes nothing of this process.
+        settings=wandb.Settings(
+            mode="offline",
+            console="off",
+            silent=True,
+            disable_code=True,
+            disable_git=True,
+            save_code=False,
+            x_disable_machine_info=True,
+            x_disable_meta=True,
+            x_disable_stats=True,
+            x_save_requirements=False,
+        ),
     )
     files = Path(offline.dir)
     for path in run.files:

@@ -9,7 +9,7 @@ from moelaws.spec.model import Model, MoE
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """Returns names and values, as ``tables.schema`` declares them."""
+    """Returns column -> value for those columns of ``tables.schema``."""
     config = run.config
     model, tokens = config.model, config.tokens
     parameters = count_parameters(model)
@@ -67,7 +67,7 @@ def _experts(model: Model) -> dict[str, Any]:
     unrouted = {"E_s": 0, "route_by": "none", "chunk": 0}
     if slices := model.slices:
         E, k = slices.n_experts, slices.n_experts if slices.positions == "all" else 1
-        shares = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
-        return {**unrouted, **shares, "E": E, "k": k, "slice_positions": slices.positions}
+        ratios = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
+        return {**unrouted, **ratios, "E": E, "k": k, "slice_positions": slices.positions}
     dense = {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1}
     return {**unrouted, **dense, "slice_positions": "none"}

@@ -9,9 +9,9 @@ from moelaws.tables.describe import describe
 
 
 def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
-    """Returns the runs that the study's ``keep_weights`` selects, by columns known before training.
+    """Returns the runs that ``keep_weights`` selects by the columns that are known before training.
 
-    Run -> the steps on the way whose weights are kept too.
+    Each has the steps before its last one whose weights are kept, too.
     """
     keep = sweep.study.keep_weights
     if not keep.keeps_any(sweep.tier):
