@@ -220,7 +220,12 @@ def _print_fitted(report: FitReport, fitted: FitPart) -> None:
     errors = [(k, v, (fitted.holdout or {}).get(k)) for k, v in fitted.metrics.items()]
     print_table(("error", "fitted", "held out"), errors)
     if fitted.rollout:
-        _print_rollout(report.spec["rollout"], fitted)
+        rows = []
+        for rollout in fitted.rollout:
+            errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
+            rows.append((rollout.below, rollout.n, *errors, rollout.reason or ""))
+        columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
+        print_table((*columns, "not fitted"), rows)
     starts = fitted.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
@@ -237,11 +242,3 @@ def _print_fitted(report: FitReport, fitted: FitPart) -> None:
     else:
         click.echo(f"objective {fitted.objective:.9g}")
     click.echo()
-
-
-def _print_rollout(column: str, fitted: FitPart) -> None:
-    rows = []
-    for rollout in fitted.rollout:
-        errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-        rows.append((rollout.below, rollout.n, *errors, rollout.reason or ""))
-    print_table((f"{column} <=", "fitted", "above", "rmse", "bias", "r2", "not fitted"), rows)

@@ -16,10 +16,9 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS
 from moelaws.spec.words import counted
-from moelaws.tables.describe import describe
-from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.describe import describe, kept_runs
 
-LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
+LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
 COLUMNS = (
     "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active", "D",
     "steps", "lr", "seed", "C_sparsity",
@@ -44,7 +43,13 @@ def command(
     """
     sweeps = _sweeps(study, project)
     if prefix is not None:
-        click.echo(_configuration(sweeps, prefix))
+        runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
+        if len(runs) != 1:
+            raise UserError(
+                f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with "
+                "it; `moelaws grid` without --run lists them"
+            )
+        click.echo(next(iter(runs.values())).config.canonical_json())
         return
     on_cpu = project.tier in CPU_TIERS
     device = learned(device_of("cpu" if on_cpu else "cuda", project.gpu_memory), Results())
@@ -87,19 +92,8 @@ def _print(
         warn(f"this sweep cannot be run as it is: {problem}")
 
 
-def _configuration(sweeps: list[Sweep], prefix: str) -> str:
-    """Returns the canonical JSON of the run whose id begins with ``prefix``."""
-    runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
-    if len(runs) != 1:
-        raise UserError(
-            f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with it; "
-            "`moelaws grid` without --run lists them"
-        )
-    return next(iter(runs.values())).config.canonical_json()
-
-
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
-    """Returns what each run is, as the study's table describes it, its devices and its cost."""
+    """Returns each run's columns in the study's table, with its devices and its cost."""
     costs = [placed(run.config, device, per_run) for run in sweep.runs]
     return [
         {

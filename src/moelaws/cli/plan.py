@@ -21,7 +21,7 @@ from moelaws.grids.timings import learned
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted
-from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.describe import kept_runs
 from moelaws.tables.simulate import design, simulation_entry
 
 _SAMPLE = 1000

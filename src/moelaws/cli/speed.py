@@ -75,7 +75,9 @@ def command(
 
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
-    named = [read_named(_checked(word), Results(results)) for word in runs]
+    for word in set(runs) & set(study_names()):
+        raise UserError(f"{word} is a study; --study {word} measures its architectures")
+    named = [read_named(word, Results(results)) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
     measured = [Run(config.run_id, config, None) for config in configs]
     if study:
@@ -98,12 +100,6 @@ def command(
     print_table(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
     if out:
         click.echo(str(out))
-
-
-def _checked(word: str) -> str:
-    if word in study_names():
-        raise UserError(f"{word} is a study; --study {word} measures its architectures")
-    return word
 
 
 def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:

@@ -63,7 +63,9 @@ def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
 
 def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     """Yields what the page of texts shows, as Markdown."""
-    yield text_pb("run", _table({**run.tags, **_annotations(run)}))
+    own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
+    note = {"note": run.annotations.note} if run.annotations.note else {}
+    yield text_pb("run", _table({**run.tags, **own, **note}))
     yield text_pb("parameters", _table(run.parameters))
     for path in run.files:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -71,11 +73,6 @@ def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
             text = json.dumps(parse_json(text, path), indent=1)
         indented = "\n".join(f"    {line}" for line in text.splitlines())
         yield text_pb(f"files/{path.name}", indented)
-
-
-def _annotations(run: TrackedRun) -> dict[str, str]:
-    own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
-    return {**own, "note": run.annotations.note} if run.annotations.note else own
 
 
 def _table(values: Any) -> str:

@@ -1,11 +1,15 @@
-"""The columns of a table that follow from a run's configuration alone."""
+"""The columns of a table that follow from a run's configuration alone, and selection by them."""
 
+import math
 from typing import Any
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
+from moelaws.grids.sweep import Sweep
+from moelaws.spec.errors import located
 from moelaws.spec.model import Model, MoE
+from moelaws.spec.rows import select
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -48,6 +52,26 @@ def describe(run: Run) -> dict[str, Any]:
         "batch_tokens": config.batch * model.context,
         "steps": config.steps,
     }
+
+
+def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
+    """Returns the runs whose weights the study's ``keep_weights`` keeps.
+
+    Each has the steps before its last one whose weights are kept, too.
+    """
+    keep = sweep.study.keep_weights
+    if not keep.keeps_any(sweep.tier):
+        return {}
+    kept = {}
+    for run in sweep.runs:
+        if keep.sweep and keep.sweep not in run.sweeps:
+            continue
+        values = {name: x for name, x in describe(run).items() if not isinstance(x, str)}
+        columns = {n: math.nan if x is None else x for n, x in (values | {"C": run.C}).items()}
+        with located(sweep.study.file, "keep_weights"):
+            if select(columns, keep.rows):
+                kept[run.run_id] = keep.steps_of(run.config.steps)
+    return kept
 
 
 def _experts(model: Model) -> dict[str, Any]:

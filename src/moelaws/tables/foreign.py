@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_json import parse_json
@@ -55,6 +57,12 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     if not len(frame):
         raise UserError(f"{path} has column names and no rows")
     return frame, units
+
+
+def numbers(frame: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Returns the columns of numbers (rows,), with NaN for missing values; yes and no are none."""
+    numeric = frame.select_dtypes("number")
+    return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
 
 
 def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:

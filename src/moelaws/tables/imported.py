@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.files.parquet import read_origin, read_parquet, write_parquet
-from moelaws.laws.base import Array, Variable
+from moelaws.laws.base import Variable
 from moelaws.laws.vocabulary import factor, refuse_unit
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
@@ -20,7 +20,7 @@ from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import read_any
+from moelaws.tables.foreign import numbers, read_any
 from moelaws.tables.import_checks import LOSSES, check, refuse_first, refuse_twice
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
@@ -109,7 +109,7 @@ class _Reader:
 
     def kept(self) -> pd.DataFrame:
         """Returns the rows that the mapping keeps, in the source's order."""
-        mask = pd.Series(select(_numbers(self.source), self.mapping.rows), self.source.index)
+        mask = pd.Series(select(numbers(self.source), self.mapping.rows), self.source.index)
         for column, words in self.mapping.only.items():
             self._require(column)
             mask &= self.source[column].map(_word).isin([_word(word) for word in words])
@@ -231,7 +231,7 @@ class _Reader:
     def _computed(self, expression: str, frame: pd.DataFrame, name: str) -> pd.Series:
         # If both tables have a column of one name, ours is taken: its unit is known.
         theirs = self.source.drop(columns=frame.columns, errors="ignore")
-        given = _numbers(theirs) | _numbers(frame)
+        given = numbers(theirs) | numbers(frame)
         values = pd.Series(evaluate(expression, given, len(frame)), frame.index)
         # A run that diverged may have an infinite loss; one that completed is refused later.
         wrong = values.isna() | (np.isinf(values) & (name not in LOSSES))
@@ -256,11 +256,6 @@ class _Reader:
         if column not in self.source:
             known = or_nearest(column, map(str, self.source.columns), "the table has")
             raise UserError(f"the table has no column {column!r}{known}")
-
-
-def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
-    numeric = frame.select_dtypes("number")
-    return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
 
 
 def _word(cell: Any) -> str | None:

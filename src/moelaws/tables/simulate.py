@@ -21,6 +21,7 @@ from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
+from moelaws.tables.foreign import numbers
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
@@ -86,7 +87,7 @@ def design(
     frame = frame.astype(dict.fromkeys(floats, "float64"))
     frame = frame.assign(study=sweep.study.study, tier=sweep.tier)
     if rows.strip():
-        frame = frame[select(_numbers(frame), rows)].reset_index(drop=True)
+        frame = frame[select(numbers(frame), rows)].reset_index(drop=True)
     if frame.empty:
         raise UserError(
             f"rows expression {rows!r} selects none of the {len(runs)} runs of "
@@ -188,29 +189,21 @@ def _reseeded(run: Run, more: int) -> Run:
     return replace(run, run_id=config.run_id, config=config)
 
 
-def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
-    return {
-        str(name): column.to_numpy(dtype=float)
-        for name, column in frame.items()
-        if pd.api.types.is_numeric_dtype(column)
-    }
-
-
 def _variables(
     frame: pd.DataFrame, law: FittableLaw, mapping: Mapping[str, str]
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Returns the law's variables, each within its domain, and where each is from."""
-    numbers = _numbers(frame)
+    grid = numbers(frame)
     response = law.response.name  # a study's entry may map it, but it is still to be simulated
     mapping = {name: column for name, column in mapping.items() if name != response}
     for name, column in mapping.items():
         known = name in VOCABULARY or any(name == v.name for v in law.variables)
-        if known and (column not in numbers or column == response):
+        if known and (column not in grid or column == response):
             raise UserError(
-                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(numbers)}"
+                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(grid)}"
             )
-    given = sources(law, mapping, [*(name for name in numbers if name != response), response])
-    values = {n: numbers[column] for n, column in given.columns.items() if n != response}
+    given = sources(law, mapping, [*(name for name in grid if name != response), response])
+    values = {n: grid[column] for n, column in given.columns.items() if n != response}
     origins = dict(given.columns)
     for step in given.derivations:
         with np.errstate(all="ignore"):  # checked below
