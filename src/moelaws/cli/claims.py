@@ -1,4 +1,4 @@
-"""``moelaws judge`` and ``claims``: claims decided by rule, and those of all studies as a page."""
+"""``moelaws judge`` decides claims by rule; ``claims`` sets those of all studies as a page."""
 
 from pathlib import Path
 

@@ -50,7 +50,7 @@ study_option = option(
 def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
     """Returns the option ``--out``, which a command receives as a path or None.
 
-    A file that has none of ``suffixes``, if there are any, or cannot be written is refused.
+    A file without one of the ``suffixes`` is refused, and so is one that cannot be written.
     """
     return option("--out", help, FILE, callback=lambda _, __, path: check_out(path, *suffixes))
 
@@ -142,7 +142,7 @@ def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path 
     if path.is_dir():
         raise UserError(f"{option} is {str(path)!r}, which is a folder; give the name of a file")
     folder = path.absolute().parent
-    while not folder.exists():  # what is not there yet is made when the file is written
+    while not folder.exists():  # missing folders are made when the file is written
         folder = folder.parent
     if not folder.is_dir():
         raise UserError(f"{option} is {str(path)!r}, but {folder} is no folder")

@@ -29,7 +29,7 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
     """
     lines, unverified = [], 0
     for path in sorted(files):
-        read_json(path)  # what is damaged or no record is refused
+        read_json(path)  # refuses a damaged file, and one that is no record
         state, digest = seal.inspect(path)
         lines.append(f"{digest}  {path.as_posix()}\n")
         unverified += state == "unverified"

@@ -1,6 +1,6 @@
-"""``moelaws derive``, ``figure`` and ``table``: one entry of a study, from what it declares.
+"""``moelaws derive``, ``figure`` and ``table`` make one entry of a study, as it declares it.
 
-And ``check``, which imports the code of all entries.
+``moelaws check`` imports the code of all entries.
 """
 
 from collections.abc import Callable

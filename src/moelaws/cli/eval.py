@@ -75,7 +75,7 @@ def given_numbers(inputs: Sequence[str]) -> dict[str, float]:
 
 
 def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dict[str, Any]:
-    """Returns the prediction and what it rests on; values and units by name where several are."""
+    """Returns the prediction and its basis; values and units of several results are by name."""
     if fitted is not None:
         coefficients, split_by = fitted.group.estimates(), fitted.report.split_by
     elif law.published is not None:
@@ -169,7 +169,7 @@ class _Fitted:
 
 
 def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
-    """Returns the fit at ``path`` at the point ``given``."""
+    """Returns the fit at ``path``, with the group of rows that the point ``given`` belongs to."""
     from moelaws import laws
     from moelaws.fitting.report import read_fit
     from moelaws.laws.base import FittableLaw
@@ -177,7 +177,7 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
     if not isinstance(law, FittableLaw):
         raise UserError(f"law {law.ref} is a formula: it takes no --params")
     report = read_fit(path)
-    if report.law.startswith(f"{law.ref}:"):  # of the law's forms the fit has chosen one
+    if report.law.startswith(f"{law.ref}:"):  # the fit has chosen one of the law's forms
         law = laws.fittable(report.law)
     if report.law != law.ref:
         raise UserError(f"{path} holds a fit of {report.law}; give a fit of {law.ref}")

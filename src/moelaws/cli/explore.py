@@ -16,7 +16,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.words import counted
 
-EVERY = 60.0  # seconds between the beginnings of two writings
+EVERY = 60.0  # seconds from the start of one writing to that of the next, at least
 
 
 @click.command(name="explore")
@@ -88,6 +88,6 @@ class Page:
         return write_page(self.project)[0]
 
     def _write(self) -> None:
-        # Before the first run has ended there is little to show, and perhaps nothing.
+        # Before the first run has ended there may be nothing to show, which is a UserError.
         with suppress(UserError):
             write_page(self.project)

@@ -1,4 +1,4 @@
-"""The GPUs of one command: taken before CUDA starts, which then sees no other."""
+"""Takes the GPUs of a command before CUDA starts, which then sees no others."""
 
 import itertools
 import os
@@ -51,7 +51,7 @@ def holding(chosen: Chosen | None, number: int) -> Iterator[tuple[Gpu, ...]]:
 def worker_environments(
     gpus: Sequence[Gpu], workers: int, runs_per_gpu: int
 ) -> list[dict[str, str]]:
-    """Returns what each worker's processes have in their environment: the GPU that they see.
+    """Returns the environment variables of each worker's processes: which GPU they see.
 
     The GPUs are those that are held, or else those that CUDA_VISIBLE_DEVICES names, as a cluster
     sets it for its jobs. A single worker sees all of them.

@@ -1,4 +1,4 @@
-"""``moelaws probe`` and ``bench``: what the kept weights of a run hold, and how they score."""
+"""``moelaws probe`` writes hidden states of kept weights; ``bench`` scores them on tasks."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -64,21 +64,18 @@ def _text(new: Pinned) -> str:
     """Returns the file's YAML, behind a comment that says what it is and where it is from."""
     source = new.provenance
     low, high = source.C
+    fits = {"lr": source.lr.name, "batch": source.batch_tokens.name}
+    options = "".join(f" --{name} {fit}" for name, fit in fits.items() if fit != name)
     head = [
         f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
         "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md).",
-        f"# Written by `moelaws pin {source.study} --tier {source.tier}"
-        f"{_option('lr', source.lr.name)}{_option('batch', source.batch_tokens.name)}`;",
+        f"# Written by `moelaws pin {source.study} --tier {source.tier}{options}`;",
         "# another search pinned changes the identities of all runs that follow these laws.",
         f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"
         f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.",
     ]
     data = new.model_dump(mode="json")
     return "\n".join(head) + "\n" + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
-
-
-def _option(name: str, fit: str) -> str:
-    return "" if fit == name else f" --{name} {fit}"
 
 
 def _print(old: Pinned | None, new: Pinned) -> None:

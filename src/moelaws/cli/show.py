@@ -106,7 +106,7 @@ def _print_runs(top: Link) -> None:
 
 
 def _tables(link: Link, origin: str) -> list[Link]:
-    """The tables in the chain that name their ``origin`` (runs, imported), each once."""
+    """Returns the tables in the chain that name their ``origin`` (runs, imported), each once."""
     tables = {link.path: link} if getattr(link, origin) else {}
     for below in link.inputs:
         tables |= {table.path: table for table in _tables(below, origin)}

@@ -1,4 +1,4 @@
-"""Where the files behind a study's entries lie: as given on the command line, else in results/."""
+"""The files behind a study's entries: those of the command line, or else those in results/."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyFiles:
-    """The files that a command line gives; what it leaves out lies where the workflow puts it."""
+    """The files that a command line names; the others are where the workflow puts them."""
 
     table: Path | None = None
     fits: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ file_options = gathered(
 
 
 def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) -> dict[str, Path]:
-    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives."""
+    """Returns name -> file of an option's ``texts`` NAME=FILE."""
     files = pairs(option, texts, "NAME=FILE")
     if unknown := [name for name in files if name not in declared]:
         raise UserError(
@@ -94,7 +94,7 @@ def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) ->
 def study_with(kind: str, name: str, given: str | None = None) -> Study:
     """Returns the study ``given``, or the one that has an entry ``name`` of a kind like figures.
 
-    Where several have one, it is that of the studies that the configuration chooses.
+    If several have one, it is the one among the studies that the configuration chooses.
     """
     if given:
         return load_study(given)

@@ -1,4 +1,4 @@
-"""``moelaws train``: runs from their configurations, one here or a batch side by side."""
+"""``moelaws train``: trains runs from their configurations, one alone or a batch side by side."""
 
 import os
 import sys
@@ -157,7 +157,7 @@ def command(
 
 
 def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:
-    """Trains ``orders`` side by side, and once more those that lacked memory beside others.
+    """Trains ``orders`` side by side; those that lacked memory get a second try with a whole GPU.
 
     Raises:
         SystemExit: after a signal, and where a run failed.
@@ -203,10 +203,9 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
 
 
 def _lacked_memory(order: Order, results: Results) -> bool:
-    try:
+    with suppress(UserError):
         return bool(read_json(results.summary(order.config.run_id))["status"] == "out_of_memory")
-    except UserError:
-        return False
+    return False
 
 
 def _is_done(order: Order, results: Results) -> bool:
@@ -286,14 +285,14 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
 
 
 def _together(order: Order, setup: Setup, as_json: bool) -> int:
-    """Starts a process for each device, which do this command; returns their exit code."""
+    """Runs this command in a process for each device; returns the exit code."""
     from moelaws.training.device import check_number
     from moelaws.training.together import across_nodes, node_of, together
 
     command, words = ["-P", "-m", "moelaws.cli", "train"], setup.words(as_json)
     words += ["--keep-weights"] if order.keep else []
     words += ["--keep-steps", ",".join(map(str, order.steps))] if order.steps else []
-    text = order.config.canonical_json()  # standard input may have been read
+    text = order.config.canonical_json()  # standard input cannot be read again
     if setup.nodes > 1:
         across_nodes([*command, "-", *words], setup.nodes, text)
     node = node_of(os.environ)

@@ -1,4 +1,4 @@
-"""``moelaws verify``: everything in results/ read, and what is wrong with it."""
+"""``moelaws verify``: reads everything in results/ and says what is wrong with it."""
 
 import sys
 from collections import Counter

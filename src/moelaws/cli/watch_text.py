@@ -13,7 +13,7 @@ from moelaws.spec.words import short
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 30  # of the FLOPs
-WIDE = 120  # columns of a terminal in which the table of the running has room for all of its own
+WIDE = 120  # columns that a terminal needs for the whole table of the runs at work
 
 
 def idle(tier: str) -> str:
@@ -70,7 +70,7 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
 
 
 def sparkline(values: tuple[float, ...]) -> str:
-    """Returns numbers as a row of bars, the lowest and the highest at the ends of their height."""
+    """Returns numbers as a row of bars, from the lowest bar to the highest one."""
     if not values:
         return ""
     low, span = min(values), max(values) - min(values)

@@ -81,7 +81,7 @@ class TrackedRun:
     label: str  # tells it from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``
     status: str
     # Columns of the study's table that follow from the configuration, and keys of the
-    # configuration, such as ``config.model.d_model`` -> value.
+    # configuration, such as ``config.model.d_model`` -> value; a list is JSON.
     parameters: Mapping[str, Any]
     points: list[Point]  # by step; the final numbers stand at the last one
     final: Mapping[str, float]  # name -> number of the summary
@@ -108,12 +108,17 @@ class TrackedRun:
         numbers = {key: float(x) for key, x in summary.items() if isinstance(x, int | float)}
         final = {name: numbers[key] for name, key in _FINAL.items() if key in numbers}
         values = {**sizes, "C": place.C, **flatten({"config": config.model_dump(mode="json")})}
+        parameters = {
+            name: value if isinstance(value, str | int | float) else json.dumps(value)
+            for name, value in values.items()
+            if value is not None
+        }
         return cls(
             record.run_id,
             place,
             label,
             record.status,
-            _known(values),
+            parameters,
             _points(folder, int(summary.get("steps", config.steps)), started, final),
             final,
             [path for name in FILES if (path := folder / name).is_file()],
@@ -208,16 +213,6 @@ def _columns(table: pa.Table, path: Path, *needed: str) -> dict[str, list[Any]]:
         raise UserError(f"{path} has no column {missing[0]}")
     plain = [name for name in table.column_names if not pa.types.is_nested(table[name].type)]
     return {name: table[name].to_numpy().tolist() for name in plain}
-
-
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that are not None; lists become JSON."""
-    plain = (str, int, float)
-    return {
-        key: value if isinstance(value, plain) else json.dumps(value)
-        for key, value in values.items()
-        if value is not None
-    }
 
 
 def _started(record: Record, folder: Path) -> float:

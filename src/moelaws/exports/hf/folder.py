@@ -40,7 +40,14 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
         UserError: where no weights are kept, no architecture of transformers fits, the corpus is
             not there, or ``folder`` holds something else or cannot be written.
     """
-    summary = _completed(results, run_id)
+    kept = results.kept(run_id)
+    check_exists(kept)
+    if (status := read_json(kept)["status"]) != "completed":
+        raise UserError(
+            f"run {run_id} ended as {status} and left no weights; only a completed run can be "
+            "exported"
+        )
+    summary = parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
     folder = folder.resolve()
     check_folder(folder, run_id)
     run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
@@ -75,19 +82,6 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
         )
     sizes = {name: int(record["bytes"]) for name, record in files.items()}
     return Export(run_id, folder, fitting.name, sizes)
-
-
-def _completed(results: Results, run_id: str) -> RunSummary:
-    """Returns the summary of a completed run; without kept weights the run is refused."""
-    kept = results.kept(run_id)
-    check_exists(kept)
-    status = read_json(kept)["status"]
-    if status != "completed":
-        raise UserError(
-            f"run {run_id} ended as {status} and left no weights; only a completed run can be "
-            "exported"
-        )
-    return parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
 
 
 def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
