@@ -5,19 +5,17 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from command_line import call, printed
 from moelaws import laws
 from moelaws.analysis.advice.outlook import COLUMNS
-from moelaws.cli.advise import command
-from moelaws.cli.outlook import command as outlook
-from moelaws.cli.plan import command as planning
-from moelaws.cli.simulate import command as simulate
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -33,21 +31,15 @@ from repository import REPOSITORY
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def root(project_folder):
+    return project_folder
 
 
-def advise(*words):
-    result = CliRunner().invoke(command, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+advise = partial(printed, "advise")
 
 
 def answer(*words):
-    return json.loads(advise(*words, "--json").output)
+    return json.loads(advise(*words, "--json"))
 
 
 def test_gpu_hours_are_flops_at_an_assumed_speed(root):
@@ -87,7 +79,7 @@ def test_a_users_own_plan_is_judged_beside_the_others(root):
 
 
 def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
-    output = advise("--compute", 1e21).output
+    output = advise("--compute", 1e21)
     assert "about 802 H100 hours at an assumed 3.46e+14 FLOP/s" in output
     assert "A configuration that can be built, near the robust plan:" in output
     assert "note: Published coefficients have no intervals" in output
@@ -116,9 +108,9 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
     ],
 )
 def test_mistakes_are_told_in_one_line(root, words, message):
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as mistake:
         advise(*words)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(mistake.value)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,7 @@ def test_mistakes_are_told_in_one_line(root, words, message):
     ],
 )
 def test_a_value_that_is_none_is_refused(root, words, message):
-    result = advise(*words)
+    result = call("advise", *words)
     assert result.exit_code == 2
     assert message in result.output
 
@@ -142,10 +134,8 @@ def simulated(tmp_path_factory):
     """A table of losses that sparsity.loss made, and a fit of it."""
     table = tmp_path_factory.mktemp("simulated") / "own.parquet"
     words = ["sparsity.loss", "--study", "sparsity", "--tier", "demo", "--out", str(table)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(REPOSITORY)
-        done = CliRunner().invoke(simulate, [*words, "--map", "N=N_total"])
-    assert done.exit_code == 0, done.output
+    with chdir(REPOSITORY):
+        printed("simulate", *words, "--map", "N=N_total")
     frame, units = read_any(table)
     mapping = {"N": "N_active", "D": "D", "L": "L"}
     protocol = {"sample": 50}
@@ -204,7 +194,7 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
         bootstrap=20,
     )
     write_fit(fit(laws.fittable("chinchilla"), runs, entry), root / "own.json")
-    output = advise("--compute", 1e21, "--fits", root / "own.json").output
+    output = advise("--compute", 1e21, "--fits", root / "own.json")
     assert "takes columns of its fitted table by their variables: params as N_active" in output
     # A column N, which needs no mapping, is that of dense models as well.
     plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
@@ -223,7 +213,7 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
     write_fit(fit(laws.fittable("wang.loss"), frame, entry), root / "own.json")
     with pytest.raises(UserError, match="the experts of runs with k active ones"):
         advise("--compute", 1e21, "--fits", root / "own.json")
-    output = advise("--compute", 1e21, "--fits", root / "own.json", "--fits-top-k", 2).output
+    output = advise("--compute", 1e21, "--fits", root / "own.json", "--fits-top-k", 2)
     assert "n_experts as expansion" in output
 
 
@@ -251,10 +241,9 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root, simulated):
     entry = Fit(name="wang", law="wang.loss", mapping=mapping, protocol={"sample": 20})
     report = fit(laws.fittable("wang.loss"), frame.assign(source="trained"), entry, units=units)
     write_fit(report, path.with_stem("wang"))
-    words = [str(path), str(path.with_stem("wang")), "--table", str(table)]
-    words += ["--table", "other.parquet", "--tier", "demo", "--out", "o/outlook.md"]
-    done = CliRunner().invoke(outlook, words, catch_exceptions=False)
-    assert done.output == "o/outlook.md\n"
+    words = ["outlook", path, path.with_stem("wang"), "--table", table, "--table", "other.parquet"]
+    words += ["--tier", "demo", "--out", "o/outlook.md"]
+    assert printed(*words) == "o/outlook.md\n"
     rows = read_table(root / "o/outlook.parquet", COLUMNS)
     largest = read_table(table)["C_6N"].max()
     assert sorted(rows["budget"].unique()) == pytest.approx([10 * largest, 100 * largest])
@@ -272,7 +261,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root, simulated):
     assert {"robust", "sparsity/own", "sparsity/wang"} <= set(drawn["series"])
     # The same inputs write the same bytes.
     before = {file: file.read_bytes() for file in (root / "o").iterdir()}
-    CliRunner().invoke(outlook, words, catch_exceptions=False)
+    printed(*words)
     assert {file: file.read_bytes() for file in (root / "o").iterdir()} == before
     verification = Verification(Results(root), {}, advice=load_advice())
     (verdict,) = verification.tier(TierFolder(root / "o"))
@@ -286,7 +275,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root, simulated):
 
 @pytest.mark.slow
 def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
-    output = advise("--compute", 1e23, "--write-study", "settle").output
+    output = advise("--compute", 1e23, "--write-study", "settle")
     assert "Every law extrapolates here" in output
     assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
     study = load_study("settle.yaml")
@@ -296,10 +285,9 @@ def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root)
     assert len(runs) == shown["runs"]
     assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
     assert study.simulation.law in {entry.law for entry in study.fits}
+    # As the advice says, but in less time.
     words = ["settle.yaml", "--tier", "gpu", "--rows", "S > 0.6", "--sample", "2"]
-    planned = CliRunner().invoke(planning, words)  # as advice says, but in less time
-    assert planned.exit_code == 0, planned.exception
-    assert f"{study.simulation.law} at " in planned.output
+    assert f"{study.simulation.law} at " in printed("plan", *words)
     with pytest.raises(UserError, match=r"settle\.yaml is there already"):
         advise("--compute", 1e23, "--write-study", "settle")
 

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from command_line import call
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.spec.errors import UserError
 
 
@@ -23,8 +22,7 @@ def table(tmp_path):
 
 
 def compare(table, refs, *options):
-    words = ["compare", str(table), "--laws", refs, "--bootstrap", "2", *options]
-    return CliRunner().invoke(cli, words, catch_exceptions=False)
+    return call("compare", table, "--laws", refs, "--bootstrap", "2", *options)
 
 
 @pytest.mark.parametrize("holdout", [[], ["--holdout", "D>5e8"]])

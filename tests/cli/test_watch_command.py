@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.cli.watch_text import BARS, drawn
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
@@ -26,10 +26,7 @@ from repository import copy_repository
 SUMMARY = {"wall_seconds": 10.0, "tokens_per_second": 500.0, "loss": 3.0}
 
 
-def call(*words):
-    done = CliRunner().invoke(cli, ["watch", "--study", "sparsity", *words])
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    return done.stdout
+watch = partial(printed, "watch", "--study", "sparsity")
 
 
 def begin(results, run, steps, lock_age):
@@ -50,30 +47,30 @@ def sweep(tmp_path, monkeypatch):
     """The runs of a copy of the repository (id -> steps), of which none has begun."""
     copy_repository(tmp_path)
     monkeypatch.chdir(tmp_path)
-    grid = CliRunner().invoke(cli, ["grid", "sparsity", "--json"]).stdout
-    return {run["run_id"]: run["steps"] for run in json.loads(grid)}
+    runs = json.loads(printed("grid", "sparsity", "--json"))
+    return {run["run_id"]: run["steps"] for run in runs}
 
 
 def test_every_state_of_a_run_is_told(sweep, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert "snakemake --cores all --config tier=demo" in call("--once")
+    assert "snakemake --cores all --config tier=demo" in watch("--once")
     results, (done, lost, working, dead, *waiting) = Results(), sweep
     for run, status in ((done, "completed"), (lost, "diverged")):
         summary = {"status": status, "steps": sweep[run], **SUMMARY}
         write_json(results.summary(run), summary)
     begin(results, working, sweep[working], lock_age=30)
     begin(results, dead, sweep[dead], lock_age=300)
-    told = json.loads(call("--once", "--json"))
-    assert told["counts"] == {
+    now = json.loads(watch("--once", "--json"))
+    assert now["counts"] == {
         "done": 1, "running": 1, "failed": 1, "interrupted": 1, "waiting": len(waiting),
     }  # fmt: skip
-    assert 0 < told["flops_left"] < told["flops"]
-    runs = {run["run_id"]: run for run in told["runs"]}
+    assert 0 < now["flops_left"] < now["flops"]
+    runs = {run["run_id"]: run for run in now["runs"]}
     assert runs[working]["steps_done"] == sweep[working] // 2
     assert runs[working]["loss"] == pytest.approx(4.0)
     assert runs[working]["tokens_per_second"] == pytest.approx(1.0)
     assert runs[working]["seconds_left"] == pytest.approx(sweep[working] - sweep[working] // 2)
-    shown = call("--once")
+    shown = watch("--once")
     assert "H100 [red] node7 job 42" in shown  # a name that looks like markup
     assert "the network went away" in shown
     assert "its loss diverged" in shown
@@ -85,7 +82,7 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
     for run, steps in sweep.items():
         write_json(results.summary(run), {"status": "completed", "steps": steps, **SUMMARY})
     everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
-    assert everything in call()  # it ends by itself
+    assert everything in watch()  # it ends by itself
     asked = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
     watcher = watching.Watching(results, asked)
     assert watcher.look().finished
@@ -131,7 +128,7 @@ def test_what_trains_nothing_is_refused(sweep):
         (["--set", "source=simulated"], "add --set source=trained"),
     ):
         with pytest.raises(UserError, match=message):
-            CliRunner().invoke(cli, ["watch", "--once", *words], catch_exceptions=False)
+            call("watch", "--once", *words)
 
 
 @pytest.mark.slow
@@ -161,5 +158,5 @@ def test_html_writes_the_page_while_runs_train_and_at_the_end(sweep, monkeypatch
         return results.tier(project.tier).explore, {}
 
     monkeypatch.setattr("moelaws.cli.explore.write_page", write_page)
-    assert "results/demo/explore.html: open it" in call("--html", "--every", "0.1")
+    assert "results/demo/explore.html: open it" in watch("--html", "--every", "0.1")
     assert written == [False, True]

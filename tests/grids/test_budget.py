@@ -102,13 +102,13 @@ def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
         finish(results, run.run_id)
     assert over_limit([gpu], project, results) == ""
     tight = allowed(gpu_hours=1e-3)
-    assert "the 1 runs still to train" in over_limit([gpu], tight, results)
+    assert "the 1 run still to train" in over_limit([gpu], tight, results)
     first, last = gpu.runs[0].run_id, gpu.runs[-1].run_id
     finish(results, first)
     assert over_limit([gpu], tight, results) == ""
     # One that lacked memory is tried again, and one whose weights are wanted and are not there.
     results.lacked_memory(first).write_text("{}")
-    assert "the 1 runs" in over_limit([gpu], tight, results)
+    assert "the 1 run still" in over_limit([gpu], tight, results)
     assert "the 2 runs" in over_limit([gpu], tight, results, kept={last: ()})
 
 

@@ -222,8 +222,8 @@ def _print_fitted(report: FitReport, fitted: FitPart) -> None:
     if fitted.rollout:
         rows = []
         for rollout in fitted.rollout:
-            errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-            rows.append((rollout.below, rollout.n, *errors, rollout.reason or ""))
+            above = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
+            rows.append((rollout.below, rollout.n, *above, rollout.reason or ""))
         columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
         print_table((*columns, "not fitted"), rows)
     starts = fitted.diagnostics.starts

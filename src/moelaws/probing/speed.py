@@ -166,10 +166,8 @@ def measure(
         seed: of the orders of the turns and of the bootstrap.
 
     Raises:
-        UserError: where there is no configuration, no such device, or not enough memory for all.
+        UserError: where there is no such device, or not enough memory for all.
     """
-    if not configs:
-        raise UserError("there is no configuration to measure: name runs, JSON files or a study")
     torch.set_num_threads(threads())
     keep_freed_memory()
     device = choose_device(device)

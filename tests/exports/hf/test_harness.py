@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +17,8 @@ from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.held_out import held_out_items
 from moelaws.tasks.item import Item, by_task
 from moelaws.training import weights
+from optional_package import need
 
-REQUIRED = os.environ.get("MOELAWS_EXPORTS") == "required"
 ITEMS = 24  # of each task
 
 
@@ -38,14 +36,12 @@ def asked(config, corpus):
     return by_task(items), score(model, tokenizer, items, config.model.context)
 
 
-@pytest.mark.skipif(not REQUIRED and find_spec("lm_eval") is None, reason="lm-eval is not here")
 def test_the_harness_gives_our_numbers(config, corpus, asked, tmp_path, monkeypatch):
     for variable in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(variable, "1")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    import lm_eval
-    from lm_eval.tasks import TaskManager
-
+    lm_eval = need("lm_eval", __file__)
+    TaskManager = need("lm_eval.tasks", __file__).TaskManager
     _, results = corpus
     export(results, config.run_id, tmp_path / "exported")
     tasks, ours = asked
