@@ -152,12 +152,12 @@ def simulated_fit(simulated, path, source):
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
     given = answer("--compute", 1e13, "--fits", path.parent)
-    judge = given["judges"][-1]
-    assert (judge["name"], judge["source"]) == ("fits/own", "trained")
+    own_law = given["judges"][-1]
+    assert (own_law["name"], own_law["source"]) == ("fits/own", "trained")
     frame, _ = read_any(path.with_suffix(".parquet"))
     ends = (6 * frame["N_active"] * frame["D"]).agg(["min", "max"])
-    assert judge["fitted_on"].keys() == {"N_active", "D", "C"}
-    assert judge["fitted_on"]["C"] == pytest.approx(ends.tolist())
+    assert own_law["fitted_on"].keys() == {"N_active", "D", "C"}
+    assert own_law["fitted_on"]["C"] == pytest.approx(ends.tolist())
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0

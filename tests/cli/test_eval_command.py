@@ -111,8 +111,8 @@ def test_every_law_is_listed_with_its_kind():
 @pytest.mark.parametrize("law_id", laws.ids())
 def test_what_is_shown_of_a_law(law_id):
     law, shown = laws.get(law_id), printed("laws", law_id)
-    for part in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
-        assert part in shown
+    for text in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
+        assert text in shown
     record = data("laws", law_id)
     assert [form["variant"] for form in record["variants"]] == list(laws.variants(law_id))
     assert record["published"] == (None if law.published is None else dict(law.published))

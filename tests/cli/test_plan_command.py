@@ -41,10 +41,10 @@ def test_the_studys_own_law_its_intervals_and_the_cost(folder):
     fits = {fit["name"]: fit for fit in data["fits"]}
     assert list(fits) == ["size", "many", "chinchilla"]  # the law's own comes with the study's
     assert "sparsity.loss" in fits["many"]["error"]
-    (part,) = fits["chinchilla"]["parts"]
+    (group,) = fits["chinchilla"]["parts"]
     published = laws.fittable("chinchilla").published
-    assert {n: p["reference"] for n, p in part["params"].items()} == published
-    for parameter in part["params"].values():
+    assert {n: p["reference"] for n, p in group["params"].items()} == published
+    for parameter in group["params"].values():
         assert parameter["low"] < parameter["estimate"] < parameter["high"]
     assert {p["reference"] for p in fits["size"]["parts"][0]["params"].values()} == {None}
     cpu, gpu = data["costs"]

@@ -52,10 +52,7 @@ def root(project_folder):
 
 
 speed = partial(printed, "speed", "--repeats", "2", "--device", "cpu")
-
-
-def of_study(*words):
-    return speed("--study", "study.yaml", "--set", "corpus=text.txt", *words)
+of_study = partial(speed, "--study", "study.yaml", "--set", "corpus=text.txt")
 
 
 def test_a_run_and_a_file_are_compared_with_the_first_of_them(root):

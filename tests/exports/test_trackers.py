@@ -47,8 +47,8 @@ class Tracker:
 
     def export(self, *words):
         """Exports in this process; returns (runs that are there, left out), sorted."""
-        told = json.loads(printed(*self.words, "--json", *words))
-        return tuple(sorted(r["run_id"] for r in told[key]) for key in ("runs", "left_out"))
+        answer = json.loads(printed(*self.words, "--json", *words))
+        return tuple(sorted(r["run_id"] for r in answer[key]) for key in ("runs", "left_out"))
 
     def held(self):
         return READERS[self.name](self.place)
@@ -170,8 +170,8 @@ def test_a_run_that_was_trained_again_replaces_the_former(tracker):
 def test_two_exports_at_once_have_each_run_once(tracker):
     command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [json.loads(process.communicate()[0]) for process in both]
-    assert [len(one["runs"]) for one in told] == [3, 3]
+    answer = [json.loads(process.communicate()[0]) for process in both]
+    assert [len(one["runs"]) for one in answer] == [3, 3]
     assert len(tracker.held()) == 3
 
 

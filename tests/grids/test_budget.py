@@ -66,8 +66,8 @@ def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
 
 def test_a_text_is_at_least_what_its_longest_run_reads(gpu):
     """Two bytes a token below 65,536 entries; runs of one text share it."""
-    most = max(run.config.tokens for run in gpu.runs)
-    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * most / 0.95)
+    longest = max(run.config.tokens for run in gpu.runs)
+    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * longest / 0.95)
 
 
 def test_a_demo_and_a_one_gpu_day_are_allowed_by_the_shipped_limits(gpu, tmp_path):

@@ -89,11 +89,11 @@ def test_a_law_that_is_not_of_a_log_gets_its_noise_added(sweep):
 
 def test_a_run_keeps_its_noise_whatever_else_is_asked_for(sweep):
     whole = simulated(sweep, repeats=2).frame.set_index("run_id")
-    part = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
-    assert 0 < len(part) < len(sweep.runs)
+    selected = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
+    assert 0 < len(selected) < len(sweep.runs)
     of_all_rows = ["n_seeds", "L_seed_sd"]
     pd.testing.assert_frame_equal(
-        whole.loc[part.index].drop(columns=of_all_rows), part.drop(columns=of_all_rows)
+        whole.loc[selected.index].drop(columns=of_all_rows), selected.drop(columns=of_all_rows)
     )
     assert not np.isclose(simulated(sweep, seed=2).frame["L"], simulated(sweep).frame["L"]).any()
 
@@ -179,7 +179,7 @@ def test_coefficients_of_a_fit(sweep, project_folder):
     printed("simulate", law.id, *words, "--rows", "C == 9e10")
     got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.part({"C": 9e10}).estimates(), columns)
+    expected = law.predict(report.selected({"C": 9e10}).estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
         call("simulate", law.id, *words)

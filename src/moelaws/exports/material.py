@@ -105,7 +105,7 @@ class TrackedRun:
         budget = f"{place.C or sizes['C_sparsity']:.2g}".replace("e+", "e")
         label = f"d{sizes['d_model']} {experts} {budget} s{sizes['seed']} · {record.run_id[:8]}"
         summary, started = flatten(record.summary), _started(record, folder)
-        numbers = {key: float(x) for key, x in summary.items() if isinstance(x, int | float)}
+        numbers = {key: float(x) for key, x in summary.items() if type(x) in (int, float)}
         final = {name: numbers[key] for name, key in _FINAL.items() if key in numbers}
         values = {**sizes, "C": place.C, **flatten({"config": config.model_dump(mode="json")})}
         parameters = {

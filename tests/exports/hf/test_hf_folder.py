@@ -39,14 +39,14 @@ def is_whole(folder):
 def test_the_command_writes_the_folder(corpus, config, tmp_path):
     folder = tmp_path / "not" / "there" / "yet"
     words = ["export", "hf", config.run_id[:9], "--to", folder, "--results", corpus[1].root]
-    told = json.loads(printed(*words, "--json"))
+    answer = json.loads(printed(*words, "--json"))
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert is_whole(folder)
     assert len({path.stat().st_mode for path in folder.iterdir()}) == 1  # who reads one reads all
-    assert told["run_id"] == config.run_id
-    assert told["architecture"] == "Qwen3MoeForCausalLM"
-    assert told["bytes"] == sum(told["files"].values())
-    assert told["files"]["config.json"] == (folder / "config.json").stat().st_size
+    assert answer["run_id"] == config.run_id
+    assert answer["architecture"] == "Qwen3MoeForCausalLM"
+    assert answer["bytes"] == sum(answer["files"].values())
+    assert answer["files"]["config.json"] == (folder / "config.json").stat().st_size
 
 
 def test_the_card_tells_what_was_measured(corpus, config, write, tmp_path):

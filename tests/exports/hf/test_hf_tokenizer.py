@@ -73,6 +73,6 @@ def test_a_literal_end_is_text_unless_a_reader_asks_otherwise(name):
     mine, theirs = PAIRS[name]
     text = exported.end_of_document_text(json.loads(CORPUS[name]))
     assert mine.end_of_document not in theirs.encode(text).ids
-    asked = Tokenizer.from_str(theirs.to_str())
-    asked.encode_special_tokens = False
-    assert asked.encode(text).ids == [mine.end_of_document]
+    reader = Tokenizer.from_str(theirs.to_str())
+    reader.encode_special_tokens = False
+    assert reader.encode(text).ids == [mine.end_of_document]
