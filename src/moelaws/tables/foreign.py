@@ -60,7 +60,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def numbers(frame: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Returns the columns of numbers (rows,), with NaN for missing values; yes and no are none."""
+    """Returns the columns of numbers, (rows,) each, with NaN for missing values; no booleans."""
     numeric = frame.select_dtypes("number")
     return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
 

@@ -35,7 +35,7 @@ def write_table(
         raise UserError(
             f"{path}: these columns are missing: {missing}; these are not declared: {extra}"
         )
-    # First without the columns' nulls, so that messages tell a missing value from a wrong type.
+    # At first every column may have nulls, so that messages tell a missing value from a wrong type.
     types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
     fields = [
         types.field(c.name)
