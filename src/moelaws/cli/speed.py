@@ -75,9 +75,8 @@ def command(
 
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
-    if named_studies := sorted(set(runs) & set(study_names())):
-        study = named_studies[0]
-        raise UserError(f"{study} is a study; --study {study} measures its architectures")
+    if wrong := next((word for word in runs if word in study_names()), ""):
+        raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
     named = [read_named(word, Results(results)) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
     measured = [Run(config.run_id, config, None) for config in configs]
